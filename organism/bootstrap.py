@@ -36,11 +36,11 @@ from organism.model.commands import NOBODY, Idempotency, Reloaded
 from organism.model.ids import DEFAULT_TENANT, folder_of
 from organism.model.redact import Redactor
 from organism.model.times import LogClock
-from organism.pump.models import Models
 from organism.pump.recover import Life
 from organism.pump.rules import OWN_PAYLOADS, Rules, payload_classes
 from organism.pump.run.fairness import Share
 from organism.pump.run.watchdog import Watchdog
+from organism.pump.run.writer import Models
 from organism.sqlite.driver import Pysqlite
 from organism.tenants import Tenant, refuse_unless_all_decide
 from organism.tools.toolbox import Toolbox

@@ -20,14 +20,12 @@ from organism.model.ids import Ids
 from organism.model.times import LogClock
 from organism.pump import recover
 from organism.pump.decide.decision import State
-from organism.pump.idempotency import KeysInUse
-from organism.pump.models import Models
-from organism.pump.operate import Operator
+from organism.pump.operate import KeysInUse, Operator
 from organism.pump.pump import Pump
 from organism.pump.recover import Life
 from organism.pump.rules import Rules
 from organism.pump.run.fairness import Share
-from organism.pump.run.writer import Runtime
+from organism.pump.run.writer import Models, Runtime
 from organism.pump.stream.feed import Feed
 from organism.views.views import ViewStore
 
@@ -61,14 +59,14 @@ class Tenant:
         """Fold the log and begin a new life on it."""
         self._life, self._rules = life, rules
         await self._fold()
-        await recover.begin_life(self.pump, life)
+        await recover.begin_life(self.pump.runtime, life)
 
     async def _fold(self) -> None:
         routing = await recover.fold(self.log)
         state = State(routing, self._rules, self.ids, self.clock.now_us)  # those of now: a reload may have come between
         self.pump = Pump(self.log, self.views, state, self.chance, self.broken)
         self.pump.runtime.models, self.pump.runtime.feed = self.models, self.feed
-        self.operator = Operator(self.pump)
+        self.operator = Operator(self.pump.runtime, self.pump.kill)
         self.log.on_stalled = self.operator.give_up_waiting
         self._share.join(self.pump.runtime)
 
@@ -177,7 +175,7 @@ class Tenant:
         before, operator = self.pump, self.operator
         await self._fold()
         self.pump.endings, self.operator.stopping = before.endings, operator.stopping
-        await recover.begin_life(self.pump, self._life, clean=not counts_as_death)
+        await recover.begin_life(self.pump.runtime, self._life, clean=not counts_as_death)
         self.pump.tell_ended([thread_id for thread_id in before.endings if self.operator.active(thread_id) is None])
 
     def _drop_all(self) -> None:

@@ -32,9 +32,8 @@ from organism.cli.show import out, print_json
 from organism.config.load import load
 from organism.config.tokens import TOKENS_FILE, read_tokens
 from organism.errors import ConfigInvalid, LogDamaged, NotFound
-from organism.log.offline import SQLITE, last_at
+from organism.log.offline import SQLITE_IN_USE, last_at
 from organism.model.times import spoken
-from organism.sqlite.driver import SQLITE_VERSION
 from organism.tools.toolbox import unasked
 
 PYTHON: Final = (3, 11)
@@ -298,7 +297,7 @@ def _port(options: Doctor) -> Finding:
 CHECKS: Final[Mapping[str, Callable[[Doctor], Finding]]] = {
     "python": lambda _: python(sys.version_info[:3]),
     "dependencies": _dependencies,
-    "sqlite": lambda _: sqlite(SQLITE),
+    "sqlite": lambda _: sqlite(SQLITE_IN_USE),
     "config": lambda options: _read(options.config, _config),
     "tokens": lambda options: _read(options.config.parent / TOKENS_FILE, _tokens),
     "data": _directory,

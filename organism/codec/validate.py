@@ -60,13 +60,12 @@ class Decoded(NamedTuple):
 
 @dataclass(slots=True)
 class Sealed:
-    """A message as stored and delivered: canonical XML, compact JSON, the payload read from it, what was mended."""
+    """A message as stored and delivered: canonical XML, compact JSON, the payload read from it."""
 
     xml: bytes
     json: bytes
     payload: Any
     type_name: str
-    notes: tuple[str, ...] = ()
 
 
 class Mended(NamedTuple):

@@ -19,7 +19,7 @@ from organism.log.verify import BEFORE_ALL, rows_after, verify
 from organism.model.ids import DEFAULT_TENANT
 from organism.sqlite.driver import SQLITE_VERSION, Connection, Pysqlite, statements
 
-SQLITE: Final = SQLITE_VERSION  # That of the logs
+SQLITE_IN_USE: Final = SQLITE_VERSION
 TRUTH: Final = ("meta", "units", "content")  # The tables that nothing else could be made of again
 _SQL: Final = statements("log", "log.sql")
 

@@ -222,17 +222,17 @@ class SqliteLog:
         return export(self, stream)
 
     async def type_spans(self, types: Sequence[type[Event]], low: int, high: int, limit: int) -> list[int]:
-        return await self._store.read(units.type_spans, types, low, high, limit)
+        return await self._store.read_quickly(units.type_spans, types, low, high, limit)
 
     async def position_at(self, at_us: int) -> int:
         head = self.head
-        return head if at_us >= self.last_at else await self._store.read(units.position_at, at_us, head)
+        return head if at_us >= self.last_at else await self._store.read_quickly(units.position_at, at_us, head)
 
     async def content(self, position: int) -> tuple[bytes, bytes] | None:
-        return await self._store.read(units.content, position) if 0 < position <= self.head else None
+        return await self._store.read_quickly(units.content, position) if 0 < position <= self.head else None
 
     async def contents(self, digests: Mapping[int, str]) -> dict[int, tuple[bytes, bytes]]:
-        return await self._store.read(units.contents, digests)
+        return await self._store.read_quickly(units.contents, digests)
 
     async def fold(self, after: int, apply: Callable[[Record[Event]], object]) -> None:
         async for rows in self._portions(after):
@@ -268,7 +268,7 @@ class SqliteLog:
     async def _portions(self, after: int) -> AsyncIterator[list[tuple[int, bytes]]]:
         """The units from the one that holds ``after`` + 1; the next ones are read while these are folded."""
         head = self.head
-        begin = await self._store.read(units.begin_of, after + 1)
+        begin = await self._store.read_quickly(units.begin_of, after + 1)
         portion = asyncio.ensure_future(self._store.read(units.raw, begin - 1, head))
         while rows := await portion:
             portion = asyncio.ensure_future(self._store.read(units.raw, rows[-1][0], head))

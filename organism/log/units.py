@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
@@ -25,6 +25,7 @@ PORTION_UNITS: Final = 512
 FOLD_UNITS: Final = 2048
 OWNED_POSITIONS: Final = 1 << 16  # Whose contents lie at so many is found in some ten milliseconds
 NO_ORIGINS: Final[Origins] = MappingProxyType({})
+HANDED_UNITS: Final = 256  # What takes the loop a millisecond or two to read and fold
 _SQL: Final = statements("log", "log.sql")
 
 
@@ -64,6 +65,16 @@ def read(span: Span, wanted: EventFilter, origins: Origins = NO_ORIGINS) -> Read
         for record in found:
             record.content = contents.get(record.position)
     return found
+
+
+def hand_on(after: int, until: int, take: Callable[[list[Record[Event]]], object]) -> Reading[None]:
+    """Hand the events with after < position ≤ until to ``take``, in order, a portion at a time."""
+    low = after + 1
+    while low <= until:
+        records = _decode((yield _SQL["units_up"], (low, until, HANDED_UNITS)))
+        _check_dense(records, low, until, is_reverse=False)
+        take([record for record in records if low <= record.position <= until])
+        low = records[-1].position + 1
 
 
 def content(position: int) -> Reading[tuple[bytes, bytes] | None]:

@@ -1,4 +1,4 @@
-"""An active thread in memory, as ``projections/routing.py`` folds it: open messages, their calls, their steps."""
+"""An active thread in memory, as ``pump/routing.py`` folds it: open messages, their calls, their steps."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ class Step(Entity):
     """A step of a handling: its record, or that it is under way.
 
     ``open`` counts the open messages in an ask's branch: when none is left, no answer can come any more. ``expires``
-    and ``held_at``, since when its clock stands still, are times in µs; ``content_at`` is the position of its result.
+    and ``stopped_at``, since when its clock stands still, are in µs; ``content_at`` is the position of its result.
     """
 
     message: Message
@@ -89,13 +89,23 @@ class Step(Entity):
     key: str = ""
     approval: str = ""
     expires: int = 0
-    held_at: int = 0
+    stopped_at: int = 0
     unknown: bool = False
     is_written: bool = True
 
     def recorded(self, error: StepError | None = None) -> StepRecorded:
         """The event by which it is recorded."""
         return StepRecorded(self.message.id, self.message.to, self.number, self.kind, self.input, error)
+
+    def stop_clock(self, at: int) -> None:
+        """Its clock stands still from then on."""
+        if not self.stopped_at:
+            self.stopped_at = at
+
+    def run_clock(self, at: int) -> None:
+        """Its clock, which stands still, runs on: its end moves on by the time in between."""
+        self.expires += at - self.stopped_at if self.expires else 0
+        self.stopped_at = 0
 
 
 class Shown(Entity):
@@ -148,6 +158,7 @@ class Message(Entity):
     failures: int = 0
     deaths: int = 0
     running: bool = False
+    started_at: int = 0
     next_at: int = 0
     after: After = ""
     steps: dict[int, Step] | None = None
@@ -199,10 +210,10 @@ class Message(Entity):
         return self.steps is not None and any(step.ok is None and step.kind in WAITS for step in self.steps.values())
 
 
-def steps_held(message: Message, *, is_paused: bool) -> Iterable[Step]:
+def stopped_steps(message: Message, *, is_paused: bool) -> Iterable[Step]:
     """The steps whose clocks stand still for this message's sake.
 
-    A pause holds up its own steps that wait for somebody and the asks that wait for it. While a human is asked whether
+    A pause stops its own steps that wait for somebody and the asks that wait for it. While a human is asked whether
     it may be handled at all, the asks alone: the question itself has its own end.
     """
     if is_paused:
@@ -218,12 +229,3 @@ def asks_above(message: Message) -> Iterable[Step]:
         seen.add(ask)
         yield ask
         ask = ask.message.ask
-
-
-def stop_or_go(step: Step, at: int, *, is_held: bool) -> None:
-    """Stop the step's clock at a time, or let it run on: then its end moves on by the time in between."""
-    if is_held and not step.held_at:
-        step.held_at = at
-    elif step.held_at and not is_held:
-        step.expires += at - step.held_at if step.expires else 0
-        step.held_at = 0

@@ -1,17 +1,16 @@
-"""The port by which the pump calls models; the gateway of ``organism/agents`` implements it."""
+"""What a call of a model is, what is heard of it, and how it ends."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from typing import Any, Protocol
+from typing import Any
 
 from organism.config.settings import Listener
 from organism.events.vocabulary import StepError
 from organism.model.completion import ChatMessage, CompleteOptions, Completion, CostSource, Part
 from organism.model.thread import Message
-from organism.pump.decide.decision import Decision
 
 
 @dataclass(slots=True)
@@ -62,13 +61,3 @@ class Anew:
 
 Told = Part | Anew
 """What is heard of a call while it runs."""
-
-
-class Models(Protocol):
-    """Calls models. ``reserve`` decides and never waits; ``call`` waits and decides nothing."""
-
-    def reserve(self, decision: Decision, call: ModelCall) -> None:
-        """Add ``budget_reserved``, or raise ``CompleteError`` (rights, depth, rate, budget, leak) and add nothing."""
-
-    async def call(self, call: ModelCall, tell: Callable[[Told], None]) -> Outcome:
-        """Call, retry, fall back; ``tell`` hears leak-checked parts in the loop. Raises only ``CancelledError``."""

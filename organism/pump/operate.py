@@ -1,66 +1,105 @@
-"""Operate: carry out commands. Each is decided and written once; with an idempotency key its answer is recorded."""
+"""Operate: carry out commands, each decided and written once; the answer under an idempotency key is recorded (G5)."""
 
 from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import Any, Final, TypeVar, get_args
-
-import orjson
+from typing import Any, Final, TypeVar
 
 from organism.codec import SpoofAttempt
 from organism.errors import (
     AlreadyResolved,
     CommitUnknown,
+    IdempotencyKeyReused,
     LogUnavailable,
     NotFound,
+    RequestInProgress,
     StalePosition,
     Stopping,
     ThreadKilled,
 )
 from organism.events.vocabulary import (
     CallAnswered,
-    Event,
     MessageDiscarded,
-    RefusalCode,
-    StepRecorded,
-    StepStarted,
-    ThreadCompleted,
     ThreadCreated,
-    ThreadFailed,
     ThreadPaused,
     ThreadReopened,
     ThreadResumed,
 )
 from organism.events.vocabulary import SpoofAttempt as SpoofAttemptEvent
-from organism.log.log import EventFilter
 from organism.model import commands as c
 from organism.model.thread import Step, Thread
+from organism.pump import history
 from organism.pump.decide import control, inject, replay
 from organism.pump.decide.decision import Decision
-from organism.pump.idempotency import KeysInUse, recorded
-from organism.pump.pump import Pump
-from organism.pump.run import gates as approvals
-from organism.views.views import Query, Row, Where
+from organism.pump.run import gates
+from organism.pump.run.writer import Runtime
+from organism.views.views import Row, ViewStore
 
-_NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
-_REFUSALS: Final = get_args(RefusalCode)
-"""Codes of dead letters that are refused sends: they never made a thread fail."""
-_HISTORY: Final = 1 << 20
+KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
+_EFFECT: Final = re.compile(r"(.*):([1-9][0-9]{0,8})", re.DOTALL)
+"""The id of an effect: its message and the number of its step."""
 
 T = TypeVar("T")
 Answer = c.Injected | c.Done
 
 
+async def recorded(views: ViewStore, once: c.Idempotency, now_us: int) -> Row | None:
+    """The row of the answer that the key had, unless it is too old. Raises ``IdempotencyKeyReused``."""
+    row = await views.private_row("answers", once.name)
+    if row is None or row["at"] + KEY_LIFE_US < now_us:
+        return None
+    if row["digest"] != once.digest:
+        raise IdempotencyKeyReused
+    return row
+
+
+class KeysInUse:
+    """The keys whose first call is under way: a repetition that comes before its answer is refused."""
+
+    def __init__(self) -> None:
+        self._digests: dict[str, str] = {}
+
+    async def answer(
+        self,
+        once: c.Idempotency,
+        look_up: Callable[[], Awaitable[T | None]],
+        act: Callable[[], Coroutine[Any, Any, T]],
+    ) -> T:
+        """What ``look_up`` finds, else what ``act`` gives, even if the caller leaves. Raises ``RequestInProgress``."""
+        self._refuse(once)
+        if (first := await look_up()) is not None:
+            return first
+        self._refuse(once)
+        self._digests[once.name] = once.digest
+        task = asyncio.create_task(act())
+        task.add_done_callback(partial(self._over, once.name))
+        return await asyncio.shield(task)
+
+    def _refuse(self, once: c.Idempotency) -> None:
+        if once.name in self._digests:
+            raise RequestInProgress if self._digests[once.name] == once.digest else IdempotencyKeyReused
+
+    def _over(self, name: str, task: asyncio.Task[Any]) -> None:
+        del self._digests[name]
+        if not task.cancelled():
+            task.exception()  # the caller has it, if there is one still
+
+
 class Operator:
-    """Carries out one tenant's commands. ``stopping`` refuses what would begin new work."""
+    """Carries out one tenant's commands. ``stopping`` refuses what would begin new work.
 
-    __slots__ = ("_acts", "_by_rows", "_keys", "_waiting", "pump", "stopping")
+    ``kill`` ends a thread and those below it in the decision, and stops their handlers.
+    """
 
-    def __init__(self, pump: Pump) -> None:
-        self.pump = pump
+    __slots__ = ("_acts", "_by_rows", "_keys", "_kill", "_log", "_views", "_waiting", "_writer", "stopping")
+
+    def __init__(self, writer: Runtime, kill: Callable[[Decision, Thread], None]) -> None:
+        self._writer = writer
+        self._log, self._views = writer.log, writer.views
+        self._kill = kill
         self.stopping = False
         self._keys = KeysInUse()
         self._by_rows = asyncio.Lock()
@@ -73,7 +112,7 @@ class Operator:
             c.ResumeThread: self._resume_thread,
             c.PauseOrganism: self._pause_organism,
             c.ResumeOrganism: self._pause_organism,
-            c.KillThread: self._kill,
+            c.KillThread: self._kill_thread,
             c.ReplayDeadLetter: self._replay,
             c.DiscardDeadLetter: self._discard,
             c.ResolveIndeterminate: self._resolve_effect,
@@ -82,7 +121,7 @@ class Operator:
 
     async def do(self, command: c.Command) -> Answer:
         """Carry out the command, or give the answer that its idempotency key had. Raises an ``OrganismError``."""
-        if not self.pump.log.available:
+        if not self._log.available:
             raise LogUnavailable
         once = command.idempotency
         if once is None:
@@ -115,7 +154,7 @@ class Operator:
         if not self._rests_on_rows(command):
             return await act(command)
         async with self._by_rows:
-            await self.pump.settled()
+            await self._writer.settled()
             return await act(command)
 
     def _rests_on_rows(self, command: c.Command) -> bool:
@@ -133,7 +172,7 @@ class Operator:
 
     async def answered(self, once: c.Idempotency) -> dict[str, Any] | None:
         """What the key was answered with its position, if it was. Raises ``IdempotencyKeyReused``."""
-        row = await recorded(self.pump.views, once, self.pump.state.now())
+        row = await recorded(self._views, once, self._writer.state.now())
         return None if row is None else row["body"]
 
     def answer(self, decision: Decision, once: c.Idempotency | None, body: dict[str, Any], back: int) -> None:
@@ -147,7 +186,7 @@ class Operator:
         if self.stopping:
             raise Stopping
         thread, beginning = await self._thread_for(command)
-        state = self.pump.state
+        state = self._writer.state
         try:
             prepared = inject.prepare(state, command, thread)
         except SpoofAttempt as error:
@@ -164,7 +203,7 @@ class Operator:
             self.answer(decision, command.idempotency, body, len(decision.records) - first)
         if command.on_sent is not None:
             command.on_sent(decision.thread_id or "", prepared[0].message_id)
-        unit = await self.pump.commit(decision)
+        unit = await self._writer.commit(decision)
         return c.Injected(decision.thread_id or "", prepared[0].message_id, unit.records[first].position)
 
     async def _thread_for(self, command: c.Inject) -> tuple[Thread | None, ThreadCreated | ThreadReopened | None]:
@@ -177,51 +216,61 @@ class Operator:
         self, command: c.Command, thread_id: str
     ) -> tuple[Thread | None, ThreadReopened | None]:
         """The thread, if it is active; or None with how it is reopened. Raises ``ThreadKilled``, ``StalePosition``."""
-        thread, reopened = self.active(thread_id), None
+        thread = self.active(thread_id)
         if thread is None:
-            reopened = await reopening(self.pump, command, thread_id)
-            thread = self.active(thread_id)
+            row = await self._thread_row(thread_id)
+            if row["status"] == "killed":
+                raise ThreadKilled(
+                    f"Thread {thread_id} was killed; inject without `thread_id` to begin a new one.", param="/thread_id"
+                )
+            check_position(command, row["position"])
+            reopened = await history.reopening(self._log, self._views, row)
+            thread = self.active(thread_id)  # another command may have reopened it meanwhile
             if thread is None:
                 return None, reopened
         check_position(command, thread.head)
         return thread, None
 
+    async def _thread_row(self, thread_id: str) -> Row:
+        """The row of a thread, active or not. Raises ``NotFound``."""
+        await self._writer.settled()  # what ended it may be decided and still on its way to the disk
+        return await history.thread_row(self._views, thread_id)
+
     async def _record_spoof(self, command: c.Inject, error: SpoofAttempt) -> None:
-        decision = self.pump.state.decide(None, None, command.actor)
+        decision = self._writer.state.decide(None, None, command.actor)
         decision.add(SpoofAttemptEvent(error.field, error.claimed, error.actual))
-        await self.pump.commit(decision)
+        await self._writer.commit(decision)
 
     def active(self, thread_id: str) -> Thread | None:
         """The thread, if it is active."""
-        return self.pump.state.routing.threads.get(thread_id)
+        return self._writer.state.routing.threads.get(thread_id)
 
     async def _finish(self, decision: Decision, command: c.Command) -> c.Done:
         """Write a control decision; one with nothing to do answers with the head, or with where its key is kept."""
-        pump = self.pump
         own = len(decision.records)
         self.answer(decision, command.idempotency, {}, -own)
         if not decision.records:
-            pump.write(decision)
-            return c.Done(pump.log.head)
+            self._writer.write(decision)
+            return c.Done(self._log.head)
         if command.idempotency is not None:  # first, so that nothing comes after a thread_killed
             decision.records.insert(0, decision.records.pop())
             own += 1
-        unit = await pump.commit(decision)
-        pump.runtime.resumes.fire()  # those who wait look whether a pause has ended
+        unit = await self._writer.commit(decision)
+        self._writer.resumes.fire()  # those who wait look whether a pause has ended
         return c.Done(unit.records[own - 1].position)
 
     async def _pause_agent(self, command: c.PauseAgent | c.ResumeAgent) -> c.Done:
-        if self.pump.state.rules.settings.listener(command.agent) is None:
+        if self._writer.state.rules.settings.listener(command.agent) is None:
             raise NotFound(
                 f"There is no listener named {command.agent!r}. GET /api/v1/agents lists them.", param="/agent"
             )
-        decision = self.pump.state.decide(None, None, command.actor)
+        decision = self._writer.state.decide(None, None, command.actor)
         act = control.pause_agent if isinstance(command, c.PauseAgent) else control.resume_agent
         act(decision, command.agent)
         return await self._finish(decision, command)
 
     async def _pause_organism(self, command: c.PauseOrganism | c.ResumeOrganism) -> c.Done:
-        decision = self.pump.state.decide(None, None, command.actor)
+        decision = self._writer.state.decide(None, None, command.actor)
         act = control.pause_organism if isinstance(command, c.PauseOrganism) else control.resume_organism
         act(decision)
         return await self._finish(decision, command)
@@ -230,7 +279,7 @@ class Operator:
         """The active thread, or None if it has ended, when there is nothing to pause or resume."""
         thread = self.active(command.thread_id)
         if thread is None:
-            row = await known_thread(self.pump, command.thread_id)
+            row = await self._thread_row(command.thread_id)
             thread = self.active(command.thread_id)
             if thread is None and row["status"] == "killed":
                 raise ThreadKilled(f"Thread {command.thread_id} was killed.", param="/thread_id")
@@ -242,7 +291,7 @@ class Operator:
 
     async def _pause_thread(self, command: c.PauseThread) -> c.Done:
         thread = await self._thread_to_control(command)
-        decision = self.pump.state.decide(thread, None, command.actor)
+        decision = self._writer.state.decide(thread, None, command.actor)
         if thread is not None and not thread.paused:
             decision.add(ThreadPaused())
         return await self._finish(decision, command)
@@ -250,67 +299,70 @@ class Operator:
     async def _resume_thread(self, command: c.ResumeThread) -> c.Done:
         """A thread that ended while it was paused would be paused again when it is reopened: it can be resumed too."""
         thread = await self._thread_to_control(command)
-        decision = self.pump.state.decide(thread, None, command.actor)
+        decision = self._writer.state.decide(thread, None, command.actor)
         if thread is not None and thread.paused:
             decision.add(ThreadResumed())
             decision.state.boxes.wake_thread(thread)
-        elif thread is None and (await known_thread(self.pump, command.thread_id))["paused"]:
+        elif thread is None and (await self._thread_row(command.thread_id))["paused"]:
             decision.thread_id = command.thread_id
             decision.add(ThreadResumed())
         return await self._finish(decision, command)
 
-    async def _kill(self, command: c.KillThread) -> c.Done:
+    async def _kill_thread(self, command: c.KillThread) -> c.Done:
         """One unit ends the tree; then its tasks are cancelled, and what they still do comes to nothing."""
-        pump = self.pump
         thread = self.active(command.thread_id)
         position = 0
         if thread is None:
-            row = await known_thread(pump, command.thread_id)
+            row = await self._thread_row(command.thread_id)
             if row["status"] == "killed":
                 check_position(command, row["position"])
                 return c.Done(row["position"])
             thread = self.active(command.thread_id) or Thread(command.thread_id)
             position = row["position"]
         check_position(command, thread.head or position)
-        decision = pump.state.decide(thread, None, command.actor)
-        decision.ends = tuple(member.id for member in control.tree(pump.state, thread))
-        for message in control.kill(decision, thread):
-            handling = message.handling
-            if handling is None:  # its start is on its way to the disk: it will not begin
-                pump.state.boxes.release(message)
-            else:
-                decision.stops = (*decision.stops, handling.task.cancel)
-                pump.leave(handling)
+        decision = self._writer.state.decide(thread, None, command.actor)
+        self._kill(decision, thread)
         return await self._finish(decision, command)
 
     async def _resolve_effect(self, command: c.ResolveIndeterminate) -> c.Done:
-        step = await indeterminate(self.pump, command.id)
+        step = await self._indeterminate(command.id)
         check_position(command, step.message.thread.head)
-        decision = self.pump.state.decide(step.message.thread, None, command.actor)
+        decision = self._writer.state.decide(step.message.thread, None, command.actor)
         control.resolve_effect(decision, step, command.outcome, command.result)
         return await self._finish(decision, command)
 
+    async def _indeterminate(self, effect: str) -> Step:
+        """The step of an indeterminate effect. Raises ``AlreadyResolved`` or ``NotFound``."""
+        if (found := _EFFECT.fullmatch(effect)) is not None:
+            message_id, number = found[1], int(found[2])
+            step = self._writer.state.routing.step(message_id, number)
+            if step is not None and step.unknown:
+                return step
+            if await history.was_indeterminate(self._log, self._views, message_id, number):
+                raise AlreadyResolved("This effect is not indeterminate any more.")
+        raise NotFound(f"There is no indeterminate effect {effect[:80]!r}.")
+
     async def _resolve_approval(self, command: c.ResolveApproval) -> c.Done:
-        step = control.find_approval(self.pump.state, command.approval)
+        step = control.find_approval(self._writer.state, command.approval)
         if step is None:
-            if await self.pump.views.row("approvals", command.approval) is None:
+            if await self._views.row("approvals", command.approval) is None:
                 raise NotFound(f"There is no approval {command.approval!r}.", param="/approval")
             raise AlreadyResolved("This approval was resolved already.", param="/approval")
         check_position(command, step.message.thread.head)
-        approvals.check_edits(self.pump.state.rules, step, command)
-        decision = self.pump.state.decide(step.message.thread, None, command.actor)
+        gates.check_edits(self._writer.state.rules, step, command)
+        decision = self._writer.state.decide(step.message.thread, None, command.actor)
         control.resolve_approval(decision, step, command)
         return await self._finish(decision, command)
 
     async def _replay(self, command: c.ReplayDeadLetter) -> c.Injected:
         """Send a dead letter again, in its thread and in the call that it stood in."""
-        pump = self.pump
-        letter = await replay.read(pump, command.message_id)
+        state = self._writer.state
+        letter = await history.dead_letter(self._log, self._views, command.message_id)
         thread, reopened = await self._active_or_reopened(command, letter.thread_id)
         if self.stopping:
             raise Stopping
-        check = replay.prepare(pump.state, letter, command.json)
-        decision = pump.state.decide(thread, None, command.actor)
+        check = replay.prepare(state, letter, command.json)
+        decision = state.decide(thread, None, command.actor)
         decision.correlation = letter.correlation or check.message_id
         if reopened is not None:
             decision.open_thread(letter.thread_id, reopened)
@@ -321,15 +373,15 @@ class Operator:
             {"thread_id": letter.thread_id, "message_id": check.message_id},
             len(decision.records) - position,
         )
-        unit = await pump.commit(decision)
+        unit = await self._writer.commit(decision)
         return c.Injected(letter.thread_id, check.message_id, unit.records[position].position)
 
     async def _discard(self, command: c.DiscardDeadLetter) -> c.Done:
-        letter = await replay.read(self.pump, command.message_id)
-        row = await known_thread(self.pump, letter.thread_id)
+        letter = await history.dead_letter(self._log, self._views, command.message_id)
+        row = await self._thread_row(letter.thread_id)
         thread = self.active(letter.thread_id)
         check_position(command, row["position"] if thread is None else thread.head)
-        decision = self.pump.state.decide(thread, None, command.actor)
+        decision = self._writer.state.decide(thread, None, command.actor)
         decision.thread_id = letter.thread_id
         decision.add(MessageDiscarded(command.message_id, failed=not letter.was_refused))
         return await self._finish(decision, command)
@@ -339,65 +391,3 @@ def check_position(command: c.Command, position: int) -> None:
     """``If-Match``: the caller saw the thread as it is, at ``position``."""
     if command.if_position is not None and command.if_position != position:
         raise StalePosition(f"The thread is at position {position}; the request was made for {command.if_position}.")
-
-
-async def known_thread(pump: Pump, thread_id: str) -> Row:
-    """The row of a thread, active or not. Raises ``NotFound``."""
-    await pump.settled()  # what ended it may be decided and still on its way to the disk
-    row = await pump.views.private_row("threads", thread_id)
-    if row is None:
-        raise NotFound(f"There is no thread {thread_id!r}.", param="/thread_id")
-    return row
-
-
-async def reopening(pump: Pump, command: c.Command, thread_id: str) -> ThreadReopened:
-    """What reopening a thread records: dead letters, pause, what outlived its end. Raises ``ThreadKilled``."""
-    row = await known_thread(pump, thread_id)
-    if row["status"] == "killed":
-        raise ThreadKilled(
-            f"Thread {thread_id} was killed; inject without `thread_id` to begin a new one.", param="/thread_id"
-        )
-    check_position(command, row["position"])
-    page = await pump.views.rows("dead_letters", Query(where=(Where("thread_id", "=", thread_id),), limit=500))
-    failed = [letter for letter in orjson.loads(page.rows) if letter["code"] not in _REFUSALS]
-    ends = EventFilter(threads=(thread_id,), types=(ThreadCompleted, ThreadFailed))
-    ended = (await pump.log.read(wanted=ends, limit=1, reverse=True))[0].event
-    assert isinstance(ended, ThreadCompleted | ThreadFailed)  # noqa: S101 - as it was asked for; narrows the type
-    return ThreadReopened(
-        failed=len(failed),
-        reason=failed[-1]["reason"] if failed else "",
-        paused=row["paused"],
-        parent=ended.parent,
-        todos=ended.todos,
-        tokens=row["tokens"],
-    )
-
-
-async def indeterminate(pump: Pump, effect: str) -> Step:
-    """The step of an indeterminate effect (``MESSAGE:STEP``). Raises ``AlreadyResolved`` or ``NotFound``."""
-    message_id, _, number = effect.rpartition(":")
-    if _NUMBER.fullmatch(number):
-        step = pump.state.routing.step(message_id, int(number))
-        if step is not None and step.unknown:
-            return step
-        if await _was_indeterminate(pump, message_id, int(number)):
-            raise AlreadyResolved("This effect is not indeterminate any more.")
-    raise NotFound(f"There is no indeterminate effect {effect[:80]!r}.")
-
-
-async def _was_indeterminate(pump: Pump, message_id: str, number: int) -> bool:
-    message = await pump.views.row("messages", message_id)
-    if message is None:
-        return False
-    wanted = EventFilter((orjson.loads(message)["thread_id"],), (StepStarted, StepRecorded))
-    records = await pump.log.read(wanted=wanted, limit=_HISTORY)
-    return any(_is_in_doubt(record.event, message_id, number) for record in records)
-
-
-def _is_in_doubt(event: Event, message_id: str, number: int) -> bool:
-    """Whether it says of this step that nobody knows how it ended."""
-    if not isinstance(event, StepStarted | StepRecorded) or (event.message, event.step) != (message_id, number):
-        return False
-    if isinstance(event, StepStarted):
-        return event.unknown
-    return event.error is not None and event.error.code == "unknown"

@@ -13,15 +13,16 @@ from contextvars import copy_context
 from random import Random
 
 from organism.log.log import EventLog
-from organism.model.thread import Message
-from organism.pump.decide import ending, runs
+from organism.model.thread import Message, Thread
+from organism.pump.decide import ending
 from organism.pump.decide.decision import Decision, State
 from organism.pump.decide.ending import Failure
-from organism.pump.decide.respond import respond
+from organism.pump.decide.respond import Outbox
 from organism.pump.run import handler as actor
 from organism.pump.run.handler import Responses
 from organism.pump.run.handling import Handling
 from organism.pump.run.replies import Collectors
+from organism.pump.run.timers import Timers
 from organism.pump.run.writer import Runtime
 from organism.views.views import ViewStore
 
@@ -40,7 +41,7 @@ class Pump:
         self.runtime = runtime = Runtime(log, views, state, chance, on_broken)
         runtime.on_disk = self._act
         runtime.outcome_of = actor.outcome_of
-        runtime.timers.on_tick = self._tick
+        self._timers = Timers(runtime, self._tick)
         self.log, self.views, self.state = log, views, state
         self.write, self.commit, self.settled = runtime.write, runtime.commit, runtime.settled
         self.handlings: set[Handling] = set()
@@ -68,6 +69,8 @@ class Pump:
             self.collectors.take(unit.records)
         if unit.ends:
             self.tell_ended(unit.ends)
+        if self.state.routing.due:
+            self._timers.ensure_ticking()
         if unit.tell is not None:
             unit.tell(unit)
 
@@ -88,7 +91,7 @@ class Pump:
         handling.task = task = self._loop.create_task(running, context=self._context.copy())
         self._tasks.add(task)  # the loop itself keeps no task alive
         task.add_done_callback(self._tasks.discard)
-        self.runtime.timers.ensure_ticking()
+        self._timers.ensure_ticking()
 
     def tell_ended(self, thread_ids: Iterable[str]) -> None:
         """Wake those who wait for the end of these threads."""
@@ -113,10 +116,8 @@ class Pump:
     def _answered(self, handling: Handling, responses: Responses) -> None:
         message = handling.message
         decision = self.state.decide(message.thread, message)
-        respond(decision, handling, responses)
-        if handling.stream is not None or message.shown is not None:
-            runs.finish(decision, message)
-        decision.handled(message, "done")
+        Outbox(decision, message, handling.listener, handling.rules).respond(responses)
+        ending.finish(decision, message, handling.stream.cut(decision) if handling.stream is not None else "")
         self.leave(handling)
         self.write(decision)
 
@@ -124,17 +125,33 @@ class Pump:
         """A new attempt later, or a dead letter if there were enough. An unknown effect waits for an operator first."""
         message = handling.message
         decision = self.state.decide(message.thread, message)
+        if handling.stream is not None:
+            handling.stream.cut(decision)
         if not failure.is_final and (
             decision.find_unknown(message) or message.failures + 1 < self.state.rules.retry.attempts
         ):
             ending.retry(decision, message, failure)
             self.leave(handling)
             self.write(decision)
-            self.runtime.retry_when_due(message)
         else:
             ending.park(decision, message, failure)
             self.leave(handling)
             self.write(decision)
+
+    def kill(self, decision: Decision, root: Thread) -> None:
+        """End the thread and those below it; once that is on disk, their handlers are cancelled."""
+        threads = ending.tree(self.state, root)
+        decision.ends = tuple(thread.id for thread in threads)
+        for handling in self.handlings:
+            if handling.stream is not None and handling.message.thread in threads:
+                handling.stream.cut(decision)
+        for message in ending.kill(decision, threads):
+            handling = message.handling
+            if handling is None:  # its start is on its way to the disk: it will not begin
+                self.state.boxes.release(message)
+            else:
+                decision.stops = (*decision.stops, handling.task.cancel)
+                self.leave(handling)
 
     def leave(self, handling: Handling) -> None:
         """The handling is over: its slot and its line are free."""
@@ -175,7 +192,7 @@ class Pump:
                 handling.task.cancel()
         self.handlings.clear()
         self.runtime.rests.fire()
-        self.runtime.timers.stop()
+        self._timers.stop()
 
 
 def _go_on(unit: Decision) -> None:

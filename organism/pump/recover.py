@@ -8,17 +8,16 @@ from typing import Final
 
 import orjson
 
-from organism.events.record import Record
-from organism.events.vocabulary import AgentResumed, Declared, Event, OrganismStarted
+from organism.events.vocabulary import AgentResumed, Declared, OrganismStarted
 from organism.log.log import EventLog
 from organism.model.thread import Message
 from organism.pump.decide import control, ending
 from organism.pump.decide.decision import Decision, State
-from organism.pump.pump import Pump
+from organism.pump.run.writer import Runtime
 from organism.pump.state import Folded, dump, load
 from organism.views.views import Query
 
-SNAPSHOT: Final = "routing/7"
+SNAPSHOT: Final = "folded/1"
 """The name of the fold's snapshots: another one whenever their shape changes."""
 CRASH_LOOP_LIVES: Final = 5
 MANY: Final = 100_000
@@ -38,26 +37,19 @@ class Life:
 
 async def fold(log: EventLog) -> Folded:
     """The state at the head: the newest snapshot and what came after it."""
-    kept = await log.load_snapshot(SNAPSHOT)
-    routing = load(kept[1]) if kept is not None else Folded()
-    begun_at = routing.position
-    apply, threads = routing.apply, routing.threads
-
-    def take(record: Record[Event]) -> None:
-        apply(record)
-        if record.thread in threads:
-            threads[record.thread].head = record.position
-
-    await log.fold(routing.position, take)
-    if routing.position - begun_at > SNAPSHOT_EVENTS:
-        await log.save_snapshot(SNAPSHOT, routing.position, dump(routing))
-    return routing
+    snapshot = await log.load_snapshot(SNAPSHOT)
+    state = load(snapshot[1]) if snapshot is not None else Folded()
+    begun_at = state.routing.position
+    await log.fold(begun_at, state.apply)
+    if state.routing.position - begun_at > SNAPSHOT_EVENTS:
+        await log.save_snapshot(SNAPSHOT, state.routing.position, dump(state))
+    return state
 
 
-async def begin_life(pump: Pump, life: Life, *, clean: bool | None = None) -> None:
+async def begin_life(writer: Runtime, life: Life, *, clean: bool | None = None) -> None:
     """Record the new life and start what may start. ``clean`` overrides what the log says of the stop."""
-    state = pump.state
-    before = await pump.views.rows("agents", Query(limit=MANY))  # the listeners of earlier lives
+    state = writer.state
+    before = await writer.views.rows("agents", Query(limit=MANY))  # the listeners of earlier lives
     removed = sorted({row["name"] for row in orjson.loads(before.rows)} - {each.name for each in life.listeners})
     decision = state.decide(None)
     decision.add(
@@ -75,10 +67,10 @@ async def begin_life(pump: Pump, life: Life, *, clean: bool | None = None) -> No
     if state.routing.short_lives >= CRASH_LOOP_LIVES:
         control.pause_organism(decision, by="crash_loop")
     for message in sorted(state.routing.messages.values(), key=lambda each: each.position):
-        _lay_out(pump, decision, message)
-    await pump.commit(decision)
+        _requeue(decision, message)
+    await writer.commit(decision)
     for thread in [thread for thread in state.routing.threads.values() if thread.open == 0]:
-        await pump.commit(state.decide(thread))
+        await writer.commit(state.decide(thread))
 
 
 def forget_pauses(decision: Decision, removed: Iterable[str]) -> None:
@@ -90,12 +82,9 @@ def forget_pauses(decision: Decision, removed: Iterable[str]) -> None:
             decision.state.boxes.wake_agent(name)
 
 
-def _lay_out(pump: Pump, decision: Decision, message: Message) -> None:
-    """One open message: a dead letter if it died with the process too often, else in its line again."""
-    state = pump.state
-    for step in (message.steps or {}).values():
-        if step.ok is None and step.expires:
-            pump.runtime.expire_when_due(step)
+def _requeue(decision: Decision, message: Message) -> None:
+    """An open message waits in its line again, or is a dead letter if it died with the process too often."""
+    state = decision.state
     is_indeterminate = decision.find_unknown(message)
     if message.deaths >= state.rules.retry.attempts and not is_indeterminate:
         reason = f"It ran at {message.deaths} deaths of the process, which is all that retry.attempts allows."
@@ -103,11 +92,9 @@ def _lay_out(pump: Pump, decision: Decision, message: Message) -> None:
         return
     state.boxes.box(message.to)
     state.boxes.put(message)
-    if message.next_at:
-        pump.runtime.retry_when_due(message)
 
 
 async def leave_snapshot(log: EventLog, state: State) -> None:
     """Leave a snapshot of a state with nothing on its way to the log."""
     state.routing.position, state.routing.last_at = log.head, log.last_at
-    await log.save_snapshot(SNAPSHOT, log.head, dump(state.routing))
+    await log.save_snapshot(SNAPSHOT, log.head, dump(state.folded))

@@ -1,4 +1,4 @@
-"""What decisions rest on: open messages, what they have shown, what was spent, what is confirmed; and its snapshot."""
+"""What decisions rest on, folded from the log: what is routed, spent and confirmed; and its snapshot."""
 
 from __future__ import annotations
 
@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import msgspec
-from msgspec import Struct
+from msgspec import Struct, field
 from msgspec.structs import replace
 
+from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.events.vocabulary import (
     After,
@@ -23,47 +24,51 @@ from organism.events.vocabulary import (
     ThreadReopened,
 )
 from organism.model.thread import NOBODY, Call, Message, Shown, Step, Thread
-from organism.projections import routing
-from organism.projections.confirmations import Confirms
-from organism.projections.routing import Routing
-from organism.projections.spend import Spend
+from organism.pump import routing
+from organism.pump.confirmations import Confirms
+from organism.pump.routing import DUE_KEPT, Routing
+from organism.pump.spending import Spending
 
 
-class Folded(Routing, eq=False):
-    """Routing, spending and confirmations. Only ``apply`` and the pump's decisions change it."""
+class Folded(Entity):
+    """Routing, spending and confirmations. Only ``fold`` and the pump's decisions change it."""
 
-    spend: Spend = msgspec.field(default_factory=Spend)
-    confirms: Confirms = msgspec.field(default_factory=Confirms)
+    routing: Routing = field(default_factory=Routing)
+    spend: Spending = field(default_factory=Spending)
+    confirms: Confirms = field(default_factory=Confirms)
 
     def apply(self, record: Record[Event]) -> None:
-        """Take one record."""
+        """Take one record of the log."""
+        self.fold(record)
+        routing = self.routing
+        routing.position, routing.last_at = record.position, record.at
+        if record.thread in routing.threads:
+            routing.threads[record.thread].head = record.position
+
+    def fold(self, record: Record[Event]) -> None:
+        """Take one record, which may have no position yet."""
+        route = routing.FOLDS.get(type(record.event))
+        if route is not None:
+            route(self.routing, record)
         fold = FOLDS.get(type(record.event))
         if fold is not None:
             fold(self, record)
-        self.position = record.position
-        self.last_at = record.at
 
 
 def _reserved(state: Folded, record: Record[BudgetReserved]) -> None:
     if state.spend.is_full():
-        state.spend.forget(state.messages, state.threads)
+        state.spend.forget(state.routing.messages, state.routing.threads)
     state.spend.reserved(record)
 
 
-def _thread_reopened(state: Folded, record: Record[ThreadReopened]) -> None:
-    routing.FOLDS[ThreadReopened](state, record)
-    state.spend.thread_reopened(record)
-
-
 FOLDS: Final[Mapping[type[Event], Callable[[Folded, Record[Any]], None]]] = {
-    **routing.FOLDS,
     BudgetReserved: _reserved,
     BudgetSettled: lambda state, record: state.spend.settled(record),
     ConfirmRequested: lambda state, record: state.confirms.requested(record),
     ConfirmRedeemed: lambda state, record: state.confirms.redeemed(record),
-    ThreadReopened: _thread_reopened,
+    ThreadReopened: lambda state, record: state.spend.thread_reopened(record),
 }
-"""The fold of each event that changes the state, as ``Decision.add`` applies it to a ``Folded``."""
+"""The fold of each event that changes more than the routing."""
 
 # The snapshot. Messages, steps and calls lead to each other: they are saved by their names, one record each. A field
 # that has the name of an entity's is a copy of it.
@@ -86,7 +91,7 @@ class SavedStep(Struct):
     key: str
     approval: str
     expires: int
-    held_at: int
+    stopped_at: int
     unknown: bool
 
 
@@ -129,7 +134,7 @@ class SavedMessage(Struct):
 
 
 class Snapshot(Struct):
-    """The state, whose open messages and paused agents stand beside it."""
+    """The state, with its open messages and paused agents apart; what is due follows from the messages."""
 
     state: Folded
     paused_agents: list[str]
@@ -143,10 +148,11 @@ _DECODER: Final = msgspec.json.Decoder(Snapshot)
 def dump(state: Folded) -> bytes:
     """The state as bytes."""
     calls: dict[str, SavedCall] = {}
+    routing = state.routing
     snapshot = Snapshot(
-        replace(state, messages={}, paused_agents=set()),
-        sorted(state.paused_agents),
-        [_saved(message, calls) for message in state.messages.values()],
+        replace(state, routing=replace(routing, messages={}, paused_agents=set(), due=[], due_room=DUE_KEPT)),
+        sorted(routing.paused_agents),
+        [_saved(message, calls) for message in routing.messages.values()],
         list(calls.values()),
     )
     return msgspec.json.encode(snapshot)
@@ -184,11 +190,12 @@ def load(body: bytes) -> Folded:
     """The state again."""
     snapshot = _DECODER.decode(body)
     state = snapshot.state
-    state.paused_agents = set(snapshot.paused_agents)
+    routing = state.routing
+    routing.paused_agents = set(snapshot.paused_agents)
     for saved in snapshot.messages:
-        state.messages[saved.id] = message = Message(
+        routing.messages[saved.id] = message = Message(
             **_shared(saved, Message),
-            thread=state.threads[saved.thread_id],
+            thread=routing.threads[saved.thread_id],
             authors=frozenset(saved.author_names),
             read=frozenset(saved.read_names),
         )
@@ -197,17 +204,18 @@ def load(body: bytes) -> Folded:
     for named in snapshot.calls:
         call = calls[named.id]
         call.parent = calls[named.parent_id] if named.parent_id is not None else None
-        call.step, call.ask = _step(state, named.step_name), _step(state, named.ask_name)
+        call.step, call.ask = _step(routing, named.step_name), _step(routing, named.ask_name)
     for saved in snapshot.messages:
-        message = state.messages[saved.id]
+        message = routing.messages[saved.id]
         message.call = calls[saved.call_id] if saved.call_id is not None else None
-        message.step, message.ask = _step(state, saved.step_name), _step(state, saved.ask_name)
+        message.step, message.ask = _step(routing, saved.step_name), _step(routing, saved.ask_name)
+    routing.schedule_all()
     return state
 
 
-def _step(state: Folded, name: StepName | None) -> Step | None:
+def _step(routing: Routing, name: StepName | None) -> Step | None:
     """The step of that name; one whose message has ended is closed, and stays known as an ask."""
-    return None if name is None else state.step(*name) or _closed(*name)
+    return None if name is None else routing.step(*name) or _closed(*name)
 
 
 def _closed(message_id: str, number: int) -> Step:

@@ -32,7 +32,7 @@ from organism.model.commands import Idempotency
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
-from organism.pump.idempotency import recorded
+from organism.pump.operate import recorded
 from organism.server import headers as fixed
 from organism.server import problems
 from organism.server.auth import refuse_credentials, token_in

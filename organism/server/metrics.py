@@ -42,7 +42,7 @@ GAUGES: Final[Mapping[str, tuple[str, Callable[[Tenant], float]]]] = {
     ),
     "organism_model_calls_running": (
         "Calls of models under way.",
-        lambda tenant: len(tenant.pump.state.routing.spend.open),
+        lambda tenant: len(tenant.pump.state.spend.open),
     ),
 }
 """By name: the help text, and how it is read."""

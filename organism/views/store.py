@@ -9,13 +9,12 @@ from typing import Final
 
 from organism.log import units
 from organism.log.commits import Store, doubt
-from organism.log.log import EventFilter
 from organism.log.snapshots import CHECKPOINT, Snapshot, Snapshots
 from organism.sqlite.driver import Connection
 from organism.sqlite.reader import Reading, run
 from organism.views import pages
 from organism.views.tables import columns_of, definition, fingerprint, stored, trigger
-from organism.views.versions import CHECKPOINT_EVENTS, LiveRows, RowFolding, RowVersions, folded_row, hold_whole, write
+from organism.views.versions import LiveRows, RowFolding, RowVersions, folded_row, hold_whole, write
 from organism.views.views import Page, Query, ReadModel, Row
 
 ANY_KEY: Final = "\U0010ffff"  # No key is above it, so every row is looked up
@@ -107,6 +106,5 @@ def live_rows_at(snapshots: Snapshots, models: Sequence[ReadModel], position: in
     checkpoint = yield from snapshots.load(CHECKPOINT, position)
     if checkpoint is not None:
         live.load(checkpoint)
-    while records := (yield from units.read(units.Span(live.position, position, CHECKPOINT_EVENTS), EventFilter())):
-        live.take(records)
+    yield from units.hand_on(live.position, position, live.take)
     return live

@@ -9,7 +9,7 @@ import orjson
 
 from organism.events.record import Record
 from organism.events.vocabulary import BudgetReserved, BudgetSettled
-from organism.projections.spend import DAY_US
+from organism.pump.spending import DAY_US
 from tests.flows.world import MakeWorld, World
 
 SOURCE = """

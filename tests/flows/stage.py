@@ -166,29 +166,22 @@ async def child_of(o: Running, parent: str, to: str, text: str = "") -> str:
 
 async def folded_anew(log: EventLog) -> bytes:
     """The state that the log gives from its beginning, with no handler called (G15)."""
-    routing = Folded()
-
-    def apply(record: Record[Any]) -> None:
-        routing.apply(record)
-        thread = routing.threads.get(record.thread or "")
-        if thread is not None:
-            thread.head = record.position
-
-    await log.fold(0, apply)
-    return _comparable(routing)
+    folded = Folded()
+    await log.fold(0, folded.apply)
+    return _comparable(folded)
 
 
 async def folded_live(o: Running) -> bytes:
     """The state that the running pump decides on."""
     await o.pump.settled()
-    return _comparable(o.pump.state.routing)
+    return _comparable(o.pump.state.folded)
 
 
-def _comparable(routing: Folded) -> bytes:
+def _comparable(folded: Folded) -> bytes:
     """What the log knows of the state: the due times that only the running process moves stand apart."""
-    dumped = orjson.loads(dump(routing))
+    dumped = orjson.loads(dump(folded))
     for name in ("position", "last_at"):
-        del dumped["state"][name]
+        del dumped["state"]["routing"][name]
     for message in dumped["messages"]:
         del message["next_at"]
     return orjson.dumps(dumped, option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2)

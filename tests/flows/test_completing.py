@@ -288,7 +288,7 @@ async def test_a_handler_that_waits_no_longer_goes_on_and_the_call_ends_with_it(
         outcome = await o.inject("talker", {"text": ""}, wait=True)
         called = (await o.records(ModelCalled))[0]
         tasks = [task for task in asyncio.all_tasks() if "Talk" in repr(task)]
-        assert o.pump.state.routing.spend.open == {}
+        assert o.pump.state.spend.open == {}
     assert outcome.replies == ({"text": "went on"},)
     assert code_of(called.event) == "lost"
     assert tasks == []

@@ -16,7 +16,6 @@ DECISIONS = (
     *(f"organism/pump/decide/{name}.py" for name in ("inject", "route", "respond", "control", "spend")),
     "organism/codec/",
     "organism/config/",
-    "organism/projections/",
     *(
         f"organism/views/{name}.py"
         for name in ("approvals", "dead_letters", "keyed", "organism", "run", "threads", "usage")

@@ -19,8 +19,8 @@ from organism.config.settings import Budget, Spend
 from organism.events.record import Record
 from organism.events.vocabulary import BudgetReserved, BudgetSettled, Event, ModelCalled
 from organism.model.completion import CompleteError
-from organism.projections.spend import DAY_US, Account, Amount
 from organism.pump.rules import Rules
+from organism.pump.spending import DAY_US, Account, Amount
 from organism.pump.state import Folded, dump, load
 from tests.pump.purse import PRICE, Purse, most, rules_of
 
@@ -52,11 +52,11 @@ def free(tmp_path: Path) -> Callable[..., Purse]:
 
 def refused(purse: Purse, *call: Any, **need: Any) -> str:
     """Why the call is not made."""
-    before = purse.state.routing.spend.tenant
+    before = purse.state.spend.tenant
     with pytest.raises(CompleteError) as error:
         purse.reserve(purse.call(*call), **need)
     assert error.value.code == "budget_exhausted"
-    assert purse.state.routing.spend.tenant == before
+    assert purse.state.spend.tenant == before
     return error.value.message
 
 
@@ -72,7 +72,7 @@ def test_what_is_reserved_is_gone_until_it_is_settled(free: Callable[..., Purse]
     )
     purse.settle(first, 50, 40)
     purse.reserve(purse.call(message, 2))
-    assert purse.state.routing.spend.run(message.id) == Account(
+    assert purse.state.spend.run(message.id) == Account(
         Amount(90, Decimal("0.000085"), 1, 0), Amount(200, Decimal("0.0002"), 1, 10_000_000)
     )
 
@@ -129,7 +129,7 @@ def test_a_thread_that_was_forgotten_comes_back_with_what_it_has_used(free: Call
         purse.reserve(call)
         purse.settle(call, 150, 150)
         purse.end(message)
-    assert "t0" not in purse.state.routing.spend.threads
+    assert "t0" not in purse.state.spend.threads
     assert "300 is spent" in refused(purse, purse.begun("t0", "ada"), 1, input_tokens=101)
 
 
@@ -154,8 +154,8 @@ def test_a_day_ends_at_midnight_of_utc_but_what_is_held_stays_held(free: Callabl
     refused(purse, message, 3, input_tokens=150)
     purse.reserve(purse.call(message, 3))
     purse.settle(second, 60, 60)
-    assert purse.state.routing.spend.agent_on("ada", purse.at).used.tokens == 320
-    assert purse.state.routing.spend.agent_on("ada", purse.at + DAY_US).used.tokens == 200
+    assert purse.state.spend.agent_on("ada", purse.at).used.tokens == 320
+    assert purse.state.spend.agent_on("ada", purse.at + DAY_US).used.tokens == 200
 
 
 def test_an_answer_without_a_length_gets_what_is_left(free: Callable[..., Purse]) -> None:
@@ -215,7 +215,7 @@ def test_a_call_made_again_after_a_death_spends_its_first_reservation(free: Call
     message = purse.begun("t", "ada")
     call = purse.call(message, 1)
     purse.reserve(call)
-    purse.restart(load(dump(purse.state.routing)))
+    purse.restart(load(dump(purse.state.folded)))
     message = purse.state.routing.messages[message.id]
     purse.reserve(purse.call(message, 1))
     assert [type(record.event) for record in purse.records[-3:]] == [ModelCalled, BudgetSettled, BudgetReserved]
@@ -232,9 +232,9 @@ def test_who_has_ended_is_forgotten_and_who_has_not_is_kept(free: Callable[..., 
         purse.reserve(call)
         purse.settle(call, 1, 1)
         purse.end(message)
-    spend = purse.state.routing.spend
+    spend = purse.state.spend
     assert len(spend.runs) + len(spend.threads) <= spend.room == 256
-    assert spend.run(held.id).held.tokens == 200
+    assert spend.run(held.id).reserved.tokens == 200
     assert spend.tenant.spent.calls == 500
 
 
@@ -272,7 +272,7 @@ class Play:
         return self.purse.begun(f"thread-{seat // 2}", AGENTS[seat % 2]).id
 
     def _held(self, seat: int) -> list[int]:
-        held = self.purse.state.routing.spend.open.values()
+        held = self.purse.state.spend.open.values()
         return [each.event.step for each in held if each.event.message == self.seats[seat]]
 
     def reserve(self, seat: int, prompt: int, answer: int, is_asked: Any) -> None:
@@ -284,7 +284,7 @@ class Play:
     def settle(self, seat: int, prompt: int, answer: int, *_: object) -> None:
         for step in self._held(seat)[:1]:
             message = self.purse.state.routing.messages[self.seats[seat]]
-            held = self.purse.state.routing.spend.open[f"{message.id}/{step}"].event
+            held = self.purse.state.spend.open[f"{message.id}/{step}"].event
             used = min(prompt, held.input_tokens), min(answer, held.output_tokens)
             self.purse.settle(self.purse.call(message, step), *used, us=prompt * 1000)
 
@@ -300,15 +300,15 @@ class Play:
         self.purse.at += DAY_US
 
     def snapshot(self, *_: object) -> None:
-        kept = dump(self.purse.state.routing)
+        kept = dump(self.purse.state.folded)
         self.purse.restart(load(kept))
-        assert dump(self.purse.state.routing) == kept
+        assert dump(self.purse.state.folded) == kept
 
     def fold(self, *_: object) -> None:
         folded = Folded()
         for record in self.purse.records:
             folded.apply(record)
-        assert spending(folded) == spending(self.purse.state.routing)
+        assert spending(folded) == spending(self.purse.state.folded)
         self.purse.restart(folded)
 
     def check(self) -> None:

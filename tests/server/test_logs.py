@@ -142,7 +142,7 @@ async def test_what_fails_is_an_error_with_its_trace_under_the_same_id(shared: S
     async def broken(*_: object) -> None:
         raise RuntimeError("disk on fire")
 
-    monkeypatch.setattr(shared.log, "row", broken, raising=False)
+    monkeypatch.setattr(shared.views, "row", broken, raising=False)
     with logged() as said:
         answer = await shared.call("GET", "/agents/greeter")
     trace, line = said.entries

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from typing import Any, Final
+from typing import Any
 
 import orjson
 
@@ -12,10 +12,8 @@ from organism.events.record import Content
 from organism.events.vocabulary import (
     AgentPaused,
     AgentResumed,
-    ApprovalCancelled,
     ApprovalExpired,
     ApprovalResolved,
-    MessageDropped,
     OrganismPaused,
     OrganismResumed,
     PausedBy,
@@ -23,17 +21,13 @@ from organism.events.vocabulary import (
     RunInteractionResponse,
     StepError,
     StepResolved,
-    ThreadKilled,
 )
 from organism.model.commands import ResolveApproval
 from organism.model.handler import Approval
-from organism.model.thread import CONSENT, Message, Step, Thread
+from organism.model.thread import CONSENT, Step
 from organism.pump.decide import runs
 from organism.pump.decide.decision import Decision, State
 from organism.pump.wording import json_of
-
-KILLED: Final = StepError("killed", "The thread was killed.")
-UNKNOWN_AFTER_KILL: Final = StepError("unknown", "The thread was killed while this effect was under way.")
 
 
 def pause_agent(decision: Decision, agent: str, by: PausedBy = "operator") -> None:
@@ -65,45 +59,6 @@ def resume_organism(decision: Decision) -> None:
     if decision.state.routing.paused:
         decision.state.boxes.paused = False
         decision.add(OrganismResumed("operator"))
-
-
-def tree(state: State, root: Thread) -> list[Thread]:
-    """The thread and its child threads, children first, so that the root's end comes last."""
-    children = [thread for thread in state.routing.threads.values() if thread.parent == root.id]
-    return [member for child in children for member in tree(state, child)] + [root]
-
-
-def kill(decision: Decision, root: Thread) -> list[Message]:
-    """End the whole tree in one unit; gives the messages whose handlers are to be cancelled."""
-    running: list[Message] = []
-    for thread in tree(decision.state, root):
-        _kill_one(decision, thread, running)
-    return running
-
-
-def _kill_one(decision: Decision, thread: Thread, running: list[Message]) -> None:
-    state = decision.state
-    state.boxes.clear_thread(thread)
-    for message in [message for message in state.routing.messages.values() if message.thread is thread]:
-        runs.lose(decision, message, "killed")
-        _close_steps(decision, message)
-        if message.running:
-            running.append(message)
-            decision.handled(message, "killed")
-        else:
-            decision.add(MessageDropped(message.id, message.to), thread=thread.id)
-    decision.ended.clear()
-    decision.add(ThreadKilled(ended=thread.id not in state.routing.threads), thread=thread.id)
-
-
-def _close_steps(decision: Decision, message: Message) -> None:
-    for step in list((message.steps or {}).values()):
-        if step.ok is not None:
-            continue
-        if step.approval:
-            decision.add(ApprovalCancelled(step.approval), thread=message.thread.id)
-        error = UNKNOWN_AFTER_KILL if step.effect == "unsafe" else KILLED
-        decision.add(step.recorded(error), thread=message.thread.id)
 
 
 def resolve_effect(decision: Decision, step: Step, outcome: Resolution, result: Any) -> None:

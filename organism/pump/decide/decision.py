@@ -25,7 +25,7 @@ from organism.model.ids import Ids
 from organism.model.thread import Message, Step, Thread
 from organism.pump.mailboxes import Mailboxes
 from organism.pump.rules import Rules
-from organism.pump.state import FOLDS, Folded
+from organism.pump.state import Folded
 
 NO_REPLY: Final = StepError("no_reply", "Nothing is left that could answer.")
 DECODED_PER_MAILBOX: Final = 256
@@ -37,17 +37,18 @@ E = TypeVar("E", bound=Event)
 class State:
     """What decisions rest on. ``now`` gives the log's time in µs."""
 
-    __slots__ = ("boxes", "ids", "now", "routing", "rules")
+    __slots__ = ("boxes", "confirms", "folded", "ids", "now", "routing", "rules", "spend")
 
-    def __init__(self, routing: Folded, rules: Rules, ids: Ids, now: Callable[[], int]) -> None:
-        self.routing = routing
+    def __init__(self, folded: Folded, rules: Rules, ids: Ids, now: Callable[[], int]) -> None:
+        self.folded = folded
+        self.routing, self.spend, self.confirms = folded.routing, folded.spend, folded.confirms
         self.rules = rules
         self.ids = ids
         self.now = now
         self.boxes = Mailboxes(rules.limits.max_concurrent_handlers)
         for listener in rules.listeners.values():
-            self.boxes.box(listener.name, listener.max_concurrent, paused=listener.name in routing.paused_agents)
-        self.boxes.paused = routing.paused
+            self.boxes.box(listener.name, listener.max_concurrent, paused=listener.name in self.routing.paused_agents)
+        self.boxes.paused = self.routing.paused
 
     def decide(self, thread: Thread | None, cause: Message | None = None, actor: Actor | None = None) -> Decision:
         """Begin a decision on a thread (None: on the organism), caused by a message's handling or by an actor."""
@@ -80,9 +81,7 @@ class Decision(Unit, kw_only=True, eq=False):
         """Add an event and fold it; the log gives its record its position."""
         record = Record(event, content, thread or self.thread_id, self.at, self.cause, self.correlation, self.actor)
         self.records.append(record)
-        fold = FOLDS.get(type(event))
-        if fold is not None:
-            fold(self.state.routing, record)
+        self.state.folded.fold(record)
         return record
 
     def open_thread(self, thread_id: str, event: ThreadCreated | ThreadReopened) -> None:
@@ -106,8 +105,8 @@ class Decision(Unit, kw_only=True, eq=False):
 
     def handled(self, message: Message, outcome: Outcome) -> None:
         """A message's handling ended."""
-        started = message.handling.started_at if message.handling is not None else self.at
-        self.add(MessageHandled(message.id, message.to, outcome, self.at - started), thread=message.thread.id)
+        duration = self.at - message.started_at if message.running else 0
+        self.add(MessageHandled(message.id, message.to, outcome, duration), thread=message.thread.id)
         self.ended.append(message)
 
     def find_unknown(self, message: Message) -> bool:

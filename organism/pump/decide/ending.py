@@ -1,21 +1,31 @@
-"""Failing, as decisions: retries, dead letters, and agents that pause themselves."""
+"""The end of handlings: answered, failed (another attempt, or a dead letter), or killed with their thread.
+
+A handling's run ends with it: ``run_done`` is its last entry. What the handling has gathered and not yet written is
+added to the decision before.
+"""
 
 from __future__ import annotations
 
 from typing import Final, NamedTuple
 
 from organism.events.vocabulary import (
+    RUN_ENTRIES,
     ApprovalCancelled,
     DeathCode,
     MessageDead,
+    MessageDropped,
     MessageFailed,
     MessageRetried,
+    RunDone,
     StepError,
+    ThreadKilled,
 )
-from organism.model.thread import Message
-from organism.pump.decide import control, runs
-from organism.pump.decide.decision import Decision
+from organism.model.thread import Message, Thread
+from organism.pump.decide import control, spend
+from organism.pump.decide.decision import Decision, State
 
+KILLED: Final = StepError("killed", "The thread was killed.")
+UNKNOWN_AFTER_KILL: Final = StepError("unknown", "The thread was killed while this effect was under way.")
 DEAD_LETTER: Final = StepError("dead_letter", "The message became a dead letter.")
 
 
@@ -27,12 +37,28 @@ class Failure(NamedTuple):
     is_final: bool = False
 
 
+def finish(decision: Decision, message: Message, stop_reason: str) -> None:
+    """The handler gave its answer. Its run, if there is one, is over for the reason that it gave, if it did."""
+    if any(step.kind == "complete" and step.ok is None for step in (message.steps or {}).values()):
+        spend.settle_all_lost(decision, message)
+    if message.shown is not None or stop_reason:
+        _end_run(decision, message, stop_reason or "stop")
+    decision.handled(message, "done")
+
+
+def _end_run(decision: Decision, message: Message, reason: str) -> None:
+    for name in tuple(message.shows().open):
+        kind, _, block_id = name.partition(" ")
+        decision.add(RUN_ENTRIES[f"{kind}_end"](message.id, message.to, block_id), thread=message.thread.id)
+    decision.add(RunDone(message.id, message.to, stop_reason=reason), thread=message.thread.id)
+
+
 def retry(decision: Decision, message: Message, failure: Failure) -> None:
     """A new attempt follows later: after a delay that doubles, within a bound."""
     rule = decision.state.rules.retry
     next_at = decision.at + int(min(rule.base_delay_s * 2**message.failures, rule.max_delay_s) * 1_000_000)
     _cancel_approvals(decision, message)
-    runs.cut(decision, message)
+    spend.settle_all_lost(decision, message)
     decision.add(MessageRetried(message.id, message.to, message.starts, failure.text, next_at))
     message.line.push_front(message)
 
@@ -55,7 +81,9 @@ def _cancel_approvals(decision: Decision, message: Message) -> None:
 
 def dead(decision: Decision, message: Message, code: DeathCode, reason: str) -> None:
     """The message becomes a dead letter; an ask that nobody else can answer gets that as its error."""
-    runs.lose(decision, message, "error")
+    spend.settle_all_lost(decision, message)
+    if message.shown is not None:
+        _end_run(decision, message, "error")
     letter = MessageDead(
         message.id,
         message.to,
@@ -71,3 +99,44 @@ def dead(decision: Decision, message: Message, code: DeathCode, reason: str) -> 
     if ask is not None and ask.ok is None and ask.open == 0:
         decision.record(ask, DEAD_LETTER)
     decision.ended.append(message)
+
+
+def tree(state: State, root: Thread) -> list[Thread]:
+    """The thread and its child threads, children first, so that the root's end comes last."""
+    children = [thread for thread in state.routing.threads.values() if thread.parent == root.id]
+    return [member for child in children for member in tree(state, child)] + [root]
+
+
+def kill(decision: Decision, threads: list[Thread]) -> list[Message]:
+    """End these threads in one unit; gives the messages whose handlers are to be cancelled."""
+    running: list[Message] = []
+    for thread in threads:
+        _kill_one(decision, thread, running)
+    return running
+
+
+def _kill_one(decision: Decision, thread: Thread, running: list[Message]) -> None:
+    state = decision.state
+    state.boxes.clear_thread(thread)
+    for message in [message for message in state.routing.messages.values() if message.thread is thread]:
+        spend.settle_all_lost(decision, message)
+        if message.shown is not None:
+            _end_run(decision, message, "killed")
+        _close_steps(decision, message)
+        if message.running:
+            running.append(message)
+            decision.handled(message, "killed")
+        else:
+            decision.add(MessageDropped(message.id, message.to), thread=thread.id)
+    decision.ended.clear()
+    decision.add(ThreadKilled(ended=thread.id not in state.routing.threads), thread=thread.id)
+
+
+def _close_steps(decision: Decision, message: Message) -> None:
+    for step in list((message.steps or {}).values()):
+        if step.ok is not None:
+            continue
+        if step.approval:
+            decision.add(ApprovalCancelled(step.approval), thread=message.thread.id)
+        error = UNKNOWN_AFTER_KILL if step.effect == "unsafe" else KILLED
+        decision.add(step.recorded(error), thread=message.thread.id)

@@ -12,9 +12,9 @@ from organism.events.vocabulary import BudgetReserved, BudgetSettled, ModelCalle
 from organism.model.completion import CompleteError
 from organism.model.money import NOTHING, plain, priced
 from organism.model.thread import Message
-from organism.projections.spend import Amount, Held, key_of
 from organism.pump.decide.decision import Decision
 from organism.pump.models import Cost, ModelCall, Outcome
+from organism.pump.spending import Amount, Reservation, key_of
 
 SURELY_WRITTEN: Final = 4096
 """Tokens that every model can write in one answer."""
@@ -55,7 +55,7 @@ class Bound(NamedTuple):
 
 def bounds(decision: Decision, call: ModelCall, tenant: Budget) -> Iterator[Bound]:
     """Every budget that the call must fit into."""
-    spend, message, agent = decision.state.routing.spend, call.message, call.listener.name
+    spend, message, agent = decision.state.spend, call.message, call.listener.name
     own, thread, at = call.listener.budget, call.message.thread, decision.at
     most = Spend(tokens=decision.state.rules.limits.max_tokens_per_thread)
     run = spend.run(message.id).used
@@ -140,28 +140,28 @@ def reserve(decision: Decision, call: ModelCall, need: Need) -> None:
 
 
 def settle(decision: Decision, call: ModelCall, outcome: Outcome) -> None:
-    """Record the call and what it has used, in place of what was held. One that was settled already stays as it was."""
-    held = decision.state.routing.spend.open.get(call.key)
-    if held is not None:
-        _settle(decision, held, outcome)
+    """Record the call and what it has used, in place of what was reserved, unless it was settled already."""
+    reservation = decision.state.spend.open.get(call.key)
+    if reservation is not None:
+        _settle(decision, reservation, outcome)
 
 
 def settle_lost(decision: Decision, message: Message, step_number: int) -> None:
     """A call died with its process, or was killed: what it had reserved counts as spent. Others are left alone."""
-    held = decision.state.routing.spend.open.get(key_of(message.id, step_number))
-    if held is not None:
-        _settle_lost(decision, held)
+    reservation = decision.state.spend.open.get(key_of(message.id, step_number))
+    if reservation is not None:
+        _settle_lost(decision, reservation)
 
 
 def settle_all_lost(decision: Decision, message: Message) -> None:
     """The handling of a message ends while calls of it are under way: none of them will be heard any more."""
-    spend = decision.state.routing.spend
-    for held in [held for held in spend.open.values() if held.event.message == message.id]:
-        _settle_lost(decision, held)
+    spend = decision.state.spend
+    for reservation in [each for each in spend.open.values() if each.event.message == message.id]:
+        _settle_lost(decision, reservation)
 
 
-def _settle_lost(decision: Decision, held: Held) -> None:
-    reserved = held.event
+def _settle_lost(decision: Decision, reservation: Reservation) -> None:
+    reserved = reservation.event
     cost_usd = Decimal(reserved.cost_usd)
     spent = Cost(
         reserved.model,
@@ -171,12 +171,12 @@ def _settle_lost(decision: Decision, held: Held) -> None:
         cost_usd,
         "price" if cost_usd else "zero",
     )
-    _settle(decision, held, Outcome(None, LOST, 1, reserved.duration, spent))
+    _settle(decision, reservation, Outcome(None, LOST, 1, reserved.duration, spent))
 
 
-def _settle(decision: Decision, held: Held, outcome: Outcome) -> None:
+def _settle(decision: Decision, reservation: Reservation, outcome: Outcome) -> None:
     """``model_called`` says what was done, for people; ``budget_settled`` what it comes to, for the budgets."""
-    reserved = held.event
+    reserved = reservation.event
     named = reserved.message, reserved.agent, reserved.step
     spent = outcome.cost or Cost(reserved.model, reserved.provider, 0, 0, NOTHING, "zero")
     cost_usd = plain(spent.cost_usd)
@@ -193,6 +193,6 @@ def _settle(decision: Decision, held: Held, outcome: Outcome) -> None:
         prompt=spent.prompt,
         error=outcome.error,
     )
-    decision.add(called, thread=held.thread)
+    decision.add(called, thread=reservation.thread)
     tokens = spent.input_tokens + spent.output_tokens
-    decision.add(BudgetSettled(*named, tokens, cost_usd, outcome.duration_us), thread=held.thread)
+    decision.add(BudgetSettled(*named, tokens, cost_usd, outcome.duration_us), thread=reservation.thread)

@@ -31,7 +31,7 @@ from organism.model.commands import ResolveApproval
 from organism.model.handler import Approval, HandlerResponse
 from organism.model.thread import CONSENT, Message, Step
 from organism.model.tool import CONFIRM_TOKEN, ConfirmRequired, ToolArguments, ToolError, ToolErrorCode
-from organism.projections.confirmations import Confirmation
+from organism.pump.confirmations import Confirmation
 from organism.pump.decide import runs
 from organism.pump.decide.control import canonical
 from organism.pump.rules import Rules
@@ -97,7 +97,6 @@ def _request(handling: Handling, number: int, question: Question) -> Step:
         runs.show_request(decision, message, orjson.loads(question.preview), question.why)
     handling.suspend(step)
     handling.runtime.write(decision)
-    handling.runtime.expire_when_due(step)
     return step
 
 
@@ -201,7 +200,7 @@ async def _redeem(handling: Handling, digest: str, token: str) -> ToolErrorCode 
     """Use the token; gives why it cannot be used."""
     decision = handling.decide()
     message = handling.message
-    found = decision.state.routing.confirms.by_token.get(token)
+    found = decision.state.confirms.by_token.get(token)
     if found is not None and (found.used_by, found.digest) == (message.id, digest):
         return None  # an attempt after the first
     wrong = _wrong(found, digest, decision.at)

@@ -24,7 +24,7 @@ from organism.model.handler import (
 from organism.model.ids import token_of
 from organism.model.thread import Step
 from organism.pump.decide.control import canonical
-from organism.pump.decide.respond import send, unmended
+from organism.pump.decide.respond import Outbox, unmended
 from organism.pump.decide.route import GENERIC
 from organism.pump.rules import Rules
 from organism.pump.run import recall
@@ -106,11 +106,11 @@ class Steps(HandlerMetadata):
             named = handling.message.id, handling.message.to, number
             step = handling.begin_step(decision, StepStarted(*named, "ask", digest, key=call_id, expires=expires))
             handling.suspend(step)
-            refused = send(decision, handling, to, payload, step)
+            outbox = Outbox(decision, handling.message, handling.listener, handling.rules)
+            refused = outbox.send(to, payload, step)
             if refused is not None:
                 decision.record(step, StepError(refused.code, GENERIC[refused.code]))
             handling.runtime.write(decision)
-            handling.runtime.expire_when_due(step)
         await handling.answer(step)
         if step.error is not None:
             raise AskError(step.error.code, step.error.message)  # type: ignore[arg-type]  # only such codes are recorded

@@ -1,14 +1,12 @@
-"""What a tenant's pump and its handlings share: log, state, timers; and how a decision is written and followed up."""
+"""What a tenant's pump and its handlings share: log and state; and how a decision is written and followed up."""
 
 from __future__ import annotations
 
 import asyncio
-import heapq
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from functools import partial
-from itertools import count
 from random import Random
-from typing import Any, Final
+from typing import Any, Protocol
 
 from msgspec import field
 
@@ -16,57 +14,23 @@ from organism.errors import LogUnavailable, OrganismError
 from organism.events.entity import Entity
 from organism.events.record import Unit
 from organism.log.log import EventLog
-from organism.model.thread import Message, Step, Thread
-from organism.pump.decide import control
+from organism.model.thread import Message, Thread
 from organism.pump.decide.decision import Decision, State, Tell
-from organism.pump.models import Models
+from organism.pump.models import ModelCall, Outcome, Told
 from organism.pump.stream.feed import Feed
 from organism.views.views import ViewStore
 
-TICK_SECONDS: Final = 0.05
-
-OnTick = Callable[[int, int], bool]
 OutcomeOf = Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception | None]]]
 
 
-class Timers(Entity):
-    """What is due when (µs of the log's time). It ticks while something is, or ``on_tick(now, passed)`` wants it."""
+class Models(Protocol):
+    """Calls models (``organism/agents``). ``reserve`` decides and never waits; ``call`` waits and decides nothing."""
 
-    _now: Callable[[], int]
-    on_tick: OnTick = lambda _now, _passed: False
-    _heap: list[tuple[int, int, Callable[[], None]]] = field(default_factory=list)
-    _number: count[int] = field(default_factory=count)
-    _last: int = 0
-    _scheduled: asyncio.TimerHandle | None = None
-    _stopped: bool = False
+    def reserve(self, decision: Decision, call: ModelCall) -> None:
+        """Add ``budget_reserved``, or raise ``CompleteError`` (rights, depth, rate, budget, leak) and add nothing."""
 
-    def add(self, due_us: int, act: Callable[[], None]) -> None:
-        """Call ``act`` then; it looks itself whether there is still something to do."""
-        heapq.heappush(self._heap, (due_us, next(self._number), act))
-        self.ensure_ticking()
-
-    def ensure_ticking(self) -> None:
-        """Tick from now on, if it does not yet."""
-        if self._scheduled is None and not self._stopped:
-            self._last = self._now()
-            self._scheduled = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
-
-    def _tick(self) -> None:
-        self._scheduled = None
-        now = self._now()
-        passed, self._last = now - self._last, now
-        while self._heap and self._heap[0][0] <= now:
-            heapq.heappop(self._heap)[2]()
-        if (self.on_tick(now, passed) or self._heap) and self._scheduled is None and not self._stopped:
-            self._scheduled = asyncio.get_running_loop().call_later(TICK_SECONDS, self._tick)
-
-    def stop(self) -> None:
-        """Forget everything that is due, and tick no more."""
-        self._stopped = True
-        self._heap.clear()
-        if self._scheduled is not None:
-            self._scheduled.cancel()
-            self._scheduled = None
+    async def call(self, call: ModelCall, tell: Callable[[Told], None]) -> Outcome:
+        """Call, retry, fall back; ``tell`` hears leak-checked parts in the loop. Raises only ``CancelledError``."""
 
 
 class Signal(Entity):
@@ -108,7 +72,6 @@ class Runtime:
         self.outcome_of: OutcomeOf
         self.models: Models
         self.feed = Feed()
-        self.timers = Timers(state.now)
         self.resumes = Signal()  # a pause ends
         self.rests = Signal()  # a handling ends or gives up its slot
         self.is_over = False
@@ -172,32 +135,6 @@ class Runtime:
     def is_paused(self, message: Message) -> bool:
         """Whether the message's agent, its thread or the organism is paused."""
         return self.state.routing.is_paused(message)
-
-    def retry_when_due(self, message: Message) -> None:
-        """Start the message again at its ``next_at``."""
-        self.timers.add(message.next_at, partial(self._retry, message))
-
-    def _retry(self, message: Message) -> None:
-        if message.running or not message.next_at or message.id not in self.state.routing.messages:
-            return
-        message.next_at = 0
-        self.state.boxes.wake(message)
-        self.write(self.state.decide(message.thread, message))
-
-    def expire_when_due(self, step: Step) -> None:
-        """End the ask or approval at its ``expires``, if nobody has answered by then."""
-        self.timers.add(step.expires, partial(self._expire, step))
-
-    def _expire(self, step: Step) -> None:
-        if step.ok is not None or step.message.id not in self.state.routing.messages:
-            return
-        now = self.state.now()
-        if step.held_at or step.expires > now:
-            self.timers.add(max(step.expires, now + 1), partial(self._expire, step))
-            return
-        decision = self.state.decide(step.message.thread, step.message)
-        control.expire(decision, step)
-        self.write(decision)
 
 
 def _note_heads(decision: Decision, threads: Mapping[str, Thread]) -> None:

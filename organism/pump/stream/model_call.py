@@ -30,12 +30,11 @@ from organism.model.thread import Step
 from organism.model.tool import ToolSpec
 from organism.pump.decide import spend
 from organism.pump.decide.decision import Decision
-from organism.pump.decide.runs import run_json
 from organism.pump.models import Anew, ModelCall, Outcome, Told
 from organism.pump.run.handling import Handling
 from organism.pump.run.recall import Unreadable, result_of
 from organism.pump.stream.run_stream import Block, RunStream
-from organism.pump.wording import described
+from organism.pump.wording import described, run_json
 
 OPTIONS: Final = tuple(CompleteOptions.__annotations__)
 NOT_SENT: Final = frozenset({"block"})

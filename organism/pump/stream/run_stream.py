@@ -18,11 +18,11 @@ from organism.model.redact import Redactor
 from organism.model.run import BLOCKS, faults
 from organism.model.thread import Message
 from organism.pump.decide.decision import Decision
-from organism.pump.decide.runs import run_json
 from organism.pump.run.writer import Runtime
 from organism.pump.stream.feed import Delta
+from organism.pump.wording import run_json
 
-GATHER_US: Final = 1_000_000
+GATHER_SECONDS: Final = 1.0
 MOST_CHARACTERS: Final = 16_384
 """Text that comes faster is written before its second is over, so that no memory holds more of it."""
 PAYLOADS_AN_ENTRY: Final = 4
@@ -113,7 +113,7 @@ class Block(Entity):
             self._append()
         elif not self._is_due:
             self._is_due = True
-            self._runtime.timers.add(self._runtime.state.now() + GATHER_US, self._append)
+            asyncio.get_running_loop().call_later(GATHER_SECONDS, self._append)
 
     def _append(self) -> None:
         """A second is over, or much has come: what was gathered goes to the log."""
@@ -316,11 +316,12 @@ class RunStream(Entity):
         block.end(decision, content)
         self.passed(block.kind, block.id)
 
-    def cut(self, decision: Decision) -> None:
-        """The attempt is over: what was gathered is written."""
+    def cut(self, decision: Decision) -> str:
+        """The attempt is over: what was gathered is written. Gives why the handler says that the run is over."""
         for block in self.blocks.values():
             if block is not None:
                 block.cut(decision)
+        return self.stop_reason
 
     def close(self) -> None:
         """The attempt is over: nobody hears more of it, and its model calls are stopped."""

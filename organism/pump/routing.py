@@ -1,14 +1,14 @@
-"""The fold that routes: which messages are open, in which calls, with which steps; which threads and agents are paused.
+"""The fold that routes: which messages are open, in which calls and steps, what is due when, what is paused.
 
 The running pump applies it to every event that it makes, at the decision, so that the next decision rests on it; a
-start applies it to the log. ``Message.payload``, ``.generation``, ``.next``, ``.line`` and ``.handling`` are the pump's
-own and never folded.
+start applies it to the log.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from collections.abc import Callable, Iterator
+from heapq import heapify, heappop, heappush
+from typing import Any, Final, NamedTuple
 
 from msgspec import field
 from msgspec.structs import replace
@@ -49,14 +49,31 @@ from organism.events.vocabulary import (
     TodoRegistered,
 )
 from organism.model.ids import CONSOLE
-from organism.model.thread import CONSENT, Call, Message, Root, Step, Thread, asks_above, steps_held, stop_or_go
+from organism.model.thread import CONSENT, Call, Message, Root, Step, Thread, asks_above, stopped_steps
 
 SHORT_LIFE_US: Final = 12_000_000
 """A life that ended sooner, with something started and nothing ended, counts towards a crash loop (G8)."""
 
 
+DUE_KEPT: Final = 1024
+RETRY: Final = -1
+"""The ``step`` of a ``Due`` that is a message's next attempt."""
+
+
+class Due(NamedTuple):
+    """What is due at a time in µs: a message's next attempt, or the end of its ask or approval."""
+
+    at: int
+    message: str
+    step: int
+
+
 class Routing(Entity):
-    """The state. Only ``FOLDS`` and the pump's decisions change it."""
+    """The state. Only ``FOLDS`` and the pump's decisions change it.
+
+    ``due`` is a heap of all that is due, with what is over by now: that is dropped when its time has come, or when
+    there is too much of it.
+    """
 
     threads: dict[str, Thread] = field(default_factory=dict)
     messages: dict[str, Message] = field(default_factory=dict)
@@ -71,6 +88,8 @@ class Routing(Entity):
     life_ended: bool = False
     clean: bool = True
     short_lives: int = 0
+    due: list[Due] = field(default_factory=list)
+    due_room: int = DUE_KEPT
 
     def step(self, message_id: str, number: int) -> Step | None:
         message = self.messages.get(message_id)
@@ -80,14 +99,40 @@ class Routing(Entity):
         """Whether the message's agent, its thread or the organism is paused."""
         return self.paused or message.thread.paused or message.to in self.paused_agents
 
-    def hold(self, at: int) -> None:
-        """Something began or ceased to hold up messages: the clock of each step that it concerns stops or runs on."""
-        held: set[Step] = set()
+    def turn_clocks(self, at: int) -> None:
+        """A pause or a question began or ended: the clock of each step that it concerns stops or runs on."""
+        stopped: set[Step] = set()
         for message in self.messages.values():
-            held.update(steps_held(message, is_paused=self.is_paused(message)))
+            stopped.update(stopped_steps(message, is_paused=self.is_paused(message)))
         for message in self.messages.values():
             for step in (message.steps or {}).values():
-                stop_or_go(step, at, is_held=step in held)
+                if step in stopped:
+                    step.stop_clock(at)
+                elif step.stopped_at:
+                    step.run_clock(at)
+                    if step.expires:
+                        self.schedule(Due(step.expires, message.id, step.number))
+
+    def schedule(self, due: Due) -> None:
+        """Something is due at a time."""
+        if len(self.due) >= self.due_room:
+            self.schedule_all()
+        heappush(self.due, due)
+
+    def schedule_all(self) -> None:
+        """Make ``due`` again, of the open messages."""
+        self.due = [due for message in self.messages.values() for due in _due_of(message)]
+        heapify(self.due)
+        self.due_room = max(DUE_KEPT, 2 * len(self.due))
+
+    def next_due(self, now: int) -> Due | None:
+        """Take the first of what is due by now, if there is any."""
+        while self.due and self.due[0].at <= now:
+            due = heappop(self.due)
+            message = self.messages.get(due.message)
+            if message is not None and due in _due_of(message):
+                return due
+        return None
 
     def end(self, message_id: str) -> None:
         """An open message is open no more."""
@@ -97,6 +142,14 @@ class Routing(Entity):
         message.thread.open -= 1
         if message.ask is not None:
             message.ask.open -= 1
+
+
+def _due_of(message: Message) -> Iterator[Due]:
+    if message.next_at and not message.running:
+        yield Due(message.next_at, message.id, RETRY)
+    for step in (message.steps or {}).values():
+        if step.expires and step.ok is None and not step.stopped_at:
+            yield Due(step.expires, message.id, step.number)
 
 
 def _message_sent(state: Routing, record: Record[MessageSent]) -> None:
@@ -124,7 +177,7 @@ def _message_sent(state: Routing, record: Record[MessageSent]) -> None:
     state.messages[message.id] = message
     if message.ask is not None and state.is_paused(message):
         for step in asks_above(message):
-            stop_or_go(step, record.at, is_held=True)
+            step.stop_clock(record.at)
 
 
 def _place_in_call(state: Routing, message: Message, record: Record[MessageSent]) -> None:
@@ -152,6 +205,7 @@ def _message_started(state: Routing, record: Record[MessageStarted]) -> None:
     message = state.messages[record.event.message]
     message.starts += 1
     message.running = True
+    message.started_at = record.at
     message.next_at = 0
     for todo in (message.thread.todos or {}).values():
         if todo.agent == message.to:
@@ -181,6 +235,7 @@ def _message_retried(state: Routing, record: Record[MessageRetried]) -> None:
     message.failures += 1
     message.after = "retry"
     message.next_at = record.event.next_at
+    state.schedule(Due(message.next_at, message.id, RETRY))
     steps, message.steps = message.steps or {}, {}
     for number, step in steps.items():
         if step.ok or step.unknown or (step.error is not None and step.error.code == "effect_failed"):
@@ -232,25 +287,25 @@ def _thread_paused_or_resumed(state: Routing, record: Record[ThreadPaused | Thre
     thread = state.threads.get(record.thread or "")
     if thread is not None:
         thread.paused = isinstance(record.event, ThreadPaused)
-        state.hold(record.at)
+        state.turn_clocks(record.at)
 
 
 def _agent_paused(state: Routing, record: Record[AgentPaused]) -> None:
     state.paused_agents.add(record.event.agent)
     state.failures_in_row.pop(record.event.agent, None)
-    state.hold(record.at)
+    state.turn_clocks(record.at)
 
 
 def _agent_resumed(state: Routing, record: Record[AgentResumed]) -> None:
     state.paused_agents.discard(record.event.agent)
-    state.hold(record.at)
+    state.turn_clocks(record.at)
 
 
 def _organism_paused_or_resumed(state: Routing, record: Record[OrganismPaused | OrganismResumed]) -> None:
     state.paused = isinstance(record.event, OrganismPaused)
     if not state.paused:
         state.short_lives = 0
-    state.hold(record.at)
+    state.turn_clocks(record.at)
 
 
 def _organism_started(state: Routing, record: Record[OrganismStarted]) -> None:
@@ -292,8 +347,10 @@ def _step_started(state: Routing, record: Record[StepStarted]) -> None:
         approval=event.approval,
         expires=event.expires,
     )
+    if event.expires:
+        state.schedule(Due(event.expires, message.id, event.step))
     if event.step == CONSENT:
-        state.hold(record.at)
+        state.turn_clocks(record.at)
 
 
 def _step_recorded(state: Routing, record: Record[StepRecorded]) -> None:
@@ -312,7 +369,7 @@ def _step_recorded(state: Routing, record: Record[StepRecorded]) -> None:
     if step.kind != "ask":
         step.content_at = record.position
     if step.number == CONSENT:
-        state.hold(record.at)
+        state.turn_clocks(record.at)
 
 
 def _step_resolved(state: Routing, record: Record[StepResolved]) -> None:

@@ -1,8 +1,8 @@
-"""What models may cost: the budgets that calls are held to.
+"""What models cost, as decisions rest on it: the accounts of each run, thread and day, which budgets bound.
 
 A call is reserved before it is made (``budget_reserved``) and settled when it is over (``budget_settled``); in between
 its reservation counts like money spent, whichever day it is. A day is one of UTC; what is settled belongs to the day on
-which it was settled. Of runs and threads that are over nothing need be kept: see ``forget``.
+which it was settled. Of runs and threads that are over nothing need be known: see ``forget``.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from organism.events.vocabulary import BudgetReserved, BudgetSettled, ThreadReop
 from organism.model.money import NOTHING
 
 DAY_US: Final = 86_400_000_000
-ROOM: Final = 256  # So many runs and threads are kept before those that are over are looked for
+ROOM: Final = 256
+"""So many runs and threads are known before those that are over are looked for."""
 
 
 class Amount(NamedTuple):
@@ -43,21 +44,21 @@ ZERO: Final = Amount()
 
 
 class Account(NamedTuple):
-    """What somebody has spent, and what is held for calls under way."""
+    """What somebody has spent, and what is reserved for calls under way."""
 
     spent: Amount = ZERO
-    held: Amount = ZERO
+    reserved: Amount = ZERO
 
     @property
     def used(self) -> Amount:
         """What is gone, or may be."""
-        return self.spent.plus(self.held) if self.held.calls else self.spent
+        return self.spent.plus(self.reserved) if self.reserved.calls else self.spent
 
 
 EMPTY: Final = Account()
 
 
-class Held(NamedTuple):
+class Reservation(NamedTuple):
     """A reservation that is not settled, and its thread."""
 
     thread: str
@@ -70,14 +71,14 @@ def amount_of(event: BudgetReserved | BudgetSettled) -> Amount:
 
 
 def key_of(message: str, step: int) -> str:
-    """What ``Spend.open`` calls the reservation of this step."""
+    """What ``Spending.open`` calls the reservation of this step."""
     return f"{message}/{step}"
 
 
-class Spend(Entity):
+class Spending(Entity):
     """The state. ``agents`` and ``tenant`` hold what was spent on ``day``, a number of days since 1970."""
 
-    open: dict[str, Held] = field(default_factory=dict)
+    open: dict[str, Reservation] = field(default_factory=dict)
     runs: dict[str, Account] = field(default_factory=dict)
     threads: dict[str, Account] = field(default_factory=dict)
     agents: dict[str, Account] = field(default_factory=dict)
@@ -100,31 +101,31 @@ class Spend(Entity):
         return self._on(self.tenant, at)
 
     def _on(self, account: Account, at: int) -> Account:
-        return account if at // DAY_US <= self.day else Account(ZERO, account.held)
+        return account if at // DAY_US <= self.day else Account(ZERO, account.reserved)
 
     def is_full(self) -> bool:
         return len(self.runs) + len(self.threads) >= self.room
 
     def forget(self, messages: Container[str], threads: Container[str]) -> None:
-        """Forget runs and threads that are not open any more, unless something is still held for them."""
-        self.runs = {key: kept for key, kept in self.runs.items() if key in messages or kept.held.calls}
-        self.threads = {key: kept for key, kept in self.threads.items() if key in threads or kept.held.calls}
+        """Forget runs and threads that are not open any more, unless something is still reserved for them."""
+        self.runs = {key: each for key, each in self.runs.items() if key in messages or each.reserved.calls}
+        self.threads = {key: each for key, each in self.threads.items() if key in threads or each.reserved.calls}
         self.room = max(ROOM, 2 * (len(self.runs) + len(self.threads)))
 
     def reserved(self, record: Record[BudgetReserved]) -> None:
         """A call will be made: it may use this much."""
         self._turn(record.at)
         event = record.event
-        held = self.open[key_of(event.message, event.step)] = Held(record.thread or "", event)
-        self._book(held, ZERO, amount_of(event))
+        reservation = self.open[key_of(event.message, event.step)] = Reservation(record.thread or "", event)
+        self._book(reservation, ZERO, amount_of(event))
 
     def settled(self, record: Record[BudgetSettled]) -> None:
         """The call is over: it has used this much. Only the first word on it counts."""
         self._turn(record.at)
         event = record.event
-        held = self.open.pop(key_of(event.message, event.step), None)
-        if held is not None:
-            self._book(held, amount_of(event), ZERO.less(amount_of(held.event)))
+        reservation = self.open.pop(key_of(event.message, event.step), None)
+        if reservation is not None:
+            self._book(reservation, amount_of(event), ZERO.less(amount_of(reservation.event)))
 
     def thread_reopened(self, record: Record[ThreadReopened]) -> None:
         """A thread's bound is for all its lives: it comes back with what it has used."""
@@ -135,16 +136,18 @@ class Spend(Entity):
         """A new day: nothing was spent on it yet."""
         if at // DAY_US > self.day:
             self.day = at // DAY_US
-            self.agents = {name: Account(ZERO, kept.held) for name, kept in self.agents.items() if kept.held.calls}
-            self.tenant = Account(ZERO, self.tenant.held)
+            self.agents = {
+                name: Account(ZERO, each.reserved) for name, each in self.agents.items() if each.reserved.calls
+            }
+            self.tenant = Account(ZERO, self.tenant.reserved)
 
-    def _book(self, held: Held, spent: Amount, more_held: Amount) -> None:
-        message, agent = held.event.message, held.event.agent
-        self.runs[message] = _booked(self.run(message), spent, more_held)
-        self.threads[held.thread] = _booked(self.thread(held.thread), spent, more_held)
-        self.agents[agent] = _booked(self.agents.get(agent, EMPTY), spent, more_held)
-        self.tenant = _booked(self.tenant, spent, more_held)
+    def _book(self, reservation: Reservation, spent: Amount, more_reserved: Amount) -> None:
+        message, agent = reservation.event.message, reservation.event.agent
+        self.runs[message] = _booked(self.run(message), spent, more_reserved)
+        self.threads[reservation.thread] = _booked(self.thread(reservation.thread), spent, more_reserved)
+        self.agents[agent] = _booked(self.agents.get(agent, EMPTY), spent, more_reserved)
+        self.tenant = _booked(self.tenant, spent, more_reserved)
 
 
-def _booked(account: Account, spent: Amount, more_held: Amount) -> Account:
-    return Account(account.spent if spent is ZERO else account.spent.plus(spent), account.held.plus(more_held))
+def _booked(account: Account, spent: Amount, more_reserved: Amount) -> Account:
+    return Account(account.spent if spent is ZERO else account.spent.plus(spent), account.reserved.plus(more_reserved))
