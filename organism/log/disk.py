@@ -23,7 +23,7 @@ from organism.log.log import Verification
 from organism.log.place import Anchor, Place
 from organism.log.snapshots import Snapshots
 from organism.log.verify import before_last_commit, defined_wrongly, meta_mac, of_another_time, verify, walk
-from organism.sqlite.driver import Connection, Failure, in_memory, statements
+from organism.sqlite.driver import BUSY_MS, Connection, Failure, in_memory, statements
 from organism.sqlite.reader import Read, Readers, run
 from organism.sqlite.writer import WriterThread
 
@@ -307,7 +307,11 @@ def _truncate(connection: Connection) -> bool:
 
     What the page cache shows after a failed fsync proves nothing; what could be written and synced here is true.
     """
-    ((is_busy, *_),) = connection.execute("PRAGMA main.wal_checkpoint(TRUNCATE)").fetchall()
+    connection.execute("PRAGMA busy_timeout = 0").fetchall()  # commits wait behind it
+    try:
+        ((is_busy, *_),) = connection.execute("PRAGMA main.wal_checkpoint(TRUNCATE)").fetchall()
+    finally:
+        connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}").fetchall()
     return not is_busy
 
 

@@ -15,7 +15,7 @@ Parameters = Sequence[Any]
 Explain = Callable[[Exception], Exception]  # Gives the error that a caller gets for one of the driver's
 SQLITE_VERSION: Final[str] = dbapi2.sqlite_version  # That of the driver, not Python's
 _STATEMENT_HEAD: Final = re.compile(r"^-- (\w+): .*\n", re.MULTILINE)
-BUSY_SECONDS: Final = 2.0  # So long a statement waits for other connections
+BUSY_MS: Final = 2000  # So long a statement waits for other connections
 SETTINGS: Final = (
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cell_size_check = ON",
@@ -72,7 +72,7 @@ class Pysqlite:
             uri=True,
             isolation_level=None,
             check_same_thread=False,
-            timeout=BUSY_SECONDS,
+            timeout=BUSY_MS / 1000,
         )
         return connection
 
