@@ -61,19 +61,17 @@ def drop_rows(directory: Path, key_path: Path | None, tenant: str, now_us: Calla
     place = Place(directory, key_path, tenant)
     place.check_exists()
     place.hold(now_us)
-    copy = place.log.with_name(f"{place.log.name}.new")
     try:
-        copy.unlink(missing_ok=True)
-        place.make_private(copy)
-        with closing(place.driver.connect(str(copy))) as connection:
+        place.make_private(place.copy)
+        with closing(place.driver.connect(str(place.copy))) as connection:
             _copy_truth(connection, place)
         if place.wal.exists():  # SQLite leaves it where another process has the file open
             raise LogHeld(f"{place.directory} is read by another process: wait until it has ended.")
-        place.exchange_log(copy)
+        place.exchange_log()
     except place.driver.errors as error:
         raise place.explain(error) from error
     finally:
-        copy.unlink(missing_ok=True)
+        place.copy.unlink(missing_ok=True)
         place.release()
 
 

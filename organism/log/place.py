@@ -66,6 +66,7 @@ class Place:
         self.driver = driver or Pysqlite()
         self.log = directory / "log.sqlite"
         self.wal = directory / "log.sqlite-wal"
+        self.copy = directory / "log.sqlite.new"  # a database that is about to take the place of ``log``
         self.anchor_path = directory / "anchor"
         self.lock_path = directory / "lock"
         self.key_path = key_path or directory / "key"
@@ -124,6 +125,7 @@ class Place:
                 f"{self.directory} is held by {holder or 'another process'}: stop it, or serve another directory."
             ) from None
         self._lock = handle
+        self.copy.unlink(missing_ok=True)  # a process that was killed may have left it, with text that is erased by now
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"process {os.getpid()} since {spoken(now_us())}\n".encode(), 0)
 
@@ -144,9 +146,9 @@ class Place:
             return False
         return True
 
-    def exchange_log(self, new: Path) -> None:
-        """Put another file in the database's place. It must not be open anywhere, and must have no WAL."""
-        new.replace(self.log)
+    def exchange_log(self) -> None:
+        """Put the copy in the database's place. It must not be open anywhere, and must have no WAL."""
+        self.copy.replace(self.log)
         _sync_directory(self.directory)
 
     def check_files(self) -> None:

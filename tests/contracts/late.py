@@ -21,6 +21,7 @@ from organism.log.encode import GENESIS, Salts, content_of, digest, encode, faul
 from organism.log.log import EventFilter, Origins, Verification, span_of, wants
 from organism.log.streams import export, forked
 from organism.model.redact import Redactor
+from tests.log.engines import turn
 from tests.log.faulty import Plan
 
 KEY = b"the sequencer's"
@@ -184,7 +185,7 @@ class LateLog:
             for unit in units:
                 _tell(unit, None)
             self._wake()
-            await asyncio.sleep(0)  # those who were told have heard it before the log closes
+            await turn()  # those who were told have heard it before the log closes
 
     def _sequence(self, units: list[Unit]) -> None:
         """The sequencer takes a commit: it gives positions, and erases."""
@@ -230,7 +231,7 @@ class LateLog:
 
     async def _delay(self) -> None:
         for _ in range(self._chance.randrange(4)):
-            await asyncio.sleep(0)
+            await turn()
 
     def _records(self) -> list[Record[Event]]:
         return [record for _, body in self._rows for record in decode_unit(body).records()]

@@ -17,7 +17,7 @@ from organism.log.log import EventFilter, EventLog
 from organism.log.streams import PAGE_EVENTS
 from tests.contracts.late import LateLog
 from tests.contracts.test_log import ENGINES, take
-from tests.log.engines import START_US, as_tuples, created, open_durable, sent, unit
+from tests.log.engines import START_US, as_tuples, created, open_durable, sent, turn, unit
 from tests.log.faulty import FaultyDriver, Plan
 
 WITH_CONTENT = EventFilter(content=True)
@@ -127,7 +127,7 @@ async def test_l9_what_is_appended_meanwhile_is_erased_if_it_comes_before(log: E
         if chance.random() < 0.1:
             erasing.append(asyncio.create_task(erase(log, owner)))
         if chance.random() < 0.3:
-            await asyncio.sleep(0)
+            await turn()
     positions = await asyncio.gather(*erasing)
     await log.commit(unit("thr-4", created()))
     assert log.head == 150 + len(positions) + 1
@@ -193,7 +193,7 @@ async def test_l9_one_who_does_not_wait_for_the_end_has_erased_all_the_same(log:
     following = log.follow(2)
     while not log.head > 2:
         if not erasing.done():
-            await asyncio.sleep(0)
+            await turn()
     erasing.cancel()
     assert [record.event for record in await anext(following)] == [ContentErased("thr-1")]
     await hold_erased(log)

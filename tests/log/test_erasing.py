@@ -250,3 +250,14 @@ async def test_l9_a_power_cut_leaves_what_was_erased_erased(storm: Storm, tmp_pa
         assert (await log.verify()).damage == ()
         assert (await views(log).rows(MODELS[0].name, Query())).total == 8 * (life + 1)
         await log.close()
+
+
+async def test_l9_a_copy_that_a_killed_rebuild_left_is_gone_once_the_log_is_opened(tmp_path: Path) -> None:
+    log = await open_durable(tmp_path / "log")
+    await fill(log, ("bob",), 4)
+    await log.close()
+    shutil.copy(tmp_path / "log" / "log.sqlite", tmp_path / "log" / "log.sqlite.new")
+    log = await open_durable(tmp_path / "log")
+    await erase(log, "bob")
+    assert found_in(tmp_path / "log", "bob's text") == []
+    await log.close()

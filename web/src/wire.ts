@@ -412,7 +412,7 @@ export interface Connected {
   threads_total: number;
 }
 
-/** The contents of an owner, a session or thread, were erased. */
+/** What an owner, a session or thread, had as contents up to here was erased. */
 export interface ContentErasedData {
   owner: string;
   /** The digest of its content. */
@@ -635,6 +635,7 @@ export type EventData =
     | ThreadCompletedData
     | ThreadFailedData
     | ThreadKilledData
+    | ThreadForkedData
     | MessageSentData
     | MessageStartedData
     | MessageHandledData
@@ -737,6 +738,7 @@ export type EventType =
     | "thread_completed"
     | "thread_created"
     | "thread_failed"
+    | "thread_forked"
     | "thread_killed"
     | "thread_paused"
     | "thread_reopened"
@@ -1880,6 +1882,16 @@ export interface ThreadFailedData {
   content_owner?: string;
 }
 
+/** It began as a fork: what `source` holds up to the position `until` is its past too. */
+export interface ThreadForkedData {
+  source: string;
+  until: number;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
 /** It was killed. `ended`: it was not active any more. */
 export interface ThreadKilledData {
   ended?: boolean;
@@ -2276,6 +2288,7 @@ export interface EventDataByType {
   thread_completed: ThreadCompletedData;
   thread_created: ThreadCreatedData;
   thread_failed: ThreadFailedData;
+  thread_forked: ThreadForkedData;
   thread_killed: ThreadKilledData;
   thread_paused: ThreadPausedData;
   thread_reopened: ThreadReopenedData;

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import msgspec
 import orjson
 
 from organism.errors import InvalidField, NotFound
 from organism.events.record import Record
 from organism.events.vocabulary import EVENTS, Event
 from organism.log.log import EventFilter
+from organism.log.streams import shown
 from organism.model.redact import Redactor
-from organism.model.times import iso
 from organism.server import lists
 from organism.server.bodies import Faults
 from organism.server.call import Answer, Call, Route, answer
@@ -86,30 +85,11 @@ def _kinds(call: Call) -> tuple[type[Event], ...]:
 
 def _shown(record: Record[Event], redactor: Redactor) -> dict[str, Any]:
     """The record; what looks like a credential is shown in nothing but a payload, which stands as it came."""
-    said = {
-        "position": record.position,
-        "type": record.type,
-        "at": iso(record.at),
-        "thread_id": record.thread,
-        "cause": record.cause,
-        "correlation": record.correlation,
-        "actor": None if record.actor is None else msgspec.structs.asdict(record.actor),
-        "data": orjson.Fragment(redactor.shown(orjson.dumps(_data(record)))),
-    }
+    said = shown(record)
+    said["data"] = orjson.Fragment(redactor.shown(orjson.dumps(said["data"])))
     if record.content is not None:
         said["content"] = {"erased": True} if record.content.erased else orjson.loads(record.content.json)
     return said
-
-
-def _data(record: Record[Event]) -> dict[str, Any]:
-    """The event's fields, and what seals its content (``documents/events.py`` describes it)."""
-    data: dict[str, Any] = msgspec.to_builtins(record.event)
-    del data["event"]
-    if record.digest:
-        data["content"] = record.digest
-    if record.content_owner is not None:
-        data["content_owner"] = record.content_owner
-    return data
 
 
 MESSAGES: Final = (
