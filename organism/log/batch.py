@@ -18,6 +18,7 @@ from organism.events.vocabulary import (
     MessageStarted,
     ThreadCompleted,
     ThreadCreated,
+    ThreadForked,
 )
 from organism.log.encode import Salts, SealedContent, encode, link
 from organism.log.log import span_of
@@ -115,11 +116,15 @@ class Heads:
 
 
 class TypeSpans:
-    """What is new to the index of types. What it has noted of the newest span is remembered."""
+    """What is new to the index of types. What it has noted of the newest span is remembered.
 
-    __slots__ = ("_seen", "_span")
+    A log that ``has_forks`` needs another look for each read of some streams.
+    """
 
-    def __init__(self) -> None:
+    __slots__ = ("_seen", "_span", "has_forks")
+
+    def __init__(self, *, has_forks: bool = False) -> None:
+        self.has_forks = has_forks
         self._span = -1
         self._seen: set[type[Event]] = set()
 
@@ -134,6 +139,7 @@ class TypeSpans:
             if kind not in self._seen:
                 self._seen.add(kind)
                 noted.append((kind.event_type, span))
+                self.has_forks |= kind is ThreadForked
 
 
 class Erased(NamedTuple):
@@ -181,10 +187,10 @@ class Intake:
 
     __slots__ = ("_salts", "batch", "folding", "heads", "last", "redactor", "types")
 
-    def __init__(self, heads: Heads, folding: Folding, salts: Salts, last: int) -> None:
+    def __init__(self, heads: Heads, types: TypeSpans, folding: Folding, salts: Salts, last: int) -> None:
         self.heads = heads
         self.folding = folding
-        self.types = TypeSpans()
+        self.types = types
         self.last = last
         self.batch = Batch()
         self.redactor: Redactor | None = None

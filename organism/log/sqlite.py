@@ -20,9 +20,9 @@ import structlog
 from organism.errors import LogUnavailable, OrganismError
 from organism.events.record import Actor, Record, Unit
 from organism.events.stored import decode_unit
-from organism.events.vocabulary import ContentErased, Event
+from organism.events.vocabulary import ContentErased, Event, ThreadForked
 from organism.log import units
-from organism.log.batch import Batch, Erased, Heads, Intake
+from organism.log.batch import Batch, Erased, Heads, Intake, TypeSpans
 from organism.log.commits import Commits, NoProjections, Projections
 from organism.log.disk import Disk, Memory, Truth
 from organism.log.encode import RandomBytes, Salts
@@ -216,7 +216,9 @@ class SqliteLog:
 
     async def _origins(self, wanted: EventFilter) -> Origins:
         """What the streams of the filter share."""
-        return await self._store.read_quickly(units.origins, wanted.threads) if wanted.threads else units.NO_ORIGINS
+        if not (wanted.threads and self._intake.types.has_forks):
+            return units.NO_ORIGINS
+        return await self._store.read_quickly(units.origins, wanted.threads)
 
     def export(self, stream: str) -> AsyncIterator[bytes]:
         return export(self, stream)
@@ -362,7 +364,8 @@ async def intake_after(store: Disk | Memory, position: int, options: Options) ->
     heads = Heads(lambda stream: store.read_now(units.head_of, stream))
     heads.committed, heads.greatest = position, await store.read(units.greatest_stream)
     folding = await store.commits.projections.begin(store, position)
-    return Intake(heads, folding, Salts(options.random_bytes), position)
+    types = TypeSpans(has_forks=bool(await store.read(units.type_spans, [ThreadForked], 0, units.END, 1)))
+    return Intake(heads, types, folding, Salts(options.random_bytes), position)
 
 
 def _tell(units: Iterator[Unit], error: OrganismError | None) -> None:

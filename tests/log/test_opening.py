@@ -15,6 +15,7 @@ import orjson
 import pytest
 
 from organism.errors import LogDamaged, LogHeld, OrganismError, StalePosition
+from organism.log.log import EventFilter
 from organism.log.place import Place
 from organism.log.sqlite import Options, SqliteLog
 from organism.sqlite.driver import Pysqlite
@@ -24,6 +25,7 @@ from tests.log.engines import (
     AGENT_KEYS,
     MESSAGES,
     MODELS,
+    START_US,
     THREADS,
     FixedClock,
     created,
@@ -264,4 +266,14 @@ async def test_a_second_process_is_refused_within_a_second(tmp_path: Path) -> No
     output, _ = await process.communicate()
     assert output.decode().startswith(f"LogHeld True {tmp_path / 'log'} is held by process {os.getpid()}")
     await log.commit(unit("thr-1", created()))
+    await log.close()
+
+
+async def test_l10_a_fork_is_one_after_a_stop(tmp_path: Path) -> None:
+    log = await open_durable(tmp_path / "log")
+    await log.commit(unit("thr-1", created(), sent("msg-1"), handled("msg-1")))
+    await log.copy("thr-1", 2, "thr-2", START_US)
+    await log.close()
+    log = await open_durable(tmp_path / "log")
+    assert [record.position for record in await log.read(wanted=EventFilter(("thr-2",)))] == [1, 2, 4]
     await log.close()
