@@ -175,8 +175,9 @@ class Tenant:
         before, operator = self.pump, self.operator
         await self._fold()
         self.pump.endings, self.operator.stopping = before.endings, operator.stopping
+        ended = [thread_id for thread_id in before.endings if self.operator.active(thread_id) is None]
         await recover.begin_life(self.pump.runtime, self._life, clean=not counts_as_death)
-        self.pump.tell_ended([thread_id for thread_id in before.endings if self.operator.active(thread_id) is None])
+        self.pump.tell_ended(ended)  # of what ended since, its own unit tells
 
     def _drop_all(self) -> None:
         """What the handlers still do comes to nothing."""
