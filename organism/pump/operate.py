@@ -39,8 +39,7 @@ from organism.pump.run import gates
 from organism.pump.run.writer import Runtime
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
-_EFFECT: Final = re.compile(r"(.*):([1-9][0-9]{0,8})", re.DOTALL)
-"""The id of an effect: its message and the number of its step."""
+_NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
 
 T = TypeVar("T")
 Answer = c.Injected | c.Done
@@ -332,13 +331,13 @@ class Operator:
         return await self._finish(decision, command)
 
     async def _indeterminate(self, effect: str) -> Step:
-        """The step of an indeterminate effect. Raises ``AlreadyResolved`` or ``NotFound``."""
-        if (found := _EFFECT.fullmatch(effect)) is not None:
-            message_id, number = found[1], int(found[2])
-            step = self._writer.state.routing.step(message_id, number)
+        """The step of an indeterminate effect (``MESSAGE:STEP``). Raises ``AlreadyResolved`` or ``NotFound``."""
+        message_id, _, number = effect.rpartition(":")
+        if _NUMBER.fullmatch(number):
+            step = self._writer.state.routing.step(message_id, int(number))
             if step is not None and step.unknown:
                 return step
-            if await history.was_indeterminate(self._log, message_id, number):
+            if await history.was_indeterminate(self._log, message_id, int(number)):
                 raise AlreadyResolved("This effect is not indeterminate any more.")
         raise NotFound(f"There is no indeterminate effect {effect[:80]!r}.")
 

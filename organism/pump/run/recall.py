@@ -50,7 +50,7 @@ async def answer_of(log: Log, rules: Rules, step: Step) -> Any:
         module_name, _, name = event.payload_class.partition(":")
         found = getattr(rules.settings.modules.loaded(module_name), name, None)
         if isinstance(found, type):
-            rules.learn(found)
+            rules.register(found)
     return _decoded(rules, await log.content(step.content_at), step.message.to)
 
 
