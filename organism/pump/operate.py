@@ -36,7 +36,7 @@ from organism.pump import history
 from organism.pump.decide import control, inject, replay
 from organism.pump.decide.decision import Decision
 from organism.pump.run import gates
-from organism.pump.run.writer import Runtime
+from organism.pump.writer import Writer
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
@@ -90,14 +90,16 @@ class KeysInUse:
 class Operator:
     """Carries out one tenant's commands. ``stopping`` refuses what would begin new work.
 
-    ``kill`` ends a thread and those below it in the decision, and stops their handlers.
+    ``queued`` says how many messages wait for a listener. ``kill`` ends a thread and those below it in the decision,
+    and stops their handlers.
     """
 
-    __slots__ = ("_acts", "_by_rows", "_keys", "_kill", "_log", "_waiting", "_writer", "stopping")
+    __slots__ = ("_acts", "_by_rows", "_keys", "_kill", "_log", "_queued", "_waiting", "_writer", "stopping")
 
-    def __init__(self, writer: Runtime, kill: Callable[[Decision, Thread], None]) -> None:
+    def __init__(self, writer: Writer, queued: Callable[[str], int], kill: Callable[[Decision, Thread], None]) -> None:
         self._writer = writer
         self._log = writer.log
+        self._queued = queued
         self._kill = kill
         self.stopping = False
         self._keys = KeysInUse()
@@ -187,7 +189,7 @@ class Operator:
         thread, beginning = await self._thread_for(command)
         state = self._writer.state
         try:
-            prepared = inject.prepare(state, command, thread)
+            prepared = inject.prepare(state, command, thread, self._queued)
         except SpoofAttempt as error:
             await self._record_spoof(command, error)
             raise
@@ -255,7 +257,6 @@ class Operator:
             decision.records.insert(0, decision.records.pop())
             own += 1
         unit = await self._writer.commit(decision)
-        self._writer.resumes.fire()  # those who wait look whether a pause has ended
         return c.Done(unit.records[own - 1].position)
 
     async def _pause_agent(self, command: c.PauseAgent | c.ResumeAgent) -> c.Done:
@@ -301,7 +302,6 @@ class Operator:
         decision = self._writer.state.decide(thread, None, command.actor)
         if thread is not None and thread.paused:
             decision.add(ThreadResumed())
-            decision.state.boxes.wake_thread(thread)
         elif thread is None and (await self._thread_row(command.thread_id))["paused"]:
             decision.thread_id = command.thread_id
             decision.add(ThreadResumed())
