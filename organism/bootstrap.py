@@ -41,6 +41,7 @@ from organism.pump.rules import OWN_PAYLOADS, Rules, payload_classes
 from organism.pump.run.fairness import FairShare
 from organism.pump.run.watchdog import Watchdog
 from organism.pump.stream.model_call import Models
+from organism.sqlite.driver import Pysqlite
 from organism.tenants import Tenant, refuse_unless_all_decide
 from organism.tools.toolbox import Toolbox
 from organism.tools.web import Net

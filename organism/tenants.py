@@ -14,6 +14,7 @@ from organism.config.settings import Changes
 from organism.errors import Fenced, LogUnavailable, Stopping, Unavailable
 from organism.events.record import ORGANISM_STREAM, Actor, Content
 from organism.events.vocabulary import CallAnswered, OrganismReloaded, OrganismStopped
+from organism.log.log import EventLog
 from organism.model.commands import Command, Done, Idempotency, Injected
 from organism.model.ids import Ids
 from organism.model.times import LogClock
@@ -28,6 +29,7 @@ from organism.pump.run.handler import Services
 from organism.pump.stream.feed import Feed
 from organism.pump.stream.model_call import Models
 from organism.pump.writer import Writer
+from organism.views.views import ViewStore
 
 POLL_SECONDS: Final = 0.02
 
@@ -35,7 +37,9 @@ POLL_SECONDS: Final = 0.02
 class Tenant:
     """One tenant."""
 
-    def __init__(self, tenant_id: str, log: Log, clock: LogClock, chance: Random, share: FairShare) -> None:
+    def __init__(  # noqa: PLR0913 - what a tenant is made of
+        self, tenant_id: str, log: EventLog, views: ViewStore, clock: LogClock, *, chance: Random, share: FairShare
+    ) -> None:
         self.id = tenant_id
         self.log, self.views = log, views
         self.clock = clock
@@ -62,7 +66,7 @@ class Tenant:
     async def _fold(self) -> None:
         routing = await recover.fold(self.log)
         state = State(routing, self._rules, self.ids, self.clock.now_us)  # those of now: a reload may have come between
-        pump = self.pump = Pump(self.log, state, Services(self.models, self.feed, self.chance), self.broken)
+        pump = self.pump = Pump(self.log, self.views, state, Services(self.models, self.feed, self.chance), self.broken)
         self.operator = Operator(pump.writer, pump.mailboxes.waiting, pump.kill)
         self.log.on_stalled = self.operator.give_up_waiting
         self._share.join(pump.mailboxes, lambda: pump.write(state.decide(None)))
@@ -169,8 +173,9 @@ class Tenant:
         before, operator = self.pump, self.operator
         await self._fold()
         self.pump.endings, self.operator.stopping = before.endings, operator.stopping
+        ended = [thread_id for thread_id in before.endings if self.operator.active(thread_id) is None]
         await recover.begin_life(self.pump.writer, self._life, clean=not counts_as_death)
-        self.pump.tell_ended([thread_id for thread_id in before.endings if self.operator.active(thread_id) is None])
+        self.pump.tell_ended(ended)  # of what ended since, its own unit tells
 
     def _drop_all(self) -> None:
         """What the handlers still do comes to nothing."""

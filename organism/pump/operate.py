@@ -36,7 +36,7 @@ from organism.pump.decide import control, inject, replay
 from organism.pump.decide.decision import Decision
 from organism.pump.run import gates
 from organism.pump.writer import Writer
-from organism.views.views import ViewStore
+from organism.views.views import Row, ViewStore
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
@@ -94,7 +94,7 @@ class Operator:
     and stops their handlers.
     """
 
-    __slots__ = ("_acts", "_by_rows", "_keys", "_kill", "_log", "_queued", "_waiting", "_writer", "stopping")
+    __slots__ = ("_acts", "_by_rows", "_keys", "_kill", "_log", "_queued", "_views", "_waiting", "_writer", "stopping")
 
     def __init__(self, writer: Writer, queued: Callable[[str], int], kill: Callable[[Decision, Thread], None]) -> None:
         self._writer = writer

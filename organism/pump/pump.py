@@ -11,6 +11,7 @@ import asyncio
 from collections.abc import Callable, Iterable
 from contextvars import copy_context
 
+from organism.log.log import EventLog
 from organism.model.thread import Message, Thread
 from organism.pump.decide import ending
 from organism.pump.decide.decision import Decision, State
@@ -23,13 +24,21 @@ from organism.pump.run.mailboxes import Mailboxes
 from organism.pump.run.replies import Collectors
 from organism.pump.run.timers import Timers
 from organism.pump.writer import Writer
+from organism.views.views import ViewStore
 
 
 class Pump:
     """Runs one tenant's messages. ``handlings`` are under way. ``on_broken``: the state must be folded again."""
 
-    def __init__(self, log: Log, state: State, services: Services, on_broken: Callable[[BaseException], None]) -> None:
-        self.writer = writer = Writer(log, state, on_broken)
+    def __init__(
+        self,
+        log: EventLog,
+        views: ViewStore,
+        state: State,
+        services: Services,
+        on_broken: Callable[[BaseException], None],
+    ) -> None:
+        self.writer = writer = Writer(log, views, state, on_broken)
         writer.on_made, writer.on_disk = self._schedule, self._act
         self.mailboxes = Mailboxes(state.routing, state.rules.limits.max_concurrent_handlers)
         self.mailboxes.resize(state.rules.listeners)

@@ -15,6 +15,7 @@ from organism.pump.decide import control, ending
 from organism.pump.decide.decision import Decision, State
 from organism.pump.state import Folded, dump, load
 from organism.pump.writer import Writer
+from organism.views.views import Query
 
 SNAPSHOT: Final = "folded/1"
 """The name of the fold's snapshots: another one whenever their shape changes."""

@@ -14,6 +14,7 @@ from organism.events.record import Unit
 from organism.log.log import EventLog
 from organism.model.thread import Thread
 from organism.pump.decide.decision import Decision, State, Tell
+from organism.views.views import ViewStore
 
 
 class Signal(Entity):
@@ -39,8 +40,10 @@ class Signal(Entity):
 class Writer:
     """Writes decisions. ``on_made`` says what may start with a decision, before it is written."""
 
-    def __init__(self, log: EventLog, state: State, on_broken: Callable[[BaseException], None]) -> None:
-        self.log = log
+    def __init__(
+        self, log: EventLog, views: ViewStore, state: State, on_broken: Callable[[BaseException], None]
+    ) -> None:
+        self.log, self.views = log, views
         self.state = state
         self.on_broken = on_broken  # state and log may differ: fold again
         self.on_made: Callable[[Decision], None]
