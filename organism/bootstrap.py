@@ -38,9 +38,9 @@ from organism.model.redact import Redactor
 from organism.model.times import LogClock
 from organism.pump.recover import Life
 from organism.pump.rules import OWN_PAYLOADS, Rules, payload_classes
-from organism.pump.run.fairness import Share
+from organism.pump.run.fairness import FairShare
 from organism.pump.run.watchdog import Watchdog
-from organism.pump.run.writer import Models
+from organism.pump.stream.model_call import Models
 from organism.sqlite.driver import Pysqlite
 from organism.tenants import Tenant, refuse_unless_all_decide
 from organism.tools.toolbox import Toolbox
@@ -99,7 +99,7 @@ class Organism:
         self.settings: Settings
         self.entries: tuple[TenantEntry, ...]
         self._importer = Importer()
-        self._share = Share()
+        self._share = FairShare()
         self._tools = Toolbox(VERSION, parts.net, lambda: mcp_hub(config_path.parent.resolve()))
         self._gateways = Gateways(parts.redactor, parts.chance.random, lambda: self.entries, os.environ)
         self._stage = "starting"

@@ -24,9 +24,11 @@ from organism.pump.operate import KeysInUse, Operator
 from organism.pump.pump import Pump
 from organism.pump.recover import Life
 from organism.pump.rules import Rules
-from organism.pump.run.fairness import Share
-from organism.pump.run.writer import Models, Runtime
+from organism.pump.run.fairness import FairShare
+from organism.pump.run.handler import Services
 from organism.pump.stream.feed import Feed
+from organism.pump.stream.model_call import Models
+from organism.pump.writer import Writer
 from organism.views.views import ViewStore
 
 POLL_SECONDS: Final = 0.02
@@ -36,7 +38,7 @@ class Tenant:
     """One tenant."""
 
     def __init__(  # noqa: PLR0913 - what a tenant is made of
-        self, tenant_id: str, log: EventLog, views: ViewStore, clock: LogClock, *, chance: Random, share: Share
+        self, tenant_id: str, log: EventLog, views: ViewStore, clock: LogClock, *, chance: Random, share: FairShare
     ) -> None:
         self.id = tenant_id
         self.log, self.views = log, views
@@ -59,20 +61,19 @@ class Tenant:
         """Fold the log and begin a new life on it."""
         self._life, self._rules = life, rules
         await self._fold()
-        await recover.begin_life(self.pump.runtime, life)
+        await recover.begin_life(self.pump.writer, life)
 
     async def _fold(self) -> None:
         routing = await recover.fold(self.log)
         state = State(routing, self._rules, self.ids, self.clock.now_us)  # those of now: a reload may have come between
-        self.pump = Pump(self.log, self.views, state, self.chance, self.broken)
-        self.pump.runtime.models, self.pump.runtime.feed = self.models, self.feed
-        self.operator = Operator(self.pump.runtime, self.pump.kill)
+        pump = self.pump = Pump(self.log, self.views, state, Services(self.models, self.feed, self.chance), self.broken)
+        self.operator = Operator(pump.writer, pump.mailboxes.waiting, pump.kill)
         self.log.on_stalled = self.operator.give_up_waiting
-        self._share.join(self.pump.runtime)
+        self._share.join(pump.mailboxes, lambda: pump.write(state.decide(None)))
 
-    def writable(self) -> Runtime | None:
-        """The pump's runtime, if its state and its log take decisions now."""
-        return self.pump.runtime if self.log.available and not self.recovering else None
+    def writable(self) -> Writer | None:
+        """The pump's writer, if its state and its log take decisions now."""
+        return self.pump.writer if self.log.available and not self.recovering else None
 
     async def do(self, command: Command) -> Injected | Done:
         """Carry out a command. Raises an ``OrganismError``."""
@@ -134,10 +135,7 @@ class Tenant:
         self._life, self._rules = life, rules
         pump = self.pump
         pump.state.rules = rules
-        boxes = pump.state.boxes
-        for listener in rules.listeners.values():
-            boxes.box(listener.name).limit = listener.max_concurrent
-            boxes.wake_agent(listener.name)
+        pump.mailboxes.resize(rules.listeners)
         decision = pump.state.decide(None, None, actor)
         names = asdict(changes)
         decision.add(OrganismReloaded(**names, listeners=life.listeners, config=life.config))
@@ -149,7 +147,7 @@ class Tenant:
         """The state can't be trusted any more: stop everything of it and fold the log again."""
         if self.recovering:
             return
-        self.recovering = self.pump.runtime.is_over = True
+        self.recovering = self.pump.writer.is_over = True
         self._drop_all()
         if self.on_broken is not None:
             self.on_broken(error)
@@ -167,7 +165,7 @@ class Tenant:
                 await self._begin_anew(counts_as_death=counts_as_death)
                 self.recovering = False
             except Unavailable:
-                self.pump.runtime.is_over = True
+                self.pump.writer.is_over = True
                 self._drop_all()
 
     async def _begin_anew(self, *, counts_as_death: bool) -> None:
@@ -175,12 +173,13 @@ class Tenant:
         before, operator = self.pump, self.operator
         await self._fold()
         self.pump.endings, self.operator.stopping = before.endings, operator.stopping
-        await recover.begin_life(self.pump.runtime, self._life, clean=not counts_as_death)
-        self.pump.tell_ended([thread_id for thread_id in before.endings if self.operator.active(thread_id) is None])
+        ended = [thread_id for thread_id in before.endings if self.operator.active(thread_id) is None]
+        await recover.begin_life(self.pump.writer, self._life, clean=not counts_as_death)
+        self.pump.tell_ended(ended)  # of what ended since, its own unit tells
 
     def _drop_all(self) -> None:
         """What the handlers still do comes to nothing."""
-        self._share.leave(self.pump.runtime)
+        self._share.leave(self.pump.mailboxes)
         self.pump.drop_all()
 
     async def crash(self) -> None:
@@ -193,18 +192,18 @@ class Tenant:
         self.operator.stopping = True
         if self._recovery is not None:
             self._recovery.cancel()  # the next life folds the state
-        self._share.leave(self.pump.runtime)
+        self._share.leave(self.pump.mailboxes)
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
                 while self.pump.is_running():
-                    await self.pump.runtime.rests.wait()
+                    await self.pump.signals.rests.wait()
         self._drop_all()
-        if (runtime := self.writable()) is not None:
-            decision = runtime.state.decide(None)
+        if (writer := self.writable()) is not None:
+            decision = writer.state.decide(None)
             decision.add(OrganismStopped())
             with suppress(Unavailable):
-                await runtime.commit(decision)
-                await recover.leave_snapshot(self.log, runtime.state)
+                await writer.commit(decision)
+                await recover.leave_snapshot(self.log, writer.state)
         await self.log.close()
 
 

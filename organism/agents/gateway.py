@@ -1,4 +1,4 @@
-"""The gateway: the one way to a model. It implements ``Models`` (``pump/run/writer.py``) for one tenant.
+"""The gateway: the one way to a model. It implements ``Models`` (``pump/stream/model_call.py``) for one tenant.
 
 allow-list ─▶ depth ─▶ leak check ─▶ rate ─▶ budget ─▶ (on disk) ─▶ provider ─▶ leak check ─▶ cost ─▶ (on disk)
 """

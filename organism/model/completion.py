@@ -156,3 +156,10 @@ class CompleteError(Exception):
         super().__init__(message)
         self.code = code
         self.message = message
+
+
+def completed(said: Mapping[str, Any], text: str) -> Completion:
+    """The completion that was recorded as JSON, with its text."""
+    fields = {name: value for name, value in said.items() if name != "shown"}
+    calls = tuple(ToolCall(**call) for call in said["tool_calls"])
+    return Completion(**{**fields, "text": text, "tool_calls": calls, "cost_usd": Decimal(said["cost_usd"])})

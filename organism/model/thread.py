@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from msgspec import field
 
@@ -83,7 +83,6 @@ class Step(Entity):
     ok: bool | None = None
     error: StepError | None = None
     content_at: int = 0
-    result: Any = None
     open: int = 0
     effect: StepEffect = ""
     key: str = ""
@@ -91,7 +90,6 @@ class Step(Entity):
     expires: int = 0
     stopped_at: int = 0
     unknown: bool = False
-    is_written: bool = True
 
     def recorded(self, error: StepError | None = None) -> StepRecorded:
         """The event by which it is recorded."""
@@ -136,7 +134,6 @@ class Message(Entity):
     ``digest`` is its content's, by which that is checked when it is read: without it the whole unit has to be read.
     ``authors`` names whose text it may hold: agents, and listeners that bring text from outside. It is a fact of the
     message and never changes; ``read`` names those whose text its handling has read since, in answers to its asks.
-    ``line`` and ``handling`` are the pump's own, of types that only the pump knows.
     """
 
     id: str
@@ -163,11 +160,6 @@ class Message(Entity):
     after: After = ""
     steps: dict[int, Step] | None = None
     shown: Shown | None = None
-    payload: Any = None
-    generation: int = 0
-    next: Message | None = None
-    line: Any = None
-    handling: Any = None
 
     @classmethod
     def sent(cls, record: Record[MessageSent], thread: Thread) -> Message:

@@ -35,12 +35,11 @@ from organism.pump import history
 from organism.pump.decide import control, inject, replay
 from organism.pump.decide.decision import Decision
 from organism.pump.run import gates
-from organism.pump.run.writer import Runtime
+from organism.pump.writer import Writer
 from organism.views.views import Row, ViewStore
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
-_EFFECT: Final = re.compile(r"(.*):([1-9][0-9]{0,8})", re.DOTALL)
-"""The id of an effect: its message and the number of its step."""
+_NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
 
 T = TypeVar("T")
 Answer = c.Injected | c.Done
@@ -91,14 +90,16 @@ class KeysInUse:
 class Operator:
     """Carries out one tenant's commands. ``stopping`` refuses what would begin new work.
 
-    ``kill`` ends a thread and those below it in the decision, and stops their handlers.
+    ``queued`` says how many messages wait for a listener. ``kill`` ends a thread and those below it in the decision,
+    and stops their handlers.
     """
 
-    __slots__ = ("_acts", "_by_rows", "_keys", "_kill", "_log", "_views", "_waiting", "_writer", "stopping")
+    __slots__ = ("_acts", "_by_rows", "_keys", "_kill", "_log", "_queued", "_views", "_waiting", "_writer", "stopping")
 
-    def __init__(self, writer: Runtime, kill: Callable[[Decision, Thread], None]) -> None:
+    def __init__(self, writer: Writer, queued: Callable[[str], int], kill: Callable[[Decision, Thread], None]) -> None:
         self._writer = writer
         self._log, self._views = writer.log, writer.views
+        self._queued = queued
         self._kill = kill
         self.stopping = False
         self._keys = KeysInUse()
@@ -188,7 +189,7 @@ class Operator:
         thread, beginning = await self._thread_for(command)
         state = self._writer.state
         try:
-            prepared = inject.prepare(state, command, thread)
+            prepared = inject.prepare(state, command, thread, self._queued)
         except SpoofAttempt as error:
             await self._record_spoof(command, error)
             raise
@@ -256,7 +257,6 @@ class Operator:
             decision.records.insert(0, decision.records.pop())
             own += 1
         unit = await self._writer.commit(decision)
-        self._writer.resumes.fire()  # those who wait look whether a pause has ended
         return c.Done(unit.records[own - 1].position)
 
     async def _pause_agent(self, command: c.PauseAgent | c.ResumeAgent) -> c.Done:
@@ -302,7 +302,6 @@ class Operator:
         decision = self._writer.state.decide(thread, None, command.actor)
         if thread is not None and thread.paused:
             decision.add(ThreadResumed())
-            decision.state.boxes.wake_thread(thread)
         elif thread is None and (await self._thread_row(command.thread_id))["paused"]:
             decision.thread_id = command.thread_id
             decision.add(ThreadResumed())
@@ -332,13 +331,13 @@ class Operator:
         return await self._finish(decision, command)
 
     async def _indeterminate(self, effect: str) -> Step:
-        """The step of an indeterminate effect. Raises ``AlreadyResolved`` or ``NotFound``."""
-        if (found := _EFFECT.fullmatch(effect)) is not None:
-            message_id, number = found[1], int(found[2])
-            step = self._writer.state.routing.step(message_id, number)
+        """The step of an indeterminate effect (``MESSAGE:STEP``). Raises ``AlreadyResolved`` or ``NotFound``."""
+        message_id, _, number = effect.rpartition(":")
+        if _NUMBER.fullmatch(number):
+            step = self._writer.state.routing.step(message_id, int(number))
             if step is not None and step.unknown:
                 return step
-            if await history.was_indeterminate(self._log, self._views, message_id, number):
+            if await history.was_indeterminate(self._log, self._views, message_id, int(number)):
                 raise AlreadyResolved("This effect is not indeterminate any more.")
         raise NotFound(f"There is no indeterminate effect {effect[:80]!r}.")
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from contextvars import copy_context
-from random import Random
 
 from organism.log.log import EventLog
 from organism.model.thread import Message, Thread
@@ -18,12 +17,13 @@ from organism.pump.decide import ending
 from organism.pump.decide.decision import Decision, State
 from organism.pump.decide.ending import Failure
 from organism.pump.decide.respond import Outbox
-from organism.pump.run import handler as actor
-from organism.pump.run.handler import Responses
-from organism.pump.run.handling import Handling
+from organism.pump.run import handler
+from organism.pump.run.handler import Responses, Services
+from organism.pump.run.handling import Handling, Signals
+from organism.pump.run.mailboxes import Mailboxes
 from organism.pump.run.replies import Collectors
 from organism.pump.run.timers import Timers
-from organism.pump.run.writer import Runtime
+from organism.pump.writer import Writer
 from organism.views.views import ViewStore
 
 
@@ -35,16 +35,19 @@ class Pump:
         log: EventLog,
         views: ViewStore,
         state: State,
-        chance: Random,
+        services: Services,
         on_broken: Callable[[BaseException], None],
     ) -> None:
-        self.runtime = runtime = Runtime(log, views, state, chance, on_broken)
-        runtime.on_disk = self._act
-        runtime.outcome_of = actor.outcome_of
-        self._timers = Timers(runtime, self._tick)
-        self.log, self.views, self.state = log, views, state
-        self.write, self.commit, self.settled = runtime.write, runtime.commit, runtime.settled
-        self.handlings: set[Handling] = set()
+        self.writer = writer = Writer(log, views, state, on_broken)
+        writer.on_made, writer.on_disk = self._schedule, self._act
+        self.mailboxes = Mailboxes(state.routing, state.rules.limits.max_concurrent_handlers)
+        self.mailboxes.resize(state.rules.listeners)
+        self._timers = Timers(writer, self.mailboxes, self._tick)
+        self.log, self.state = log, state
+        self.write, self.commit, self.settled = writer.write, writer.commit, writer.settled
+        self.signals = Signals()
+        self.handlings: dict[str, Handling] = {}
+        self._services = services
         self.endings: dict[str, list[asyncio.Future[bool]]] = {}
         self.collectors = Collectors()
         self._is_dropped = False
@@ -52,17 +55,35 @@ class Pump:
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
 
+    def _schedule(self, decision: Decision) -> None:
+        """A decision is made: what may go on and start with it."""
+        boxes = self.mailboxes
+        for arrival in decision.arrivals:
+            boxes.put(arrival.message, arrival.payload, arrival.generation)
+        for end in decision.recorded:
+            handling = self.handlings.get(end.step.message.id)
+            if handling is not None and handling.step_ended(end):
+                decision.resumed = (*decision.resumed, end.step.message)
+        boxes.follow(decision.records)
+        if boxes.fair_share is not None:
+            boxes.fair_share(boxes)
+        if boxes.resuming:
+            decision.resumed = (*decision.resumed, *boxes.resumed())
+        if boxes.ready:
+            decision.starts = boxes.starts(decision.at)
+            for message in decision.starts:
+                decision.start(message)
+
     # -- log ─▶ actor
 
     def _act(self, unit: Decision) -> None:
         """The unit is on disk: stop, resume and start handlers, tell who waits for it."""
         for stop in unit.stops:
             stop()
-        for message, record in unit.sent:
-            message.position = record.position
-            message.digest = record.digest
+        for arrival in unit.arrivals:
+            arrival.on_disk()
         if unit.recorded or unit.resumed:
-            _go_on(unit)
+            self._go_on(unit)
         for message in unit.starts:
             self._start(message, unit.at)
         if self.collectors:
@@ -71,6 +92,8 @@ class Pump:
             self.tell_ended(unit.ends)
         if self.state.routing.due:
             self._timers.ensure_ticking()
+        if unit.cause is None:
+            self.signals.resumes.fire()
         if unit.tell is not None:
             unit.tell(unit)
 
@@ -82,16 +105,29 @@ class Pump:
         if listener is None:  # a reload has removed it while the message waited
             decision = state.decide(message.thread, message)
             ending.dead(decision, message, "listener_gone", f"There is no listener named {message.to} any more.")
-            state.boxes.release(message)
             self.write(decision)
             return
-        handling = message.handling = Handling.begun(self.runtime, message, listener, at)
-        self.handlings.add(handling)
-        running = actor.run(handling, self._finished)
+        queued, left_us = self.mailboxes.queued[message.id], int(listener.timeout_s * 1_000_000)
+        handling = self.handlings[message.id] = Handling(
+            self.writer, self.mailboxes, self.signals, queued, listener, state.rules, at, left_us, at
+        )
+        running = handler.run(handling, self._services, self._finished)
         handling.task = task = self._loop.create_task(running, context=self._context.copy())
         self._tasks.add(task)  # the loop itself keeps no task alive
         task.add_done_callback(self._tasks.discard)
         self._timers.ensure_ticking()
+
+    def _go_on(self, unit: Decision) -> None:
+        """Hand recorded steps to their handlers; those that have their slot again go on."""
+        for end in unit.recorded:
+            if end.record is not None:
+                end.step.content_at = end.record.position
+        for end in unit.recorded:
+            if (handling := self.handlings.get(end.step.message.id)) is not None:
+                handling.step_on_disk(end.step)
+        for message in unit.resumed:
+            if (handling := self.handlings.get(message.id)) is not None:
+                handling.go_on()
 
     def tell_ended(self, thread_ids: Iterable[str]) -> None:
         """Wake those who wait for the end of these threads."""
@@ -117,7 +153,7 @@ class Pump:
         message = handling.message
         decision = self.state.decide(message.thread, message)
         Outbox(decision, message, handling.listener, handling.rules).respond(responses)
-        ending.finish(decision, message, handling.stream.cut(decision) if handling.stream is not None else "")
+        ending.finish(decision, message, handling.cut(decision))
         self.leave(handling)
         self.write(decision)
 
@@ -125,8 +161,7 @@ class Pump:
         """A new attempt later, or a dead letter if there were enough. An unknown effect waits for an operator first."""
         message = handling.message
         decision = self.state.decide(message.thread, message)
-        if handling.stream is not None:
-            handling.stream.cut(decision)
+        handling.cut(decision)
         if not failure.is_final and (
             decision.find_unknown(message) or message.failures + 1 < self.state.rules.retry.attempts
         ):
@@ -142,67 +177,44 @@ class Pump:
         """End the thread and those below it; once that is on disk, their handlers are cancelled."""
         threads = ending.tree(self.state, root)
         decision.ends = tuple(thread.id for thread in threads)
-        for handling in self.handlings:
-            if handling.stream is not None and handling.message.thread in threads:
-                handling.stream.cut(decision)
+        for handling in self.handlings.values():
+            if handling.message.thread in threads:
+                handling.cut(decision)
         for message in ending.kill(decision, threads):
-            handling = message.handling
-            if handling is None:  # its start is on its way to the disk: it will not begin
-                self.state.boxes.release(message)
-            else:
-                decision.stops = (*decision.stops, handling.task.cancel)
-                self.leave(handling)
+            running = self.handlings.get(message.id)
+            if running is not None:  # else its start is on its way to the disk: it will not begin
+                decision.stops = (*decision.stops, running.cancel)
+                self.leave(running)
 
     def leave(self, handling: Handling) -> None:
-        """The handling is over: its slot and its line are free."""
+        """The handling is over."""
         handling.end()
-        self.handlings.discard(handling)
-        message = handling.message
-        message.handling = None
-        if message.line.busy is message:  # it has its slot, or a unit on its way to the disk gives it
-            self.state.boxes.release(message)
-        else:
-            self.state.boxes.forget_wait(message)
-        self.runtime.rests.fire()
+        del self.handlings[handling.message.id]
+        self.signals.rests.fire()
 
     def _tick(self, now: int, passed_us: int) -> bool:
         """Stop handlers that ran too long, also those that swallow the cancellation."""
-        for handling in tuple(self.handlings):
-            if self.runtime.is_paused(handling.message):  # its running time stands still too
+        for handling in tuple(self.handlings.values()):
+            if handling.is_paused():  # its running time stands still too
                 handling.ran_at += passed_us
             elif handling.is_overdue(now):
                 text = f"TimedOut: The handler ran longer than {handling.listener.timeout_s:g} s."
                 self._failed(handling, Failure("timeout", text))
-                if handling.task is not None:
-                    handling.task.cancel()
+                handling.cancel()
         return bool(self.handlings)
 
     # -- the end
 
     def is_running(self) -> bool:
         """Whether a handler runs, or its model does; those that wait for anything else do not count."""
-        return any(handling.has_slot or handling.is_in_call() for handling in self.handlings)
+        return any(handling.has_slot or handling.is_in_call() for handling in self.handlings.values())
 
     def drop_all(self) -> None:
         """The state was given up, or the tenant stops: handlers do nothing more, and none starts from now on."""
         self._is_dropped = True
-        for handling in self.handlings:
+        for handling in self.handlings.values():
             handling.end()
-            if handling.task is not None:
-                handling.task.cancel()
+            handling.cancel()
         self.handlings.clear()
-        self.runtime.rests.fire()
+        self.signals.rests.fire()
         self._timers.stop()
-
-
-def _go_on(unit: Decision) -> None:
-    """Hand recorded steps to their handlers; those that have their slot again go on."""
-    for step, record in unit.results:
-        step.content_at = record.position
-    for step in unit.recorded:
-        step.is_written = True
-        if step.message.handling is not None:
-            step.message.handling.step_on_disk(step)
-    for message in unit.resumed:
-        if message.handling is not None:
-            message.handling.go_on()

@@ -13,8 +13,8 @@ from organism.log.log import EventLog
 from organism.model.thread import Message
 from organism.pump.decide import control, ending
 from organism.pump.decide.decision import Decision, State
-from organism.pump.run.writer import Runtime
 from organism.pump.state import Folded, dump, load
+from organism.pump.writer import Writer
 from organism.views.views import Query
 
 SNAPSHOT: Final = "folded/1"
@@ -46,7 +46,7 @@ async def fold(log: EventLog) -> Folded:
     return state
 
 
-async def begin_life(writer: Runtime, life: Life, *, clean: bool | None = None) -> None:
+async def begin_life(writer: Writer, life: Life, *, clean: bool | None = None) -> None:
     """Record the new life and start what may start. ``clean`` overrides what the log says of the stop."""
     state = writer.state
     before = await writer.views.rows("agents", Query(limit=MANY))  # the listeners of earlier lives
@@ -77,9 +77,7 @@ def forget_pauses(decision: Decision, removed: Iterable[str]) -> None:
     """A listener that is gone is not paused any more: one of its name that comes later is another."""
     for name in removed:
         if name in decision.state.routing.paused_agents:
-            decision.state.boxes.box(name).paused = False
             decision.add(AgentResumed(name, "removal"))
-            decision.state.boxes.wake_agent(name)
 
 
 def _requeue(decision: Decision, message: Message) -> None:
@@ -90,8 +88,7 @@ def _requeue(decision: Decision, message: Message) -> None:
         reason = f"It ran at {message.deaths} deaths of the process, which is all that retry.attempts allows."
         ending.dead(decision, message, "killed_process", reason)
         return
-    state.boxes.box(message.to)
-    state.boxes.put(message)
+    decision.queue(message)
 
 
 async def leave_snapshot(log: EventLog, state: State) -> None:

@@ -68,8 +68,8 @@ class Rules:
             self._names[listener.name] = known
         return known
 
-    def learn(self, payload_class: type) -> None:
-        """A reply of a class that was not known yet: register it."""
+    def register(self, payload_class: type) -> None:
+        """Let the codec know this class, as it must before a reply of it is sealed or read."""
         if not self.codec.knows(payload_class):
             self.codec = self.codec.with_class(payload_class)
 

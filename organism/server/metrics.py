@@ -104,9 +104,8 @@ async def _gauges(tenants: Iterable[Tenant]) -> list[Metric]:
     for tenant in tenants:
         for name, (_, measure) in GAUGES.items():
             families[name].add_metric((tenant.id,), measure(tenant))
-        state = tenant.pump.state
-        for agent in state.rules.listeners:
-            depth.add_metric((tenant.id, agent), state.boxes.boxes[agent].waiting)
+        for agent in tenant.pump.state.rules.listeners:
+            depth.add_metric((tenant.id, agent), tenant.pump.mailboxes.waiting(agent))
         for model, query in OPEN.items():
             waiting.add_metric((tenant.id, model), (await tenant.views.rows(model, query)).total)
     return [*families.values(), depth, waiting]

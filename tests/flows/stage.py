@@ -105,7 +105,7 @@ async def until(holds: Callable[[], bool]) -> None:
 
 async def decided(o: Running) -> None:
     """Wait until something is decided that is not on disk; the disk must be held."""
-    await until(lambda: o.pump.runtime.pending > 0)
+    await until(lambda: o.pump.writer.pending > 0)
 
 
 class TurnedTime:
@@ -155,7 +155,7 @@ async def child_of(o: Running, parent: str, to: str, text: str = "") -> str:
     """A thread below ``parent`` with one message in it, as a later part of the product will make them."""
     state = o.pump.state
     command = Inject(to=to, json={"text": text})
-    prepared = inject.prepare(state, command, None)
+    prepared = inject.prepare(state, command, None, o.pump.mailboxes.waiting)
     decision = state.decide(None)
     thread_id = state.ids.thread()
     decision.open_thread(thread_id, ThreadCreated(parent))

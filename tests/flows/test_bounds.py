@@ -16,7 +16,7 @@ from organism.events.vocabulary import (
     StepRecorded,
 )
 from organism.model.commands import PauseAgent, ResumeAgent
-from organism.pump.decide.decision import DECODED_PER_MAILBOX
+from organism.pump.run.mailboxes import DECODED_PER_MAILBOX
 from organism.testing import Running
 from tests.flows.stage import TurnedTime, at_gate, play
 from tests.flows.world import MakeWorld
@@ -114,7 +114,7 @@ async def test_payloads_beyond_the_window_wait_in_the_log_alone(world: MakeWorld
         count = DECODED_PER_MAILBOX + 44
         fan = await o.inject("fan", {"text": str(count)})
         await o.until(MessageHandled, agent="fan")
-        waiting = list(o.pump.state.routing.messages.values())
+        waiting = list(o.pump.mailboxes.queued.values())
         assert len(waiting) == count
         assert len([message for message in waiting if message.payload is not None]) == DECODED_PER_MAILBOX
         await o.do(ResumeAgent(agent="sink"))

@@ -206,7 +206,7 @@ async def contained(world: MakeWorld, bodies: Sequence[str], *, is_blocking: boo
         open_gate(o, "bystander")
         assert await answers(o, bystander.thread_id) == ["1"]
         assert len(await o.records(OrganismStarted)) == 1
-        assert o.pump.state.boxes.running == 0
+        assert o.pump.mailboxes.running == 0
         assert await folded_live(o) == await folded_anew(o.log)
 
 

@@ -78,7 +78,7 @@ def acme_and_globex(o: Running) -> tuple[Tenant, Tenant]:
 
 def held(organism: Organism) -> dict[str, int]:
     """How many slots each tenant holds, of those that hold any."""
-    found = {name: tenant.pump.state.boxes.running for name, tenant in organism.tenants.items()}
+    found = {name: tenant.pump.mailboxes.running for name, tenant in organism.tenants.items()}
     return {name: number for name, number in found.items() if number}
 
 
@@ -90,7 +90,7 @@ async def test_a_tenants_message_starts_at_the_next_free_slot_though_another_has
         await crowd(acme, "acme", MANY)
         await send(globex, "globex")
         assert held(o.organism) == {"acme": 2}
-        one = next(iter(acme.pump.handlings))
+        one = next(iter(acme.pump.handlings.values()))
         await acme.do(KillThread(thread_id=one.message.thread.id))
         await at_gate(o, "globex")
         assert held(o.organism) == {"acme": 1, "globex": 1}
@@ -106,7 +106,7 @@ async def test_each_of_those_that_have_work_comes_to_an_equal_part(crowded: Any)
         await crowd(globex, "globex", 40)
         await crowd(o.tenant, "default", 40)
         assert held(o.organism) == {"acme": 6}
-        for handling in list(acme.pump.handlings):
+        for handling in list(acme.pump.handlings.values()):
             await acme.do(KillThread(thread_id=handling.message.thread.id))
         for name in ("globex", "default"):
             await at_gate(o, name)
@@ -145,9 +145,9 @@ class Moves:
         running = [text for text in play(self.o)["RUNNING"] if text.startswith(tenant.id)]
         if not running:
             return
-        before = {each.id: each.pump.state.boxes.running for each in self.tenants}
+        before = {each.id: each.pump.mailboxes.running for each in self.tenants}
         before[tenant.id] -= 1
-        waiting = [before[each.id] for each in self.tenants if wants_slots(each.pump.state.boxes)]
+        waiting = [before[each.id] for each in self.tenants if wants_slots(each.pump.mailboxes)]
         open_gate(self.o, self.chance.choice(running))
         await self.quiet()
         now = held(self.o.organism)
@@ -169,8 +169,8 @@ class Moves:
 
     def work(self) -> int:
         """How many messages run or could."""
-        states = [tenant.pump.state for tenant in self.tenants]
-        return sum(state.boxes.running if state.routing.paused else len(state.routing.messages) for state in states)
+        pumps = [(tenant.pump.state.routing, tenant.pump.mailboxes) for tenant in self.tenants]
+        return sum(boxes.running if routing.paused else len(routing.messages) for routing, boxes in pumps)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -203,11 +203,11 @@ async def test_a_tenant_that_comes_later_shares_from_then_on(world: MakeWorld) -
     made = world(SOURCE, LISTENERS, limits={"max_concurrent_handlers": 2})
     async with running(made.config) as o:
         await crowd(o.tenant, "default", 5)
-        assert o.tenant.pump.state.boxes.fair_share is None
+        assert o.tenant.pump.mailboxes.fair_share is None
         await o.organism.open_tenants(["late"])
         late = o.organism.tenants["late"]
         await send(late, "late")
-        one = next(iter(o.tenant.pump.handlings))
+        one = next(iter(o.tenant.pump.handlings.values()))
         await o.tenant.do(KillThread(thread_id=one.message.thread.id))
         await at_gate(o, "late")
         assert held(o.organism) == {"default": 1, "late": 1}

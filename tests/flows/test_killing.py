@@ -122,7 +122,7 @@ async def test_an_ask_under_way_is_closed(world: MakeWorld) -> None:
         await kill(o, thread)
         recorded = (await o.records(StepRecorded))[0].event
         assert play(o)["TRACE"] == ["left"]
-        assert o.pump.state.boxes.running == 0
+        assert o.pump.mailboxes.running == 0
     assert (recorded.kind, code_of(recorded)) == ("ask", "killed")
 
 

@@ -109,7 +109,7 @@ async def test_a_waiting_message_whose_listener_is_gone_becomes_a_dead_letter(wo
         dead = await o.until(MessageDead, message=message)
         assert await o.tenant.ended(thread, 10)
         assert (await o.thread(thread))["status"] == "error"
-        assert o.pump.state.boxes.running == 0
+        assert o.pump.mailboxes.running == 0
         made.write(OLD, LISTENERS)
         await o.organism.reload()
         await o.do(ReplayDeadLetter(message_id=message))

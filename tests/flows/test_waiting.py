@@ -82,7 +82,7 @@ async def test_one_that_gives_up_its_wait_goes_on_alone_in_its_line(world: MakeW
         open_gate(o, "gave up", "slow")
         assert await o.tenant.ended(first.thread_id, 10)
         assert play(o)["TRACE"] == ["begins first", "ends first", "begins behind", "ends behind"]
-        assert o.pump.state.boxes.running == 0
+        assert o.pump.mailboxes.running == 0
         assert await folded_live(o) == await folded_anew(o.log)
 
 

@@ -13,7 +13,8 @@ from tests.house.tree import Source, read_repository
 
 PRODUCT = ("organism/", "handlers/")
 DECISIONS = (
-    *(f"organism/pump/decide/{name}.py" for name in ("inject", "route", "respond", "control", "spend")),
+    "organism/pump/decide/",
+    *(f"organism/pump/{name}.py" for name in ("routing", "spending", "state")),
     "organism/codec/",
     "organism/config/",
     *(

@@ -12,8 +12,16 @@ from organism.agents.providers import ProviderError
 from organism.events.record import Record
 from organism.events.vocabulary import Event, ModelCalled, RunMessageDelta, RunMessageStart, StepRecorded
 from organism.log.log import EventFilter, History
-from organism.model.completion import Completion, Finish, ModelRequest, Part, TextDelta, ThoughtDelta, Usage
-from organism.pump.stream.model_call import completed
+from organism.model.completion import (
+    Completion,
+    Finish,
+    ModelRequest,
+    Part,
+    TextDelta,
+    ThoughtDelta,
+    Usage,
+    completed,
+)
 
 PIECE_CHARS: Final = 40
 PAGE: Final = 500

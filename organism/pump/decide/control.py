@@ -26,38 +26,31 @@ from organism.model.commands import ResolveApproval
 from organism.model.handler import Approval
 from organism.model.thread import CONSENT, Step
 from organism.pump.decide import runs
-from organism.pump.decide.decision import Decision, State
+from organism.pump.decide.decision import Decision, State, StepEnd
 from organism.pump.wording import json_of
 
 
 def pause_agent(decision: Decision, agent: str, by: PausedBy = "operator") -> None:
     """Nothing of the agent starts any more."""
-    box = decision.state.boxes.boxes[agent]
-    if not box.paused:
-        box.paused = True
+    if agent not in decision.state.routing.paused_agents:
         decision.add(AgentPaused(agent, by))
 
 
 def resume_agent(decision: Decision, agent: str) -> None:
     """The agent goes on, in order."""
-    boxes = decision.state.boxes
-    if boxes.boxes[agent].paused:
-        boxes.boxes[agent].paused = False
+    if agent in decision.state.routing.paused_agents:
         decision.add(AgentResumed(agent, "operator"))
-        boxes.wake_agent(agent)
 
 
 def pause_organism(decision: Decision, by: PausedBy = "operator") -> None:
     """Nothing starts any more."""
     if not decision.state.routing.paused:
-        decision.state.boxes.paused = True
         decision.add(OrganismPaused(by))
 
 
 def resume_organism(decision: Decision) -> None:
     """Everything goes on."""
     if decision.state.routing.paused:
-        decision.state.boxes.paused = False
         decision.add(OrganismResumed("operator"))
 
 
@@ -70,9 +63,7 @@ def resolve_effect(decision: Decision, step: Step, outcome: Resolution, result: 
     resolved = StepResolved(message.id, message.to, step.number, outcome)
     record = decision.add(resolved, content, message.thread.id)
     if content is not None:
-        decision.set_result(step, record)
-        decision.end_step(step)
-    decision.state.boxes.wake(message)
+        decision.end_step(StepEnd(step, record))
 
 
 def canonical(value: Any) -> bytes:

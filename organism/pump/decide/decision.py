@@ -7,6 +7,7 @@ from typing import Any, Final, TypeVar
 
 from msgspec import field
 
+from organism.events.entity import Entity
 from organism.events.record import Actor, Content, Record, Unit
 from organism.events.vocabulary import (
     Event,
@@ -23,13 +24,10 @@ from organism.events.vocabulary import (
 )
 from organism.model.ids import Ids
 from organism.model.thread import Message, Step, Thread
-from organism.pump.mailboxes import Mailboxes
 from organism.pump.rules import Rules
 from organism.pump.state import Folded
 
 NO_REPLY: Final = StepError("no_reply", "Nothing is left that could answer.")
-DECODED_PER_MAILBOX: Final = 256
-"""Decoded payloads kept for each mailbox; what waits beyond is read from the log at its start."""
 
 E = TypeVar("E", bound=Event)
 
@@ -37,7 +35,7 @@ E = TypeVar("E", bound=Event)
 class State:
     """What decisions rest on. ``now`` gives the log's time in µs."""
 
-    __slots__ = ("boxes", "confirms", "folded", "ids", "now", "routing", "rules", "spend")
+    __slots__ = ("confirms", "folded", "ids", "now", "routing", "rules", "spend")
 
     def __init__(self, folded: Folded, rules: Rules, ids: Ids, now: Callable[[], int]) -> None:
         self.folded = folded
@@ -45,10 +43,6 @@ class State:
         self.rules = rules
         self.ids = ids
         self.now = now
-        self.boxes = Mailboxes(rules.limits.max_concurrent_handlers)
-        for listener in rules.listeners.values():
-            self.boxes.box(listener.name, listener.max_concurrent, paused=listener.name in self.routing.paused_agents)
-        self.boxes.paused = self.routing.paused
 
     def decide(self, thread: Thread | None, cause: Message | None = None, actor: Actor | None = None) -> Decision:
         """Begin a decision on a thread (None: on the organism), caused by a message's handling or by an actor."""
@@ -61,18 +55,39 @@ class State:
 Tell = Callable[["Decision"], None]
 
 
+class Arrival(Entity):
+    """An open message that waits for its start from now on; if it was just sent, its record and decoded payload."""
+
+    message: Message
+    record: Record[MessageSent] | None = None
+    payload: Any = None
+    generation: int = 0  # of the rules
+
+    def on_disk(self) -> None:
+        """The log has the message: it can be read from there."""
+        if self.record is not None:
+            self.message.position, self.message.digest = self.record.position, self.record.digest
+
+
+class StepEnd(Entity):
+    """A step got its result: the content of ``record``, if it has one; ``value`` is what that says."""
+
+    step: Step
+    record: Record[Any] | None = None
+    value: Any = None
+
+
 class Decision(Unit, kw_only=True, eq=False):
     """A unit, and what follows once it is on disk."""
 
     state: State
     thread: Thread | None
-    sent: list[tuple[Message, Record[MessageSent]]] = field(default_factory=list)  # its new open messages
+    arrivals: list[Arrival] = field(default_factory=list)
     ended: list[Message] = field(default_factory=list)  # those that it closed
     stops: Sequence[Callable[[], object]] = ()  # to call once it is on disk, first
     starts: Sequence[Message] = ()  # to begin then
     resumed: Sequence[Message] = ()  # to go on then
-    recorded: Sequence[Step] = ()  # steps that it ended
-    results: Sequence[tuple[Step, Record[Any]]] = ()  # those that have a result, with the record that holds it
+    recorded: Sequence[StepEnd] = ()  # steps that it ended
     ends: Sequence[str] = ()  # threads that it ended
     tell: Tell | None = None  # to call last
     failed: Exception | None = None  # why it never will be on disk
@@ -93,15 +108,13 @@ class Decision(Unit, kw_only=True, eq=False):
         self.thread = self.state.routing.threads[thread_id]
 
     def put(self, record: Record[MessageSent], payload: Any, generation: int) -> None:
-        """A message that was just sent joins its receiver's mailbox, with its decoded payload if there is room."""
-        state = self.state
-        message = state.routing.messages[record.event.message]
-        boxes = state.boxes
-        if boxes.boxes[message.to].waiting < DECODED_PER_MAILBOX:
-            message.payload = payload
-            message.generation = generation
-        boxes.put(message)
-        self.sent.append((message, record))
+        """A message that was just sent waits for its start."""
+        message = self.state.routing.messages[record.event.message]
+        self.arrivals.append(Arrival(message, record, payload, generation))
+
+    def queue(self, message: Message) -> None:
+        """A message of an earlier life waits for its start."""
+        self.arrivals.append(Arrival(message))
 
     def handled(self, message: Message, outcome: Outcome) -> None:
         """A message's handling ended."""
@@ -119,32 +132,23 @@ class Decision(Unit, kw_only=True, eq=False):
                 self.add(found, thread=message.thread.id)
         return bool(unknown)
 
-    def record(self, step: Step, error: StepError | None = None, content: Content | None = None) -> None:
-        """A step of a handling got its result; ``content`` is its JSON."""
+    def record(
+        self, step: Step, error: StepError | None = None, content: Content | None = None, value: Any = None
+    ) -> None:
+        """A step of a handling got its result; ``content`` is its JSON, ``value`` what that says."""
         record = self.add(step.recorded(error), content, step.message.thread.id)
         step = (step.message.steps or {}).get(step.number, step)  # the fold's own, if it has made one just now
-        if content is not None:
-            self.set_result(step, record)
-        self.end_step(step)
-        handling = step.message.handling
-        if handling is not None and handling.step_ended(step):
-            self.resumed = (*self.resumed, step.message)
+        self.end_step(StepEnd(step, record if content is not None else None, value))
 
     def answer(self, step: Step, record: Record[MessageSent], payload: Any) -> None:
         """The message that was just sent answers an ask: it is handled with it."""
         self.add(MessageHandled(record.event.message, record.event.to, "answered", duration=0))
-        step.result = payload
-        self.set_result(step, record)
-        self.record(step)
+        self.add(step.recorded(), None, step.message.thread.id)
+        self.end_step(StepEnd(step, record, payload))
 
-    def set_result(self, step: Step, record: Record[Any]) -> None:
-        """The step's result is the content of this record."""
-        self.results = (*self.results, (step, record))
-
-    def end_step(self, step: Step) -> None:
-        """The step is recorded by this unit."""
-        step.is_written = False
-        self.recorded = (*self.recorded, step)
+    def end_step(self, end: StepEnd) -> None:
+        """A step is recorded by this unit."""
+        self.recorded = (*self.recorded, end)
 
     def start(self, message: Message) -> None:
         """A message has its slot and its line."""
@@ -162,25 +166,18 @@ class Decision(Unit, kw_only=True, eq=False):
         if thread is not self.thread and thread.head:
             self.expect[thread.id] = thread.head
 
-    def close(self) -> None:
-        """Complete the unit: unanswerable asks, what may go on, what may start, the end of the thread."""
-        state = self.state
+    def close_asks(self) -> None:
+        """An ask in whose branch no message is open any more gets its error."""
         for message in self.ended:
             ask = message.ask
             if ask is not None and ask.open == 0 and ask.ok is None:
                 self.record(ask, NO_REPLY)
-        boxes = state.boxes
-        if boxes.fair_share is not None:
-            boxes.fair_share(boxes)
-        if boxes.resuming:
-            self.resumed = (*self.resumed, *boxes.resumed())
-        if boxes.ready:
-            self.starts = boxes.starts()
-            for message in self.starts:
-                self.start(message)
+
+    def close(self) -> None:
+        """Complete the unit: the end of the thread, and the positions that it rests on."""
         thread = self.thread
         if thread is not None:
-            if thread.open == 0 and thread.id in state.routing.threads:
+            if thread.open == 0 and thread.id in self.state.routing.threads:
                 self._end(thread)
             if thread.head:
                 self.expect[thread.id] = thread.head

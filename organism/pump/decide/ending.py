@@ -60,7 +60,6 @@ def retry(decision: Decision, message: Message, failure: Failure) -> None:
     _cancel_approvals(decision, message)
     spend.settle_all_lost(decision, message)
     decision.add(MessageRetried(message.id, message.to, message.starts, failure.text, next_at))
-    message.line.push_front(message)
 
 
 def park(decision: Decision, message: Message, failure: Failure) -> None:
@@ -117,7 +116,6 @@ def kill(decision: Decision, threads: list[Thread]) -> list[Message]:
 
 def _kill_one(decision: Decision, thread: Thread, running: list[Message]) -> None:
     state = decision.state
-    state.boxes.clear_thread(thread)
     for message in [message for message in state.routing.messages.values() if message.thread is thread]:
         spend.settle_all_lost(decision, message)
         if message.shown is not None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import NamedTuple
 
 from organism.codec import Sealed, SpoofAttempt
@@ -33,9 +34,9 @@ def receiver(state: State, to: str) -> Listener:
     return listener
 
 
-def hold_room(state: State, name: str) -> None:
-    """Raise ``MailboxFull`` if the listener can take no more injections."""
-    waiting, most = state.boxes.boxes[name].waiting, state.rules.limits.max_queue_per_agent
+def hold_room(rules: Rules, name: str, waiting: int) -> None:
+    """Raise ``MailboxFull`` if the listener, for which so many messages wait, can take no more injections."""
+    most = rules.limits.max_queue_per_agent
     if waiting >= most:
         raise MailboxFull(f"{name} has {waiting} messages waiting; limits.max_queue_per_agent is {most}.", param="/to")
 
@@ -62,8 +63,11 @@ def payload(rules: Rules, command: Inject, listener: Listener) -> object:
     return said.payload
 
 
-def prepare(state: State, command: Inject, thread: Thread | None) -> list[Prepared]:
-    """Everything that can be refused, before anything is decided. Raises an ``InvalidRequest`` or ``Unavailable``."""
+def prepare(state: State, command: Inject, thread: Thread | None, waiting: Callable[[str], int]) -> list[Prepared]:
+    """Everything that can be refused, before anything is decided. Raises an ``InvalidRequest`` or ``Unavailable``.
+
+    ``waiting`` says how many messages wait for a listener.
+    """
     listener = receiver(state, command.to)
     value = payload(state.rules, command, listener)
     found = receivers(state.rules, Sender(None, 1, thread.open if thread is not None else 0), command.to, value)
@@ -71,7 +75,7 @@ def prepare(state: State, command: Inject, thread: Thread | None) -> list[Prepar
         raise _error(found)
     prepared: list[Prepared] = []
     for member in found:
-        hold_room(state, member.name)
+        hold_room(state.rules, member.name, waiting(member.name))
         message_id = state.ids.message()
         token = token_of(message_id)
         sealed = state.rules.codec.seal(CONSOLE, member.name, token, value, state.rules.terms(member.name))

@@ -248,7 +248,7 @@ class Outbox(Entity):
         """Encode, validate and decode again."""
         rules = self.rules
         try:
-            rules.learn(type(payload))
+            rules.register(type(payload))
             return rules.codec.seal(self.message.to, to, token, payload, rules.terms(to))
         except (InvalidPayload, UnsupportedPayload) as error:
             return Refused("validation", "schema", str(error))

@@ -1,37 +1,35 @@
-"""Share: the process's slots, divided fairly: the next goes to who holds the fewest, then waits longest (S4)."""
+"""Fairness: tenants share the process's slots. The next goes to who holds the fewest, then waits longest (S4)."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from functools import partial
 from itertools import count
 
 from msgspec import field
 
 from organism.events.entity import Entity
-from organism.pump.mailboxes import Mailboxes
-from organism.pump.run.writer import Runtime
+from organism.pump.run.mailboxes import Mailboxes
 
 
-class Share(Entity):
+class FairShare(Entity):
     """Divides ``limit`` slots among the tenants that joined: each takes its slots in its own decisions."""
 
     _limit: int = 0
-    _tenants: list[Runtime] = field(default_factory=list)
+    _tenants: dict[Mailboxes, Callable[[], None]] = field(default_factory=dict)
     _turns: count[int] = field(default_factory=partial(count, 1))
     _will_look: bool = False
 
-    def join(self, tenant: Runtime) -> None:
-        """The tenant takes its slots from here, from its next decision on."""
-        self._tenants.append(tenant)
+    def join(self, boxes: Mailboxes, start: Callable[[], None]) -> None:
+        """The tenant takes its slots from here. ``start`` makes a decision that starts what has room."""
+        self._tenants[boxes] = start
         self._divide()
 
-    def leave(self, tenant: Runtime) -> None:
+    def leave(self, boxes: Mailboxes) -> None:
         """The tenant starts nothing more, and what it holds is free for others; whose model has spoken goes on."""
-        boxes = tenant.state.boxes
         boxes.fair_share, boxes.limit, boxes.is_leaving = None, 0, True
-        if tenant in self._tenants:
-            self._tenants.remove(tenant)
+        if self._tenants.pop(boxes, None) is not None:
             self._divide()
 
     def resize(self, limit: int) -> None:
@@ -41,7 +39,7 @@ class Share(Entity):
 
     def measure(self, boxes: Mailboxes) -> None:
         """Set ``limit``: how many slots the tenant may hold when the decision at hand is made."""
-        others = [each.state.boxes for each in self._tenants if each.state.boxes is not boxes]
+        others = [each for each in self._tenants if each is not boxes]
         free = self._limit - boxes.running - sum(each.running for each in others)
         waiting = [each for each in others if wants_slots(each)]
         if waiting:
@@ -59,8 +57,7 @@ class Share(Entity):
     def _divide(self) -> None:
         """Measure each from now on, unless there is only one, who has all."""
         is_shared = len(self._tenants) > 1
-        for tenant in self._tenants:
-            boxes = tenant.state.boxes
+        for boxes in self._tenants:
             boxes.fair_share, boxes.limit = self.measure if is_shared else None, self._limit
         self._look_soon()
 
@@ -70,19 +67,18 @@ class Share(Entity):
             asyncio.get_running_loop().call_soon(self._look)
 
     def _look(self) -> None:
-        """Give away what is free. Whoever is next takes a slot, or finds that it had no use for one."""
+        """Give away what is free. The next tenant takes a slot, or finds that it had no use for one."""
         self._will_look = False
-        while self._limit > sum(each.state.boxes.running for each in self._tenants):
-            waiting = [each for each in self._tenants if wants_slots(each.state.boxes)]
+        while self._limit > sum(each.running for each in self._tenants):
+            waiting = [each for each in self._tenants if wants_slots(each)]
             if not waiting:
                 return
-            tenant = min(waiting, key=lambda each: _turn(each.state.boxes))
-            tenant.write(tenant.state.decide(None))
+            self._tenants[min(waiting, key=_turn)]()
 
 
 def wants_slots(boxes: Mailboxes) -> bool:
     """Between decisions: whether something could start, or go on, if it had a slot."""
-    return bool(boxes.ready) and not boxes.paused
+    return bool(boxes.ready) and not boxes.routing.paused
 
 
 def _turn(boxes: Mailboxes) -> tuple[int, int]:

@@ -12,6 +12,7 @@ import base64
 import dataclasses
 import hashlib
 import json
+from random import Random
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -63,12 +64,12 @@ class Question(NamedTuple):
     why: str = ""
 
 
-async def admitted(handling: Handling, payload: Any) -> Any:
+async def admitted(handling: Handling, chance: Random, payload: Any) -> Any:
     """The payload that may be handled, edited if a person edited it; or ``Withheld``."""
     if handling.message.reply:
         return payload
     if handling.listener.confirm and is_two_steps(type(payload)):
-        payload = await _confirmed(handling, payload)
+        payload = await _confirmed(handling, chance, payload)
     return payload if isinstance(payload, Withheld) else await _consented(handling, payload)
 
 
@@ -96,7 +97,7 @@ def _request(handling: Handling, number: int, question: Question) -> Step:
     if number == CONSENT:
         runs.show_request(decision, message, orjson.loads(question.preview), question.why)
     handling.suspend(step)
-    handling.runtime.write(decision)
+    handling.writer.write(decision)
     return step
 
 
@@ -128,7 +129,7 @@ async def _why_asked(handling: Handling, payload: Any) -> str:
     if not destroys or not _is_tainted(handling.rules, message):
         return ""
     if isinstance(destroys, Row):
-        row = await handling.runtime.views.private_row(destroys.model, getattr(payload, destroys.field))
+        row = await handling.writer.views.private_row(destroys.model, getattr(payload, destroys.field))
         if row is None:
             return ""
     return f"This call cannot be undone, and it rests on text from outside ({', '.join(others)})."
@@ -167,7 +168,7 @@ def check_edits(rules: Rules, step: Step, command: ResolveApproval) -> None:
 # -- calls that their caller confirms
 
 
-async def _confirmed(handling: Handling, payload: Any) -> Any:
+async def _confirmed(handling: Handling, chance: Random, payload: Any) -> Any:
     await handling.wait_while_paused()
     token, plain = _parted(payload)
     preview = orjson.loads(handling.rules.codec.json(plain))
@@ -175,18 +176,18 @@ async def _confirmed(handling: Handling, payload: Any) -> Any:
     bound = canonical([message.root.principal, message.to, type(plain).__name__, preview])
     digest = hashlib.sha256(b"confirm\0" + bound).hexdigest()
     if not token:
-        return Withheld(HandlerResponse.respond(await _preview(handling, digest, preview)))
+        return Withheld(HandlerResponse.respond(await _preview(handling, chance, digest, preview)))
     refused = await _redeem(handling, digest, _hash(token))
     return plain if refused is None else Withheld(HandlerResponse.respond(ToolError(refused, _WHY[refused])))
 
 
-async def _preview(handling: Handling, digest: str, preview: Any) -> ConfirmRequired:
-    token = base64.urlsafe_b64encode(handling.runtime.chance.randbytes(32)).decode().rstrip("=")
+async def _preview(handling: Handling, chance: Random, digest: str, preview: Any) -> ConfirmRequired:
+    token = base64.urlsafe_b64encode(chance.randbytes(32)).decode().rstrip("=")
     decision = handling.decide()
     message = handling.message
     expires = decision.at + CONFIRM_SECONDS * 1_000_000
     decision.add(ConfirmRequested(_hash(token), digest, message.id, message.to, expires))
-    await handling.runtime.commit(decision)
+    await handling.writer.commit(decision)
     return ConfirmRequired(
         confirm_token=token,
         op=message.to,
@@ -208,7 +209,7 @@ async def _redeem(handling: Handling, digest: str, token: str) -> ToolErrorCode 
         decision.add(ConfirmRedeemed(token, message.id, message.to))
     else:
         decision.add(ConfirmRefused(token, message.id, message.to, wrong))
-    await handling.runtime.commit(decision)
+    await handling.writer.commit(decision)
     return wrong
 
 

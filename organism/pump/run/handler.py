@@ -1,67 +1,116 @@
-"""The actor: one message → the handler's answer. The one place where a handler's exceptions end."""
+"""Handlers: one message → the handler's answer, and what the handler may do meanwhile.
+
+Each thing that it does is a step, recorded as it happens and replayed from its record. This is the one place where a
+handler's exceptions end.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import copy_context
-from typing import Any
+from datetime import UTC, datetime
+from random import Random
+from typing import Any, Final, NamedTuple, Unpack, cast
+from uuid import UUID
+
+import orjson
 
 from organism.config.prompts import SERVED
 from organism.config.settings import Listener
-from organism.model.handler import HandlerMetadata, HandlerResponse
+from organism.errors import InvalidPayload
+from organism.events.vocabulary import StepError, StepKind, StepStarted
+from organism.model.completion import ChatMessage, CompleteError, CompleteOptions, Completion
+from organism.model.handler import (
+    Approval,
+    AskError,
+    EffectError,
+    EffectFailed,
+    EffectKind,
+    EffectUnknown,
+    HandlerMetadata,
+    HandlerResponse,
+)
+from organism.model.ids import token_of
 from organism.model.recorded import Recorded
+from organism.model.thread import Step
+from organism.pump.decide import spend
+from organism.pump.decide.control import canonical
 from organism.pump.decide.ending import Failure
-from organism.pump.run.gates import Withheld, admitted
-from organism.pump.run.handling import Handling
+from organism.pump.decide.respond import Outbox, unmended
+from organism.pump.decide.route import GENERIC
+from organism.pump.models import ModelCall
+from organism.pump.rules import Rules
+from organism.pump.run import recall
+from organism.pump.run.gates import Question, Withheld, admitted, approved
+from organism.pump.run.handling import Handling, Run, step_digest
 from organism.pump.run.recall import Unreadable, payload_of
-from organism.pump.run.steps import Steps
-from organism.pump.wording import described
+from organism.pump.stream import model_call
+from organism.pump.stream.feed import Feed
+from organism.pump.stream.model_call import Models, RunningCall
+from organism.pump.stream.run_stream import RunStream
+from organism.pump.wording import described, json_of, shown
+
+EFFECT_KINDS: Final = frozenset({"pure", "idempotent", "unsafe"})
+LONGEST_SECONDS: Final = 3_153_600_000.0
+"""A hundred years: who asks for longer waits for ever."""
+PAYLOADS_AN_ENTRY: Final = 4
+"""So many times ``limits.max_payload_bytes`` an entry may have: a payload that is written out as a text grows."""
 
 Responses = tuple[HandlerResponse, ...]
+
+
+class Services(NamedTuple):
+    """What the handlers of a tenant share."""
+
+    models: Models
+    feed: Feed
+    chance: Random
 
 
 class WrongReturn(TypeError):
     """A handler returned something else than HandlerResponse, a list of them, or None."""
 
 
-async def run(handling: Handling, finished: Callable[[Handling, Responses | Failure], None]) -> None:
+async def run(
+    handling: Handling, services: Services, finished: Callable[[Handling, Responses | Failure], None]
+) -> None:
     """Run the handler and call ``finished``. Whatever the handler raises ends here, ``SystemExit`` too (G7)."""
     if handling.dead:
         return
-    outcome = await _outcome(handling)
+    outcome = await _outcome(handling, services)
     try:
         finished(handling, outcome)
     except Exception as error:  # noqa: BLE001 - a fault of the pump itself: recorded, and the state is folded again
-        handling.runtime.on_broken(error)
+        handling.writer.on_broken(error)
 
 
-async def _outcome(handling: Handling) -> Responses | Failure:
-    message = handling.message
+async def _outcome(handling: Handling, services: Services) -> Responses | Failure:
+    queued = handling.queued
     SERVED.set(handling.rules.settings.prompts)  # the handling's task has a context of its own
     try:
-        payload = message.payload
-        if payload is None or message.generation != handling.rules.generation:
-            payload = await payload_of(handling.runtime.log, handling.rules, message)
-        message.payload = None
-        return _plain(await _answer(handling, payload))
+        payload = queued.payload
+        if payload is None or queued.generation != handling.rules.generation:
+            payload = await payload_of(handling.writer.log, handling.rules, queued)
+        queued.payload = None
+        return _plain(await _answer(handling, services, payload))
     except Unreadable as error:
         return Failure("schema_changed", str(error), is_final=True)
     except BaseException as error:  # noqa: BLE001 - recorded as the failure of this handling, whatever it is
         return Failure("wrong_return" if type(error) is WrongReturn else "handler_error", described(error))
 
 
-async def _answer(handling: Handling, payload: Any) -> object:
+async def _answer(handling: Handling, services: Services, payload: Any) -> object:
     """What the handler gives, once what must be agreed to first is."""
     listener = handling.listener
     if listener.approval or listener.confirm or listener.destroys:
-        payload = await admitted(handling, payload)
+        payload = await admitted(handling, services.chance, payload)
         if isinstance(payload, Withheld):
             return payload.answer
     if listener.handler is None:
         raise LookupError(f"{listener.name} has no handler, and no model runs it in this version.")
-    metadata = Steps(handling)
+    metadata = Steps(handling, services)
     if listener.blocking:
         return await _in_thread(listener, payload, metadata)
     return await listener.handler(payload, metadata)
@@ -93,6 +142,207 @@ async def _in_thread(listener: Listener, payload: Any, metadata: HandlerMetadata
     return answer
 
 
+class OutcomeUnknown(BaseException):
+    """Nobody knows what became of an unsafe effect. Not an ``Exception``, so that no handler goes on after it."""
+
+
+class Steps(HandlerMetadata):
+    """A handling as its handler sees it."""
+
+    __slots__ = ("_handling", "_services", "_stream")
+
+    def __init__(self, handling: Handling, services: Services) -> None:
+        self._handling = handling
+        self._services = services
+        self._stream: RunStream | None = None
+
+    @property
+    def thread_id(self) -> str:
+        message = self._handling.message
+        return token_of(message.call.id if message.call is not None else message.id)
+
+    @property
+    def from_id(self) -> str:
+        return self._handling.message.sender
+
+    @property
+    def own_name(self) -> str | None:
+        listener = self._handling.listener
+        return listener.name if listener.is_agent else None
+
+    @property
+    def is_self_call(self) -> bool:
+        return self._handling.message.sender == self._handling.message.to
+
+    @property
+    def usage_instructions(self) -> str:
+        handling = self._handling
+        return handling.rules.usage(handling.listener) if handling.listener.is_agent else ""
+
+    @property
+    def todo_nudge(self) -> str:
+        message, known = self._handling.message, self._handling.message.thread.todos or {}
+        return "\n".join(
+            f"{todo.description or todo.wait_for} (it came; send TodoComplete(id={todo.todo!r}) when done)"
+            for todo in known.values()
+            if todo.agent == message.to and todo.met
+        )
+
+    @property
+    def attempt(self) -> int:
+        return self._handling.message.starts
+
+    @property
+    def deadline(self) -> datetime:
+        handling = self._handling
+        return datetime.fromtimestamp(handling.started_at / 1_000_000 + handling.listener.timeout_s, UTC)
+
+    async def ask(self, to: str, payload: object, timeout: float | None = None, *, call_id: str = "") -> Any:
+        # A subclass may raise in any method, and these are used inside a decision.
+        to, call_id = str.__str__(to), str.__str__(call_id)
+        handling = self._handling
+        number = handling.next_number()
+        digest = step_digest("ask", to, _json_or_repr(handling.rules, unmended(payload)[0]))
+        step = handling.recorded(number, "ask", digest)
+        if step is None:
+            await handling.wait_while_paused()
+            decision = handling.decide()
+            seconds = timeout if timeout is not None else handling.rules.limits.ask_timeout_s
+            expires = decision.at + int(min(seconds, LONGEST_SECONDS) * 1_000_000)
+            named = handling.message.id, handling.message.to, number
+            step = handling.begin_step(decision, StepStarted(*named, "ask", digest, key=call_id, expires=expires))
+            handling.suspend(step)
+            outbox = Outbox(decision, handling.message, handling.listener, handling.rules)
+            refused = outbox.send(to, payload, step)
+            if refused is not None:
+                decision.record(step, StepError(refused.code, GENERIC[refused.code]))
+            handling.writer.write(decision)
+        await handling.answer(step)
+        if step.error is not None:
+            raise AskError(step.error.code, step.error.message)  # type: ignore[arg-type]  # only such codes are recorded
+        if number not in handling.values:
+            if not step.content_at:
+                await handling.writer.settled()
+            handling.values[number] = await recall.answer_of(handling.writer.log, handling.rules, step)
+        return handling.values[number]
+
+    async def effect(self, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind = "idempotent") -> Any:
+        key, kind = str.__str__(key), cast("EffectKind", str.__str__(kind))
+        if kind not in EFFECT_KINDS:
+            raise ValueError(f"kind is one of {', '.join(sorted(EFFECT_KINDS))}; {kind!r} came.")
+        handling = self._handling
+        number = handling.next_number()
+        digest = step_digest("effect", kind, key.encode())
+        step = handling.recorded(number, "effect", digest)
+        if step is not None and step.ok is not None:
+            _raise_failed(step)
+            return await handling.result(step)
+        if step is None and kind != "pure":
+            decision = handling.decide()
+            named = handling.message.id, handling.message.to, number
+            handling.begin_step(decision, StepStarted(*named, "effect", digest, effect=kind, key=key))
+            await handling.writer.commit(decision)
+        result, error = await outcome_of(fn(f"{handling.message.id}/{key}"))
+        if isinstance(error, EffectUnknown) and kind == "unsafe":
+            raise OutcomeUnknown(str(error)) from error
+        if error is not None:
+            text = described(error)
+            await handling.record(number, "effect", digest, None, StepError("effect_error", text))
+            raise EffectError(text) from error
+        try:
+            json = json_of(result)
+            _check_size(handling.rules, json)
+        except (TypeError, ValueError) as unfit:
+            text = f"The effect {key!r} gave a result that cannot be kept: {unfit}"
+            await handling.record(number, "effect", digest, None, StepError("effect_failed", text))
+            raise EffectFailed(text) from unfit
+        await handling.record(number, "effect", digest, json)
+        return orjson.loads(json)
+
+    async def now(self) -> datetime:
+        at = await self._value("now", self._handling.writer.state.now)
+        return datetime.fromtimestamp(at / 1_000_000, UTC)
+
+    async def uuid(self) -> UUID:
+        return UUID(hex=await self._value("uuid", lambda: self._services.chance.randbytes(16).hex()))
+
+    async def random(self) -> float:
+        value: float = await self._value("random", self._services.chance.random)
+        return value
+
+    async def _value(self, kind: StepKind, make: Callable[[], Any]) -> Any:
+        handling = self._handling
+        number = handling.next_number()
+        digest = step_digest(kind, "", b"")
+        step = handling.recorded(number, kind, digest)
+        if step is not None:
+            return await handling.result(step)
+        value = make()
+        await handling.record(number, kind, digest, orjson.dumps(value))
+        return value
+
+    async def approve(self, preview: Any) -> Approval:
+        number = self._handling.next_number()
+        json = canonical(preview)
+        _check_size(self._handling.rules, json)
+        return await approved(self._handling, number, Question(step_digest("approve", "", json), json))
+
+    async def complete(self, messages: Sequence[ChatMessage], **options: Unpack[CompleteOptions]) -> Completion:
+        handling = self._handling
+        request = model_call.request_json(handling.listener.model, messages, options)
+        block = options.get("block", "")
+        if self._stream is not None and block:
+            self._stream.require_free(block)
+        number = handling.next_number()
+        digest = model_call.digest_of(request)
+        step = handling.recorded(number, "complete", digest)
+        if step is None or step.ok is None:
+            await handling.wait_while_paused(reserves_line=True)
+            call = ModelCall(handling.message, handling.listener, number, orjson.loads(request)[1], options)
+            step = self._begin_call(call, digest)
+            await handling.answer(step)
+        if step.error is not None:
+            raise CompleteError(step.error.code, step.error.message)  # type: ignore[arg-type]  # only such codes are recorded
+        if number not in handling.values:
+            handling.values[number], shown_in = await recall.completion_of(handling.writer.log, step)
+            if shown_in:
+                self._open_stream().passed("message", shown_in)
+        answer: Completion = handling.values[number]
+        return answer
+
+    def _begin_call(self, call: ModelCall, digest: str) -> Step:
+        """Reserve what the call may use, and make it once that is on disk."""
+        handling = self._handling
+        decision = handling.decide()
+        begun = StepStarted(call.message.id, call.message.to, call.step, "complete", digest)
+        step = handling.begin_step(decision, begun)
+        handling.suspend(step)
+        try:
+            self._services.models.reserve(decision, call)
+        except CompleteError as refused:
+            spend.settle_lost(decision, call.message, call.step)
+            decision.record(step, StepError(refused.code, refused.message))
+            handling.writer.write(decision)
+        else:
+            running = RunningCall(self._services.models, handling.writer, self._open_stream(), call, step)
+            handling.writer.write(decision, running.on_disk)
+        return step
+
+    async def emit(self, kind: str, data: Mapping[str, Any]) -> None:
+        await self._open_stream().emit(kind, data)
+
+    def _open_stream(self) -> RunStream:
+        """What the handling shows of itself. Raises ``CancelledError`` once it is over."""
+        handling = self._handling
+        if handling.dead:
+            raise asyncio.CancelledError
+        if self._stream is None:
+            most_bytes = PAYLOADS_AN_ENTRY * handling.rules.limits.max_payload_bytes
+            self._stream = stream = RunStream(handling.writer, self._services.feed, handling.message, most_bytes)
+            handling.run = Run(stream.cut, stream.close)
+        return self._stream
+
+
 async def outcome_of(effect: Awaitable[Any]) -> tuple[Any, Exception | None]:
     """What an outside effect gave, or what it raised, which its step records."""
     try:
@@ -120,3 +370,22 @@ def _plain_response(item: object, came: str) -> HandlerResponse:
     if (type(item) is HandlerResponse or type(item) is Recorded) and (to is None or type(to) is str):
         return item
     return HandlerResponse(payload, None if to is None else str.__str__(to))
+
+
+def _raise_failed(step: Step) -> None:
+    if step.error is not None:
+        kind = EffectFailed if step.error.code == "effect_failed" else EffectError
+        raise kind(step.error.message)
+
+
+def _json_or_repr(rules: Rules, payload: object) -> bytes:
+    try:
+        return rules.codec.json(payload)
+    except (InvalidPayload, TypeError, ValueError):
+        return shown(payload).encode()
+
+
+def _check_size(rules: Rules, json: bytes) -> None:
+    most = rules.limits.max_payload_bytes
+    if len(json) > most:
+        raise ValueError(f"{len(json)} bytes; limits.max_payload_bytes is {most}")

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 from msgspec import field
 
@@ -13,26 +14,41 @@ from organism.events.entity import Entity
 from organism.events.record import Content
 from organism.events.vocabulary import StepError, StepKind, StepStarted
 from organism.model.thread import Message, Step
-from organism.pump.decide.decision import Decision
+from organism.pump.decide.decision import Decision, StepEnd
 from organism.pump.rules import Rules
 from organism.pump.run import recall
-from organism.pump.run.writer import Runtime
-from organism.pump.stream.run_stream import PAYLOADS_AN_ENTRY, RunStream
+from organism.pump.run.mailboxes import Mailboxes, Queued
+from organism.pump.writer import Signal, Writer
 
 
 class ReplayDiverged(BaseException):
     """A step does not fit its record. Not an ``Exception``, so that no handler takes it for a failure of its own."""
 
 
-class Handling(Entity):
-    """One run of a handler."""
+class Run(NamedTuple):
+    """How what a handling shows of itself is recorded, and ended."""
 
-    runtime: Runtime
-    message: Message
+    cut: Callable[[Decision], str]
+    close: Callable[[], None]
+
+
+class Signals(Entity):
+    """What handlings wait for, and who waits for handlings."""
+
+    resumes: Signal = field(default_factory=Signal)  # a pause may have ended
+    rests: Signal = field(default_factory=Signal)  # a handling ends, or gives up its slot
+
+
+class Handling(Entity):
+    """One run of a handler. Its start is on disk since ``started_at``."""
+
+    writer: Writer
+    mailboxes: Mailboxes
+    signals: Signals
+    queued: Queued
     listener: Listener
-    started_at: int
     rules: Rules
-    attempt: int
+    started_at: int
     left_us: int  # of its running time, when it last got its slot
     ran_at: int  # when that was
     number: int = 0
@@ -41,31 +57,31 @@ class Handling(Entity):
     dead: bool = False  # it is over, whatever its code still does
     diverged: str = ""
     task: asyncio.Task[None] | None = None
-    stream: RunStream | None = None  # what it has shown of itself
+    values: dict[int, Any] = field(default_factory=dict)  # what its steps have given, as far as it is in memory
+    run: Run | None = None  # what it has shown of itself
     _turn: asyncio.Future[None] | None = None
     _waiters: dict[int, asyncio.Future[None]] = field(default_factory=dict)
     _answered: list[Step] = field(default_factory=list)
 
-    @classmethod
-    def begun(cls, runtime: Runtime, message: Message, listener: Listener, at: int) -> Handling:
-        """The handling of a message whose start is on disk since ``at``."""
-        left_us = int(listener.timeout_s * 1_000_000)
-        return cls(runtime, message, listener, at, runtime.state.rules, message.starts, left_us, at)
+    @property
+    def message(self) -> Message:
+        """What it handles."""
+        return self.queued.message
 
-    def open_stream(self) -> RunStream:
-        """What it shows of itself. Raises ``CancelledError`` once it is over."""
-        if self.dead:
-            raise asyncio.CancelledError
-        if self.stream is None:
-            most_bytes = PAYLOADS_AN_ENTRY * self.rules.limits.max_payload_bytes
-            self.stream = RunStream(self.runtime, self.message, most_bytes)
-        return self.stream
+    def cancel(self) -> None:
+        """Stop its code, which may swallow that."""
+        if self.task is not None:
+            self.task.cancel()
 
     def end(self) -> None:
         """It is over: what its code still does comes to nothing."""
         self.dead = True
-        if self.stream is not None:
-            self.stream.close()
+        if self.run is not None:
+            self.run.close()
+
+    def cut(self, decision: Decision) -> str:
+        """Add what it has shown and not recorded yet. Gives why its handler says that its run is over, if it does."""
+        return self.run.cut(decision) if self.run is not None else ""
 
     # -- steps
 
@@ -82,7 +98,7 @@ class Handling(Entity):
         """Begin a decision of this handling. Raises ``CancelledError`` once it is over."""
         if self.dead:
             raise asyncio.CancelledError
-        return self.runtime.state.decide(self.message.thread, self.message)
+        return self.writer.state.decide(self.message.thread, self.message)
 
     def recorded(self, number: int, kind: StepKind, digest: str) -> Step | None:
         """The record of this step, if there is one. A record that does not fit stops the handling."""
@@ -107,24 +123,28 @@ class Handling(Entity):
         message = self.message
         step = (message.steps or {}).get(number) or Step(message, number, kind, digest)
         decision.record(step, error, Content(message.thread.id, json) if json is not None else None)
-        await self.runtime.commit(decision)
+        await self.writer.commit(decision)
 
     async def result(self, step: Step) -> Any:
         """A step's recorded JSON. It may have been decided just now and be still on its way to the disk."""
-        if not step.is_written:
-            await self.runtime.settled()
-        return await recall.result_of(self.runtime.log, step)
+        if not step.content_at:
+            await self.writer.settled()
+        return await recall.result_of(self.writer.log, step)
 
     # -- waiting
 
-    def step_ended(self, step: Step) -> bool:
+    def step_ended(self, end: StepEnd) -> bool:
         """A step got its result in a decision. True if the handler gets it without a slot, since it waits for more."""
-        if step.number not in self._waiters:
+        if end.step.kind == "complete":
+            self.signals.rests.fire()
+        if end.value is not None:
+            self.values[end.step.number] = end.value
+        if end.step.number not in self._waiters:
             return False
         self.pending -= 1
         if self.pending:
             return True
-        self.runtime.state.boxes.resume(self.message)
+        self.mailboxes.resume(self.queued)
         return False
 
     def step_on_disk(self, step: Step) -> None:
@@ -137,7 +157,7 @@ class Handling(Entity):
         """The handler has its slot and its line again."""
         if not self.pending and not self.has_slot:
             self.has_slot = True
-            self.ran_at = self.runtime.state.now()
+            self.ran_at = self.writer.state.now()
         if self._turn is not None and not self._turn.done():
             self._turn.set_result(None)
         self._wake()
@@ -156,13 +176,13 @@ class Handling(Entity):
         if self.has_slot:
             self._give_up_slot(reserves_line=step.kind == "complete")
         elif step.kind != "complete":
-            self.runtime.state.boxes.open_line(self.message)
+            self.mailboxes.open_line(self.queued)
 
     def _give_up_slot(self, *, reserves_line: bool) -> None:
         self.has_slot = False
-        self.runtime.rests.fire()
-        self.left_us -= self.runtime.state.now() - self.ran_at
-        self.runtime.state.boxes.wait(self.message, reserves_line=reserves_line)
+        self.signals.rests.fire()
+        self.left_us -= self.writer.state.now() - self.ran_at
+        self.mailboxes.wait(self.queued, reserves_line=reserves_line)
 
     async def answer(self, step: Step) -> None:
         """Wait until the step has its result and the handler may go on."""
@@ -170,7 +190,7 @@ class Handling(Entity):
             if step.ok is not None:
                 return
             self.suspend(step)
-            self.runtime.write(self.decide())
+            self.writer.write(self.decide())
         try:
             await self._waiters[step.number]
         except asyncio.CancelledError:
@@ -184,23 +204,27 @@ class Handling(Entity):
         if step.ok is None:
             self.pending -= 1
             if not self.pending:
-                self.runtime.state.boxes.resume(self.message)
-                self.runtime.write(self.decide())
+                self.mailboxes.resume(self.queued)
+                self.writer.write(self.decide())
         if not self.pending and not self.has_slot:
             self._turn = asyncio.get_running_loop().create_future()
             await self._turn
 
+    def is_paused(self) -> bool:
+        """Whether its agent, its thread or the organism is paused."""
+        return self.writer.state.routing.is_paused(self.message)
+
     async def wait_while_paused(self, *, reserves_line: bool = False) -> None:
         """While its agent, its thread or the organism is paused, a handler waits at its next step."""
-        while self.runtime.is_paused(self.message) and not self.dead:
+        while self.is_paused() and not self.dead:
             if self.has_slot:
                 self._give_up_slot(reserves_line=reserves_line)
-                self.runtime.state.boxes.resume(self.message)
-                self.runtime.write(self.decide())
+                self.mailboxes.resume(self.queued)
+                self.writer.write(self.decide())
                 self._turn = asyncio.get_running_loop().create_future()
                 await self._turn
             else:
-                await self.runtime.resumes.wait()
+                await self.signals.resumes.wait()
 
     # -- running time
 
@@ -210,12 +234,13 @@ class Handling(Entity):
 
     def is_in_call(self) -> bool:
         """Whether a model answers it, or has answered and nothing delays the handler."""
-        if self.stream is None:
+        calls = [step for step in (self.message.steps or {}).values() if step.kind == "complete"]
+        if not calls:
             return False
-        message, line = self.message, self.message.line
-        if self.stream.calls or line.busy is message:
+        line = self.queued.line
+        if line.busy is self.queued or any(call.ok is None for call in calls):
             return True
-        return bool(line.is_reserved_for(message)) and not self.runtime.is_paused(message)
+        return line.is_reserved_for(self.queued) and not self.is_paused()
 
 
 def step_digest(kind: StepKind, detail: str, body: bytes) -> str:

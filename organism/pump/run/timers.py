@@ -9,7 +9,8 @@ from typing import Final
 from organism.events.entity import Entity
 from organism.pump.decide import control
 from organism.pump.routing import RETRY, Due
-from organism.pump.run.writer import Runtime
+from organism.pump.run.mailboxes import Mailboxes
+from organism.pump.writer import Writer
 
 TICK_SECONDS: Final = 0.05
 
@@ -19,7 +20,8 @@ OnTick = Callable[[int, int], bool]
 class Timers(Entity):
     """Looks at each tick what is due. It ticks while something will be, or ``on_tick(now, passed)`` wants it (µs)."""
 
-    _runtime: Runtime
+    _writer: Writer
+    _mailboxes: Mailboxes
     _on_tick: OnTick
     _last: int = 0
     _scheduled: asyncio.TimerHandle | None = None
@@ -28,7 +30,7 @@ class Timers(Entity):
     def ensure_ticking(self) -> None:
         """Tick from now on, if it does not yet."""
         if self._scheduled is None and not self._is_stopped:
-            self._last = self._runtime.state.now()
+            self._last = self._writer.state.now()
             self._schedule()
 
     def _schedule(self) -> None:
@@ -36,7 +38,7 @@ class Timers(Entity):
 
     def _tick(self) -> None:
         self._scheduled = None
-        state = self._runtime.state
+        state = self._writer.state
         now = state.now()
         passed, self._last = now - self._last, now
         while (due := state.routing.next_due(now)) is not None:
@@ -46,17 +48,16 @@ class Timers(Entity):
 
     def _act(self, due: Due) -> None:
         """Start the message again, or end the ask or approval that nobody has answered."""
-        state = self._runtime.state
+        state = self._writer.state
         message = state.routing.messages[due.message]
         decision = state.decide(message.thread, message)
         if due.step == RETRY:
-            message.next_at = 0
-            state.boxes.wake(message)
+            self._mailboxes.wake(message.id)
         else:
             step = state.routing.step(due.message, due.step)
             assert step is not None  # noqa: S101 - it is due; narrows the type
             control.expire(decision, step)
-        self._runtime.write(decision)
+        self._writer.write(decision)
 
     def stop(self) -> None:
         """Tick no more."""

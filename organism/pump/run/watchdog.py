@@ -13,7 +13,7 @@ from typing import Final
 import structlog
 
 from organism.events.vocabulary import LoopBlocked
-from organism.pump.run.writer import Runtime
+from organism.pump.writer import Writer
 
 BLOCKED_SECONDS: Final = 0.7
 CHECK_SECONDS: Final = 0.2
@@ -25,8 +25,8 @@ IDLE: Final = ("/asyncio/runners.py", "/selectors.py")
 class Watchdog:
     """Checks from its own thread that the loop turns. A blocked loop's stack goes to both logs."""
 
-    def __init__(self, writable: Callable[[], Runtime | None]) -> None:
-        """``writable`` gives the tenant's runtime if it takes an event now, or None."""
+    def __init__(self, writable: Callable[[], Writer | None]) -> None:
+        """``writable`` gives the tenant's writer if it takes an event now, or None."""
         self._writable = writable
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
@@ -73,9 +73,9 @@ class Watchdog:
         return True
 
     def _record(self, since: float, stack: str) -> None:
-        runtime = self._writable()
-        if runtime is None:
+        writer = self._writable()
+        if writer is None:
             return
-        decision = runtime.state.decide(None)
+        decision = writer.state.decide(None)
         decision.add(LoopBlocked(int((time.monotonic() - since) * 1_000_000), stack))
-        runtime.write(decision)
+        writer.write(decision)

@@ -4,26 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from decimal import Decimal
-from typing import Any, Final
+from typing import Final, Protocol
 
 import orjson
 from msgspec import field
 
 from organism.events.entity import Entity
 from organism.events.record import Content
-from organism.events.vocabulary import RunMessageDelta, RunMessageStart, StepError, StepStarted
-from organism.log.log import EventFilter, EventLog
+from organism.events.vocabulary import StepError
 from organism.model.completion import (
     ChatMessage,
-    CompleteError,
     CompleteOptions,
     Completion,
     TextDelta,
     ThoughtDelta,
-    ToolCall,
 )
 from organism.model.run import LONGEST_ID
 from organism.model.thread import Step
@@ -31,44 +27,18 @@ from organism.model.tool import ToolSpec
 from organism.pump.decide import spend
 from organism.pump.decide.decision import Decision
 from organism.pump.models import Anew, ModelCall, Outcome, Told
-from organism.pump.run.handling import Handling
-from organism.pump.run.recall import Unreadable, result_of
 from organism.pump.stream.run_stream import Block, RunStream
 from organism.pump.wording import described, run_json
+from organism.pump.writer import Writer
 
 OPTIONS: Final = tuple(CompleteOptions.__annotations__)
 NOT_SENT: Final = frozenset({"block"})
 """Options that the model does not get: its answer does not depend on them."""
 GATHER_SECONDS: Final = 0.001
 """So long the start of a text waits for the rest: an answer that is there at once costs one commit less."""
-MOST_PIECES: Final = 100_000
 
 
-async def complete(handling: Handling, messages: Sequence[ChatMessage], options: CompleteOptions) -> Completion:
-    """See ``HandlerMetadata.complete``."""
-    request = _request(handling, messages, options)
-    block = options.get("block")
-    if handling.stream is not None and block is not None:
-        handling.stream.require_free(block)
-    number = handling.next_number()
-    digest = hashlib.sha256(b"complete\0" + request).hexdigest()[:32]
-    step = handling.recorded(number, "complete", digest)
-    if step is None or step.ok is None:
-        await handling.wait_while_paused(reserves_line=True)
-        call = ModelCall(handling.message, handling.listener, number, orjson.loads(request)[1], options)
-        step = _begin(handling, call, digest)
-        await handling.answer(step)
-    if step.error is not None:
-        raise CompleteError(step.error.code, step.error.message)  # type: ignore[arg-type]  # only such codes are recorded
-    if step.result is None:
-        step.result, shown = await _recall(handling.runtime.log, step)
-        if shown:
-            handling.open_stream().passed("message", shown)
-    answer: Completion = step.result
-    return answer
-
-
-def _request(handling: Handling, messages: Sequence[ChatMessage], options: CompleteOptions) -> bytes:
+def request_json(model: str | None, messages: Sequence[ChatMessage], options: CompleteOptions) -> bytes:
     """The whole call as JSON: what a record is held to. Raises ``ValueError`` for what is no call."""
     unknown = [name for name in options if name not in OPTIONS]
     if unknown:
@@ -81,11 +51,16 @@ def _request(handling: Handling, messages: Sequence[ChatMessage], options: Compl
     if not isinstance(block, str) or not 0 < len(block) <= LONGEST_ID:
         raise ValueError(f"`block` is an id of 1 to {LONGEST_ID} characters; {block!r} came.")
     sent = {name: value for name, value in options.items() if name not in NOT_SENT}
+    model = options.get("model") or model
     try:
-        model = options.get("model") or handling.listener.model
         return orjson.dumps([model, [dict(message) for message in messages], sent], option=orjson.OPT_SORT_KEYS)
     except TypeError as error:
         raise ValueError(f"The call cannot be written as JSON: {error}.") from error
+
+
+def digest_of(request: bytes) -> str:
+    """By which a replay is held to its record."""
+    return hashlib.sha256(b"complete\0" + request).hexdigest()[:32]
 
 
 def _are_messages(messages: object) -> bool:
@@ -94,45 +69,39 @@ def _are_messages(messages: object) -> bool:
     return all(isinstance(each, Mapping) and isinstance(each.get("role"), str) for each in messages)
 
 
-def _begin(handling: Handling, call: ModelCall, digest: str) -> Step:
-    """Reserve, and say that the call begins; it does once that is on disk."""
-    decision = handling.decide()
-    begun = StepStarted(call.message.id, call.message.to, call.step, "complete", digest)
-    step = handling.begin_step(decision, begun)
-    handling.suspend(step)
-    try:
-        handling.runtime.models.reserve(decision, call)
-    except CompleteError as refused:
-        spend.settle_lost(decision, call.message, call.step)
-        decision.record(step, StepError(refused.code, refused.message))
-        handling.runtime.write(decision)
-    else:
-        running = RunningCall(handling, handling.open_stream(), call, step, call.options.get("block", ""))
-        handling.runtime.write(decision, running.on_disk)
-    return step
+class Models(Protocol):
+    """Calls models (``organism/agents``). ``reserve`` decides and never waits; ``call`` waits and decides nothing."""
+
+    def reserve(self, decision: Decision, call: ModelCall) -> None:
+        """Add ``budget_reserved``, or raise ``CompleteError`` (rights, depth, rate, budget, leak) and add nothing."""
+
+    async def call(self, call: ModelCall, tell: Callable[[Told], None]) -> Outcome:
+        """Call, retry, fall back; ``tell`` hears leak-checked parts in the loop. Raises only ``CancelledError``."""
 
 
 class RunningCall(Entity):
     """One call of a model, from its making to its record; nothing more comes of it once its handling is over."""
 
-    _handling: Handling
+    _models: Models
+    _writer: Writer
     _stream: RunStream
     _call: ModelCall
     _step: Step
-    _block: str
     _task: asyncio.Task[None] | None = None
     _text: Block | None = None
     _due: asyncio.TimerHandle | None = None
     _thought: Block | None = None
     _thoughts: int = 0
     _said: list[str] = field(default_factory=list)
+    _block: str = ""
 
     def __post_init__(self) -> None:
         self._stream.calls[self] = self._stop
+        self._block = self._call.options.get("block", "")
 
     def on_disk(self, unit: Decision) -> None:
         """Its reservation is on disk: make the call."""
-        if unit.failed is None and not self._handling.dead:
+        if unit.failed is None and not self._stream.is_closed:
             self._task = asyncio.get_running_loop().create_task(self._run())
             self._task.add_done_callback(self._ended)
 
@@ -142,23 +111,23 @@ class RunningCall(Entity):
         self._cancel_timer()
 
     async def _run(self) -> None:
-        runtime = self._handling.runtime
-        begun_at = runtime.state.now()
-        outcome, error = await runtime.outcome_of(runtime.models.call(self._call, self._hear))
-        if error is not None:
-            failure = StepError("upstream_error", described(error))
-            outcome = Outcome(None, failure, 1, runtime.state.now() - begun_at)
-        if not self._handling.dead:
+        now = self._writer.state.now
+        begun_at = now()
+        try:
+            outcome = await self._models.call(self._call, self._hear)
+        except Exception as error:  # noqa: BLE001 - recorded as the call's error, whatever it is
+            outcome = Outcome(None, StepError("upstream_error", described(error)), 1, now() - begun_at)
+        if not self._stream.is_closed:
             self._settle(outcome)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
         """A fault of ours, not of the model: the state is folded again."""
         if not task.cancelled() and (error := task.exception()) is not None:
-            self._handling.runtime.on_broken(error)
+            self._writer.on_broken(error)
 
     def _hear(self, part: Told) -> None:
         """A part of the answer has come."""
-        if self._handling.dead or not self._block:
+        if self._stream.is_closed or not self._block:
             return
         if isinstance(part, Anew):
             self._begin_again()
@@ -198,10 +167,10 @@ class RunningCall(Entity):
             self._due = None
 
     def _begun(self, kind: str, block_id: str) -> Block:
-        decision = self._handling.decide()
+        decision = self._stream.decide()
         self._end_thought(decision)
         block = self._stream.begin(kind, block_id, decision)
-        self._handling.runtime.write(decision, block.on_disk)
+        self._writer.write(decision, block.on_disk)
         return block
 
     def _begin_again(self) -> None:
@@ -218,24 +187,22 @@ class RunningCall(Entity):
 
     def _settle(self, outcome: Outcome) -> None:
         """The call is over: what it was shown in ends, what it did cost is settled, its step is recorded."""
-        handling, step, completion = self._handling, self._step, outcome.completion
-        runtime = handling.runtime
-        decision = handling.decide()
+        completion = outcome.completion
+        decision = self._stream.decide()
         self._cancel_timer()
         self._end_thought(decision)
         content = None
         if completion is not None:
             is_shown_whole = self._end_text(decision, completion)
             shown = self._block if self._text is not None else ""
-            content = Content(handling.message.thread.id, _completion_json(completion, shown, whole=is_shown_whole))
+            json = _completion_json(completion, shown, whole=is_shown_whole)
+            content = Content(self._call.message.thread.id, json)
         elif self._said or self._text is not None:
             self._text_in(decision).cut(decision)
         spend.settle(decision, self._call, outcome)
-        step.result = completion
-        decision.record(step, outcome.error, content)
+        decision.record(self._step, outcome.error, content, completion)
         self._stream.calls.pop(self, None)
-        runtime.write(decision)
-        runtime.rests.fire()
+        self._writer.write(decision)
 
     def _end_text(self, decision: Decision, completion: Completion) -> bool:
         """Show what the answer says in the end, if that is not what was heard; gives whether the block holds it."""
@@ -265,36 +232,3 @@ def _completion_json(completion: Completion, shown: str, *, whole: bool) -> byte
     if whole:
         del body["text"]
     return run_json({**body, "shown": shown} if shown else body)
-
-
-def completed(said: Mapping[str, Any], text: str) -> Completion:
-    """The completion that was recorded as JSON, with its text."""
-    fields = {name: value for name, value in said.items() if name != "shown"}
-    calls = tuple(ToolCall(**call) for call in said["tool_calls"])
-    return Completion(**{**fields, "text": text, "tool_calls": calls, "cost_usd": Decimal(said["cost_usd"])})
-
-
-async def _recall(log: EventLog, step: Step) -> tuple[Completion, str]:
-    """What the step has recorded, and the id of the block that it was shown in."""
-    said = await result_of(log, step)
-    shown = said.get("shown", "")
-    text = said["text"] if "text" in said else await _shown_text(log, step, shown)
-    return completed(said, text), shown
-
-
-async def _shown_text(log: EventLog, step: Step, block: str) -> str:
-    """The text of the block, as it was shown last before the step was recorded. Raises ``Unreadable``."""
-    message = step.message
-    wanted = EventFilter((message.thread.id,), (RunMessageStart, RunMessageDelta), content=True)
-    pieces: list[str] = []
-    for record in await log.read(message.position, step.content_at, wanted, MOST_PIECES):
-        event = record.event
-        if not isinstance(event, RunMessageStart | RunMessageDelta) or (event.message, event.id) != (message.id, block):
-            continue
-        if isinstance(event, RunMessageStart):
-            pieces.clear()
-        elif record.content is None or record.content.erased:
-            raise Unreadable("The text of a model's answer was erased.")
-        else:
-            pieces.append(orjson.loads(record.content.json)["delta"])
-    return "".join(pieces)

@@ -18,15 +18,13 @@ from organism.model.redact import Redactor
 from organism.model.run import BLOCKS, faults
 from organism.model.thread import Message
 from organism.pump.decide.decision import Decision
-from organism.pump.run.writer import Runtime
-from organism.pump.stream.feed import Delta
+from organism.pump.stream.feed import Delta, Feed
 from organism.pump.wording import run_json
+from organism.pump.writer import Writer
 
 GATHER_SECONDS: Final = 1.0
 MOST_CHARACTERS: Final = 16_384
 """Text that comes faster is written before its second is over, so that no memory holds more of it."""
-PAYLOADS_AN_ENTRY: Final = 4
-"""So many times ``limits.max_payload_bytes`` an entry may have: a payload that is written out as a text grows."""
 MOST_AHEAD: Final = 32
 """So many entries of a handling may be on their way to the disk."""
 _DELTAS: Final[Mapping[str, type[RunDelta]]] = {"message": RunMessageDelta, "thought": RunThoughtDelta}
@@ -69,7 +67,8 @@ def _has_half(text: str) -> bool:
 class Block(Entity):
     """A message or thought that is shown while its text comes."""
 
-    _runtime: Runtime
+    _writer: Writer
+    _feed: Feed
     _message: Message
     _filter: SecretFilter
     kind: str
@@ -92,10 +91,9 @@ class Block(Entity):
         if self.is_over or self._begun is None or unit.failed is not None:
             return
         self.start = self._begun.position
-        feed = self._runtime.feed
-        feed.begin(self, self.unlogged)
+        self._feed.begin(self, self.unlogged)
         if (unlogged := self.unlogged()).text:
-            feed.tell(unlogged)
+            self._feed.tell(unlogged)
 
     def add(self, text: str) -> None:
         """The next piece of its text."""
@@ -108,7 +106,7 @@ class Block(Entity):
         self._text += text
         self.length += len(text)
         if self.start:
-            self._runtime.feed.tell(self._delta(offset, text))
+            self._feed.tell(self._delta(offset, text))
         if self.length - self.appended >= MOST_CHARACTERS:
             self._append()
         elif not self._is_due:
@@ -120,9 +118,9 @@ class Block(Entity):
         self._is_due = False
         if self.is_over or self.appended == self.length:
             return
-        decision = self._runtime.state.decide(self._message.thread, self._message)
+        decision = self._writer.state.decide(self._message.thread, self._message)
         self._write(decision)
-        self._runtime.write(decision, partial(self._on_appended, self.appended))
+        self._writer.write(decision, partial(self._on_appended, self.appended))
 
     def _on_appended(self, upto: int, unit: Decision) -> None:
         if unit.failed is None:
@@ -152,7 +150,7 @@ class Block(Entity):
     def drop(self) -> None:
         """Nobody hears more of it."""
         self.is_over = True
-        self._runtime.feed.end(self)
+        self._feed.end(self)
 
     def unlogged(self) -> Delta:
         """Its text that is not known to be in the log."""
@@ -172,7 +170,8 @@ class Block(Entity):
 class RunStream(Entity):
     """What one attempt at a handling shows."""
 
-    _runtime: Runtime
+    _writer: Writer
+    _feed: Feed
     _message: Message
     _most_bytes: int
     blocks: dict[tuple[str, str], Block | None] = field(
@@ -184,7 +183,7 @@ class RunStream(Entity):
     stop_reason: str = ""  # why the handler says that the run is over
     _used: Counter[str] = field(default_factory=Counter)
     _ahead: int = 0
-    _is_closed: bool = False
+    is_closed: bool = False
 
     async def emit(self, kind: str, data: Mapping[str, Any]) -> None:
         """See ``HandlerMetadata.emit``."""
@@ -205,7 +204,7 @@ class RunStream(Entity):
             await self._end(block, data)
         elif not self._is_logged(f"{kind} {(entry_id := _id_of(data)) or ''}"):
             message = self._message
-            decision = self._decide()
+            decision = self.decide()
             event = RUN_ENTRIES[kind](message.id, message.to, entry_id)
             decision.add(event, Content(message.thread.id, body), message.thread.id)
             await self._write(decision)
@@ -227,9 +226,9 @@ class RunStream(Entity):
         if self._is_whole(kind, block_id):
             self.blocks[kind, block_id] = None
             return
-        decision = self._decide()
+        decision = self.decide()
         block = self.begin(kind, block_id, decision, self._more(data))
-        block.on_disk(await self._runtime.commit(decision))
+        block.on_disk(await self._writer.commit(decision))
 
     async def _delta(self, kind: str, data: Mapping[str, Any]) -> None:
         block = self._open_block(kind, str.__str__(data["id"]))
@@ -238,7 +237,7 @@ class RunStream(Entity):
         appended = block.appended
         block.add(data["delta"])
         if block.appended > appended:  # it comes faster than the disk may take it
-            await self._runtime.settled()
+            await self._writer.settled()
 
     async def _end(self, kind: str, data: Mapping[str, Any]) -> None:
         block_id = str.__str__(data["id"])
@@ -246,22 +245,23 @@ class RunStream(Entity):
         if block is None:
             self.passed(kind, block_id)
             return
-        decision = self._decide()
+        decision = self.decide()
         self.end(block, decision, self._more(data))
         await self._write(decision)
 
     async def _write(self, decision: Decision) -> None:
         """Write without waiting, since nothing that the handler does next rests on it; but not far ahead."""
-        self._runtime.write(decision)
+        self._writer.write(decision)
         self._ahead += 1
         if self._ahead >= MOST_AHEAD:
-            await self._runtime.settled()
+            await self._writer.settled()
             self._ahead = 0
 
-    def _decide(self) -> Decision:
-        if self._is_closed:
+    def decide(self) -> Decision:
+        """Begin a decision of the handling. Raises ``CancelledError`` once it is over."""
+        if self.is_closed:
             raise asyncio.CancelledError
-        return self._runtime.state.decide(self._message.thread, self._message)
+        return self._writer.state.decide(self._message.thread, self._message)
 
     def _open_block(self, kind: str, block_id: str) -> Block | None:
         """The block; None if the log holds it whole. Raises ``ValueError``."""
@@ -306,8 +306,8 @@ class RunStream(Entity):
 
     def begin(self, kind: str, block_id: str, decision: Decision, content: Content | None = None) -> Block:
         """A block begins with the decision."""
-        secrets = SecretFilter(self._runtime.feed.redactor)
-        block = self.blocks[kind, block_id] = Block(self._runtime, self._message, secrets, kind, block_id)
+        secrets = SecretFilter(self._feed.redactor)
+        block = self.blocks[kind, block_id] = Block(self._writer, self._feed, self._message, secrets, kind, block_id)
         block.begin(decision, content)
         return block
 
@@ -325,7 +325,7 @@ class RunStream(Entity):
 
     def close(self) -> None:
         """The attempt is over: nobody hears more of it, and its model calls are stopped."""
-        self._is_closed = True
+        self.is_closed = True
         for stop in tuple(self.calls.values()):
             stop()
         for block in self.blocks.values():

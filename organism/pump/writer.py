@@ -1,12 +1,10 @@
-"""What a tenant's pump and its handlings share: log and state; and how a decision is written and followed up."""
+"""The writer of decisions: each goes to the log as one unit, and is acted on once it is on disk."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from random import Random
-from typing import Any, Protocol
 
 from msgspec import field
 
@@ -14,23 +12,9 @@ from organism.errors import LogUnavailable, OrganismError
 from organism.events.entity import Entity
 from organism.events.record import Unit
 from organism.log.log import EventLog
-from organism.model.thread import Message, Thread
+from organism.model.thread import Thread
 from organism.pump.decide.decision import Decision, State, Tell
-from organism.pump.models import ModelCall, Outcome, Told
-from organism.pump.stream.feed import Feed
 from organism.views.views import ViewStore
-
-OutcomeOf = Callable[[Awaitable[Any]], Coroutine[Any, Any, tuple[Any, Exception | None]]]
-
-
-class Models(Protocol):
-    """Calls models (``organism/agents``). ``reserve`` decides and never waits; ``call`` waits and decides nothing."""
-
-    def reserve(self, decision: Decision, call: ModelCall) -> None:
-        """Add ``budget_reserved``, or raise ``CompleteError`` (rights, depth, rate, budget, leak) and add nothing."""
-
-    async def call(self, call: ModelCall, tell: Callable[[Told], None]) -> Outcome:
-        """Call, retry, fall back; ``tell`` hears leak-checked parts in the loop. Raises only ``CancelledError``."""
 
 
 class Signal(Entity):
@@ -53,27 +37,17 @@ class Signal(Entity):
                     waiter.set_result(None)
 
 
-class Runtime:
-    """Writes decisions; calls the pump's ``on_disk`` with each once it is on disk."""
+class Writer:
+    """Writes decisions. ``on_made`` says what may start with a decision, before it is written."""
 
     def __init__(
-        self,
-        log: EventLog,
-        views: ViewStore,
-        state: State,
-        chance: Random,
-        on_broken: Callable[[BaseException], None],
+        self, log: EventLog, views: ViewStore, state: State, on_broken: Callable[[BaseException], None]
     ) -> None:
         self.log, self.views = log, views
         self.state = state
-        self.chance = chance
         self.on_broken = on_broken  # state and log may differ: fold again
+        self.on_made: Callable[[Decision], None]
         self.on_disk: Callable[[Decision], None]
-        self.outcome_of: OutcomeOf
-        self.models: Models
-        self.feed = Feed()
-        self.resumes = Signal()  # a pause ends
-        self.rests = Signal()  # a handling ends or gives up its slot
         self.is_over = False
         self._loop = asyncio.get_running_loop()
         self._written = self._settled = 0
@@ -83,6 +57,8 @@ class Runtime:
         """Close the decision and append it; ``tell`` is called once it is on disk."""
         decision.tell = tell
         decision.then = self._then
+        decision.close_asks()
+        self.on_made(decision)
         decision.close()
         if not decision.records:
             self.on_disk(decision)
@@ -131,10 +107,6 @@ class Runtime:
         unit.failed = error
         if unit.tell is not None:
             unit.tell(unit)
-
-    def is_paused(self, message: Message) -> bool:
-        """Whether the message's agent, its thread or the organism is paused."""
-        return self.state.routing.is_paused(message)
 
 
 def _note_heads(decision: Decision, threads: Mapping[str, Thread]) -> None:

@@ -1,0 +1,362 @@
+"""Mailboxes: who may start next, as ``resumed()`` and ``starts()`` say at each decision. The fold makes them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import field
+
+from organism.config.settings import Listener
+from organism.events.entity import Entity
+from organism.events.record import Record
+from organism.events.vocabulary import (
+    AgentResumed,
+    Event,
+    MessageDead,
+    MessageHandled,
+    MessageRetried,
+    StepResolved,
+    ThreadKilled,
+    ThreadResumed,
+)
+from organism.model.thread import Message, Thread
+from organism.pump.routing import Routing
+
+SUSPECT_DEATHS: Final = 2
+"""A message that was running in this many crashes runs alone among its like (G8)."""
+DECODED_PER_MAILBOX: Final = 256
+"""Decoded payloads kept for each mailbox; what waits beyond is read from the log at its start."""
+
+
+class Queued(Entity):
+    """A message that waits in its line or is handled, and its payload as decoded under the rules ``generation``."""
+
+    message: Message
+    line: Line
+    payload: Any = None
+    generation: int = 0
+    next: Queued | None = None
+
+    def is_suspect(self) -> bool:
+        """Whether it may be what kills the process."""
+        return self.message.deaths >= SUSPECT_DEATHS
+
+
+class Reserved(Entity):
+    """A line's ``busy`` while its handler waits for a model: it has no slot, and no other message starts."""
+
+    queued: Queued
+
+
+class Line(Entity):
+    """One thread's messages for one agent, handled one at a time in the order of their positions."""
+
+    box: Mailbox
+    thread: Thread
+    head: Queued | None = None
+    tail: Queued | None = None
+    busy: Queued | Reserved | None = None  # whose handler holds the line
+    waiters: int = 0  # handlers that wait in a step
+    ready: bool = False  # it is in its mailbox's ring
+
+    def may_start(self, at: int) -> bool:
+        """Whether its head could start at that time if there were a slot."""
+        head = self.head
+        if head is None or self.busy is not None:
+            return False
+        return head.message.next_at <= at and not self.thread.paused and not head.message.is_indeterminate()
+
+    def is_reserved_for(self, queued: Queued) -> bool:
+        """Whether it stays shut until this message's handler comes back."""
+        return type(self.busy) is Reserved and self.busy.queued is queued
+
+    def push(self, queued: Queued) -> None:
+        """Wait at the end."""
+        if self.tail is None:
+            self.head = queued
+        else:
+            self.tail.next = queued
+        self.tail = queued
+        self.box.waiting += 1
+
+    def push_front(self, queued: Queued) -> None:
+        """Wait at the head again."""
+        queued.next = self.head
+        self.head = queued
+        if self.tail is None:
+            self.tail = queued
+        self.box.waiting += 1
+
+    def pop(self) -> Queued:
+        """Take the head, which there must be; it holds the line from here on."""
+        queued = self.head
+        assert queued is not None, "a line that may start has a head"  # noqa: S101 - narrows the type
+        self.head = queued.next
+        if self.head is None:
+            self.tail = None
+        queued.next = None
+        self.busy = queued
+        self.box.waiting -= 1
+        return queued
+
+    def drop_if_empty(self) -> None:
+        """A line that no message stands in, holds or comes back to is forgotten."""
+        if self.head is None and self.busy is None and self.waiters == 0:
+            self.box.lines.pop(self.thread.id, None)
+
+
+class Mailbox(Entity):
+    """An agent's lines, which take turns."""
+
+    name: str
+    limit: int
+    waiting: int = 0  # messages that wait for a start
+    running: int = 0  # slots that are taken
+    lines: dict[str, Line] = field(default_factory=dict)
+    ring: deque[Line] = field(default_factory=deque)  # those that may be ready
+    resuming: deque[Queued] = field(default_factory=deque)  # whose handlers want to go on
+    listed: bool = False  # it is among the ``ready``
+
+    def line(self, thread: Thread) -> Line:
+        """The thread's line, made on first use."""
+        found = self.lines.get(thread.id)
+        if found is None:
+            found = self.lines[thread.id] = Line(self, thread)
+        return found
+
+
+class Mailboxes(Entity):
+    """All mailboxes of a tenant, and the slots that their handlers share."""
+
+    routing: Routing
+    limit: int
+    boxes: dict[str, Mailbox] = field(default_factory=dict)
+    queued: dict[str, Queued] = field(default_factory=dict)  # by message
+    running: int = 0
+    resuming: int = 0  # handlers that want to go on, which they do before anything new starts
+    suspect: Queued | None = None  # the one that runs now
+    ready: deque[Mailbox] = field(default_factory=deque)  # those that may have something to do
+    fair_share: Callable[[Mailboxes], None] | None = None  # sets ``limit`` at each decision, if tenants share the slots
+    is_leaving: bool = False  # only handlers whose line is reserved get a slot
+    served: int = 0  # the turn in which the tenant last got a slot
+
+    def box(self, name: str, limit: int = 1) -> Mailbox:
+        """The agent's mailbox, made on first use."""
+        found = self.boxes.get(name)
+        if found is None:
+            found = self.boxes[name] = Mailbox(name, limit)
+        return found
+
+    def resize(self, listeners: Mapping[str, Listener]) -> None:
+        """The listeners of a configuration have mailboxes, with as many slots as it says."""
+        for listener in listeners.values():
+            box = self.box(listener.name)
+            box.limit = listener.max_concurrent
+            self._list(box)
+
+    def waiting(self, name: str) -> int:
+        """How many messages wait for a start in the agent's mailbox."""
+        return self.boxes[name].waiting
+
+    def put(self, message: Message, payload: Any = None, generation: int = 0) -> None:
+        """A message waits for its start, at the end of its line; its payload is kept if there is room."""
+        box = self.box(message.to)
+        line = box.line(message.thread)
+        queued = self.queued[message.id] = Queued(message, line)
+        if box.waiting < DECODED_PER_MAILBOX:
+            queued.payload, queued.generation = payload, generation
+        line.push(queued)
+        if not line.ready and line.busy is None:
+            self._offer(line)
+
+    def follow(self, records: Sequence[Record[Event]]) -> None:
+        """A decision was made: handlings have ended, and lines may go on."""
+        for record in records:
+            match record.event:
+                case MessageHandled(message=message_id) | MessageDead(message=message_id):
+                    if message_id in self.queued:
+                        self._leave(self.queued.pop(message_id))
+                case MessageRetried(message=message_id):
+                    self._leave(self.queued.pop(message_id))
+                    self._put_back(self.routing.messages[message_id])
+                case StepResolved(message=message_id):
+                    self.wake(message_id)
+                case AgentResumed(agent=name):
+                    self._list(self.box(name))
+                case ThreadResumed():
+                    self._wake_thread(record.thread or "")
+                case ThreadKilled():
+                    self._clear_thread(record.thread or "")
+
+    def _put_back(self, message: Message) -> None:
+        """A message failed: it waits for its next attempt, before all others of its line."""
+        line = self.boxes[message.to].line(message.thread)
+        queued = self.queued[message.id] = Queued(message, line)
+        line.push_front(queued)
+
+    def starts(self, at: int) -> list[Message]:
+        """The messages to start now, one from each agent in turn; each has its slot and its line from here on."""
+        found: list[Message] = []
+        ready = self.ready
+        while ready and self.running < self.limit and not self.routing.paused:
+            box = ready.popleft()
+            queued = self._next_of(box, at)
+            if queued is not None:
+                found.append(queued.message)
+            if queued is not None and (box.ring or box.resuming):
+                ready.append(box)
+            else:
+                box.listed = False
+        return found
+
+    def _next_of(self, box: Mailbox, at: int) -> Queued | None:
+        """Start one message of the box, if a slot is free and a line ready. Lines that can't start leave the ring."""
+        ring = box.ring
+        while ring and box.running < box.limit and box.name not in self.routing.paused_agents:
+            line = ring.popleft()
+            line.ready = False
+            if line.may_start(at) and self._may_run(line.head):
+                queued = line.pop()
+                box.running += 1
+                self.running += 1
+                if queued.is_suspect():
+                    self.suspect = queued
+                return queued
+        return None
+
+    def _may_run(self, queued: Queued | None) -> bool:
+        """Whether no other suspect runs, if it is one."""
+        return queued is None or not queued.is_suspect() or self.suspect is None
+
+    def _leave(self, queued: Queued) -> None:
+        """The message's handling is over, or will not begin: its slot and its line are free."""
+        line = queued.line
+        self._clear_suspicion(queued)
+        if line.busy is queued:  # it has its slot, or a unit on its way to the disk gives it
+            self._free(queued)
+            return
+        self.open_line(queued)
+        line.waiters -= 1
+        if queued in line.box.resuming:
+            line.box.resuming.remove(queued)
+            self.resuming -= 1
+        line.drop_if_empty()
+
+    def _free(self, queued: Queued) -> None:
+        line = queued.line
+        if line.busy is not queued:
+            return
+        line.busy = None
+        line.box.running -= 1
+        self.running -= 1
+        if line.head is not None:
+            self._offer(line)
+        else:
+            line.drop_if_empty()
+            self._list(line.box)
+
+    def wait(self, queued: Queued, *, reserves_line: bool = False) -> None:
+        """The handler waits in a step, and comes back: its slot is free, and its line too unless that is reserved."""
+        line = queued.line
+        line.waiters += 1
+        self._clear_suspicion(queued)
+        if not reserves_line:
+            self._free(queued)
+        else:
+            line.busy = Reserved(queued)
+            line.box.running -= 1
+            self.running -= 1
+            self._list(line.box)
+
+    def open_line(self, queued: Queued) -> None:
+        """The line is not reserved for this handler any more, if it was."""
+        line = queued.line
+        if line.is_reserved_for(queued):
+            line.busy = None
+            self._offer(line)
+
+    def resume(self, queued: Queued) -> None:
+        """The step is over: the handler wants its slot and its line again, before anything new."""
+        box = queued.line.box
+        box.resuming.append(queued)
+        self.resuming += 1
+        self._list(box)
+
+    def resumed(self) -> list[Message]:
+        """The messages whose handlers may go on now; each has its slot and its line from here on."""
+        found: list[Message] = []
+        if not self.resuming or self.routing.paused:
+            return found
+        for box in tuple(self.ready):
+            if box.resuming and box.name not in self.routing.paused_agents:
+                self._resume_from(box, found)
+        return found
+
+    def _resume_from(self, box: Mailbox, found: list[Message]) -> None:
+        for _ in range(len(box.resuming)):
+            has_room = self.running < self.limit and box.running < box.limit
+            if not has_room and not self.is_leaving:
+                return
+            queued = box.resuming.popleft()
+            line = queued.line
+            may_go = line.is_reserved_for(queued) or (has_room and line.busy is None)
+            if not may_go or line.thread.paused or not self._may_run(queued):
+                box.resuming.append(queued)
+                continue
+            if queued.is_suspect():
+                self.suspect = queued
+            line.busy = queued
+            line.waiters -= 1
+            self.resuming -= 1
+            box.running += 1
+            self.running += 1
+            found.append(queued.message)
+
+    def wake(self, message_id: str) -> None:
+        """The line of a waiting message may have become ready: its retry is due, or its effect resolved."""
+        self._offer(self.queued[message_id].line)
+
+    def _wake_thread(self, thread_id: str) -> None:
+        for box in self.boxes.values():
+            line = box.lines.get(thread_id)
+            if line is not None:
+                self._offer(line)
+
+    def _clear_thread(self, thread_id: str) -> None:
+        """Forget the waiting messages of a killed thread."""
+        for box in self.boxes.values():
+            line = box.lines.get(thread_id)
+            if line is not None:
+                while line.head is not None:
+                    del self.queued[line.head.message.id]
+                    line.head = line.head.next
+                    box.waiting -= 1
+                line.tail = None
+                line.drop_if_empty()
+
+    def _clear_suspicion(self, queued: Queued) -> None:
+        """The suspect runs no code of its own any more: the next one may run."""
+        if self.suspect is not queued:
+            return
+        self.suspect = None
+        for box in self.boxes.values():
+            if box.resuming:
+                self._list(box)
+            for line in tuple(box.lines.values()):
+                if line.head is not None and line.head.is_suspect():
+                    self._offer(line)
+
+    def _offer(self, line: Line) -> None:
+        """The line may be ready: put it into its mailbox's ring."""
+        if not line.ready and line.head is not None:
+            line.ready = True
+            line.box.ring.append(line)
+        self._list(line.box)
+
+    def _list(self, box: Mailbox) -> None:
+        """The mailbox may have something to do."""
+        if not box.listed and (box.ring or box.resuming):
+            box.listed = True
+            self.ready.append(box)
