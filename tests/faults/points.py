@@ -36,8 +36,8 @@ POINTS: Final[dict[str, Point]] = {
     # a unit, from its decision to what it makes possible
     "append": Point("organism.log.sqlite:SqliteLog.append", "a unit is decided, not queued"),
     "appended": Point("organism.log.sqlite:SqliteLog.append", "it is queued", is_after=True),
-    "commit": Point("organism.log.tables:Commits.write", "the disk's thread is about to write a commit"),
-    "committed": Point("organism.log.tables:Commits.write", "it is on disk, only that thread knows", is_after=True),
+    "commit": Point("organism.log.commits:Commits.write", "the disk's thread is about to write a commit"),
+    "committed": Point("organism.log.commits:Commits.write", "it is on disk, only that thread knows", is_after=True),
     "delivery": Point("organism.pump.pump:Pump._act", "the loop knows, nothing was started or told"),
     "delivered": Point("organism.pump.pump:Pump._act", "handlers were started, callers told", is_after=True),
     # a handling and its steps
@@ -53,11 +53,11 @@ POINTS: Final[dict[str, Point]] = {
     # what follows a commit
     "anchor": Point("organism.log.place:Place.write_anchor", "the head is about to be anchored"),
     "anchored": Point("organism.log.place:Place.write_anchor", "it was just anchored", is_after=True),
-    "checkpoint": Point("organism.log.tables:Commits.checkpoint", "the WAL is about to be moved into the file"),
-    "checked": Point("organism.log.tables:Commits.checkpoint", "it was moved", is_after=True),
+    "checkpoint": Point("organism.log.commits:Commits.checkpoint", "the WAL is about to be moved into the file"),
+    "checked": Point("organism.log.commits:Commits.checkpoint", "it was moved", is_after=True),
     # a start
     "key": Point("organism.log.place:Place.make_key", "a new log has its key and nothing else", is_after=True),
-    "schema": Point("organism.log.disk:statements", "the file of a new log is made, and has no table"),
+    "schema": Point("organism.log.disk:make_tables", "the file of a new log is made, and has no table"),
     "claim": Point("organism.log.disk:claim", "the log is found, and not verified"),
     "claimed": Point("organism.log.disk:claim", "it is verified and its epoch raised", is_after=True),
     "fold": Point("organism.pump.recover:fold", "the log is about to be folded"),
