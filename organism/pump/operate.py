@@ -32,9 +32,8 @@ from organism.events.vocabulary import SpoofAttempt as SpoofAttemptEvent
 from organism.model import commands as c
 from organism.model.thread import Step, Thread
 from organism.pump import history
-from organism.pump.decide import control, inject, replay
+from organism.pump.decide import control, gates, inject, replay
 from organism.pump.decide.decision import Decision
-from organism.pump.run import gates
 from organism.pump.writer import Writer
 from organism.views.views import Row, ViewStore
 
@@ -342,15 +341,14 @@ class Operator:
         raise NotFound(f"There is no indeterminate effect {effect[:80]!r}.")
 
     async def _resolve_approval(self, command: c.ResolveApproval) -> c.Done:
-        step = control.find_approval(self._writer.state, command.approval)
+        step = gates.find(self._writer.state, command.approval)
         if step is None:
             if await self._views.row("approvals", command.approval) is None:
                 raise NotFound(f"There is no approval {command.approval!r}.", param="/approval")
             raise AlreadyResolved("This approval was resolved already.", param="/approval")
         check_position(command, step.message.thread.head)
-        gates.check_edits(self._writer.state.rules, step, command)
         decision = self._writer.state.decide(step.message.thread, None, command.actor)
-        control.resolve_approval(decision, step, command)
+        gates.resolve(decision, step, command)
         return await self._finish(decision, command)
 
     async def _replay(self, command: c.ReplayDeadLetter) -> c.Injected:

@@ -62,7 +62,7 @@ POINTS: Final[dict[str, Point]] = {
     "claimed": Point("organism.log.disk:claim", "it is verified and its epoch raised", is_after=True),
     "fold": Point("organism.pump.recover:fold", "the log is about to be folded"),
     "folded": Point("organism.pump.recover:fold", "it is folded, the new life not recorded", is_after=True),
-    "lay_out": Point("organism.pump.recover:_lay_out", "an open message is about to be laid in its line"),
+    "requeue": Point("organism.pump.recover:_requeue", "an open message is about to wait in its line again"),
     "life": Point("organism.pump.recover:begin_life", "the new life is on disk, nobody can ask yet", is_after=True),
     # a stop
     "stopped": Point("organism.pump.recover:leave_snapshot", "the stop is on disk, its snapshot is not"),

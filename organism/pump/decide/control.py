@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import orjson
@@ -12,22 +11,14 @@ from organism.events.record import Content
 from organism.events.vocabulary import (
     AgentPaused,
     AgentResumed,
-    ApprovalExpired,
-    ApprovalResolved,
     OrganismPaused,
     OrganismResumed,
     PausedBy,
     Resolution,
-    RunInteractionResponse,
-    StepError,
     StepResolved,
 )
-from organism.model.commands import ResolveApproval
-from organism.model.handler import Approval
-from organism.model.thread import CONSENT, Step
-from organism.pump.decide import runs
-from organism.pump.decide.decision import Decision, State, StepEnd
-from organism.pump.wording import json_of
+from organism.model.thread import Step
+from organism.pump.decide.decision import Decision, StepEnd
 
 
 def pause_agent(decision: Decision, agent: str, by: PausedBy = "operator") -> None:
@@ -64,46 +55,3 @@ def resolve_effect(decision: Decision, step: Step, outcome: Resolution, result: 
     record = decision.add(resolved, content, message.thread.id)
     if content is not None:
         decision.end_step(StepEnd(step, record))
-
-
-def canonical(value: Any) -> bytes:
-    """The canonical bytes of what a human is shown: compact JSON, its keys in order."""
-    return json_of(value, orjson.OPT_SORT_KEYS)
-
-
-def resolve_approval(decision: Decision, step: Step, command: ResolveApproval) -> None:
-    """What a human decided. Raises ``AlreadyResolved``."""
-    if step.ok is not None:
-        raise AlreadyResolved("This approval was resolved already.")
-    by = command.actor.user or command.actor.tenant
-    owner = step.message.thread.id
-    edits = Content(owner, canonical(command.edits)) if command.edits is not None else None
-    digest = hashlib.sha256(edits.json).hexdigest() if edits is not None else ""
-    resolved = ApprovalResolved(step.approval, command.decision, command.comment, by, digest)
-    decision.add(resolved, edits, owner)
-    _answer_approval(decision, step, Approval(command.decision, command.edits, command.comment, by))
-
-
-def expire(decision: Decision, step: Step) -> None:
-    """An ask or an approval is over without an answer."""
-    owner = step.message.thread.id
-    if step.kind == "approve":
-        decision.add(ApprovalExpired(step.approval), thread=owner)
-        _answer_approval(decision, step, Approval("expired"))
-    else:
-        decision.record(step, StepError("timeout", "There was no answer in time."))
-
-
-def _answer_approval(decision: Decision, step: Step, answer: Approval) -> None:
-    if step.number == CONSENT:
-        runs.show_to_caller(decision, step.message, RunInteractionResponse, {"decision": answer.decision})
-    decision.record(step, None, Content(step.message.thread.id, orjson.dumps(answer)))
-
-
-def find_approval(state: State, approval: str) -> Step | None:
-    """The step behind an approval, while its message is open."""
-    for message in state.routing.messages.values():
-        for step in (message.steps or {}).values():
-            if step.approval == approval:
-                return step
-    return None

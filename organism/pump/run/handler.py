@@ -36,14 +36,14 @@ from organism.model.ids import token_of
 from organism.model.recorded import Recorded
 from organism.model.thread import Step
 from organism.pump.decide import spend
-from organism.pump.decide.control import canonical
 from organism.pump.decide.ending import Failure
+from organism.pump.decide.gates import Question, canonical
 from organism.pump.decide.respond import Outbox, unmended
 from organism.pump.decide.route import GENERIC
 from organism.pump.models import ModelCall
 from organism.pump.rules import Rules
 from organism.pump.run import recall
-from organism.pump.run.gates import Question, Withheld, admitted, approved
+from organism.pump.run.gates import Withheld, admitted, approved
 from organism.pump.run.handling import Handling, Run, step_digest
 from organism.pump.run.recall import Unreadable, payload_of
 from organism.pump.stream import model_call
@@ -285,7 +285,9 @@ class Steps(HandlerMetadata):
         number = self._handling.next_number()
         json = canonical(preview)
         _check_size(self._handling.rules, json)
-        return await approved(self._handling, number, Question(step_digest("approve", "", json), json))
+        seconds = self._handling.rules.limits.approval_expires_s
+        question = Question(step_digest("approve", "", json), json, seconds, step=number)
+        return await approved(self._handling, question)
 
     async def complete(self, messages: Sequence[ChatMessage], **options: Unpack[CompleteOptions]) -> Completion:
         handling = self._handling

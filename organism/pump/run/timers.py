@@ -7,12 +7,14 @@ from collections.abc import Callable
 from typing import Final
 
 from organism.events.entity import Entity
-from organism.pump.decide import control
+from organism.events.vocabulary import StepError
+from organism.pump.decide import gates
 from organism.pump.routing import RETRY, Due
 from organism.pump.run.mailboxes import Mailboxes
 from organism.pump.writer import Writer
 
 TICK_SECONDS: Final = 0.05
+TIMED_OUT: Final = StepError("timeout", "There was no answer in time.")
 
 OnTick = Callable[[int, int], bool]
 
@@ -56,7 +58,10 @@ class Timers(Entity):
         else:
             step = state.routing.step(due.message, due.step)
             assert step is not None  # noqa: S101 - it is due; narrows the type
-            control.expire(decision, step)
+            if step.kind == "approve":
+                gates.expire(decision, step)
+            else:
+                decision.record(step, TIMED_OUT)
         self._writer.write(decision)
 
     def stop(self) -> None:

@@ -1,0 +1,182 @@
+"""Gates: what must be agreed to before it is done. One decision asks, one answers, and an unanswered question expires.
+
+A question has a preview, which is what is shown, and a digest, which the verdict is bound to. The gates differ in whom
+they ask and what the digest covers:
+
+* ``confirm: true`` asks the caller, who calls again with a token; bound to principal, listener and payload;
+* ``approval: true``, or a tainted call that cannot be undone (S20), asks a person as step 0 of the handling: the
+  question outlives a restart, is put once, holds for further attempts, and is bound to the payload;
+* ``metadata.approve`` asks a person as any other step; bound to what the handler shows.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any, Final, NamedTuple
+
+import orjson
+
+from organism.config.settings import Listener
+from organism.errors import AlreadyResolved
+from organism.events.record import Content
+from organism.events.vocabulary import (
+    ApprovalExpired,
+    ApprovalRequested,
+    ApprovalResolved,
+    ConfirmRedeemed,
+    ConfirmRefused,
+    ConfirmRequested,
+    RunEvent,
+    RunInteractionRequest,
+    RunInteractionResponse,
+    StepStarted,
+)
+from organism.model.commands import ResolveApproval
+from organism.model.handler import Approval
+from organism.model.redact import visible
+from organism.model.thread import CONSENT, Message, Step
+from organism.model.tool import ToolErrorCode
+from organism.pump.confirmations import Confirmation
+from organism.pump.decide.decision import Decision, State
+from organism.pump.rules import Rules
+from organism.pump.wording import json_of, run_json
+
+CONFIRM_SECONDS: Final = 60
+
+
+class Question(NamedTuple):
+    """What is asked at a gate: of the caller by the token of that hash, else of a person as that step of the handling.
+
+    ``preview`` is canonical JSON; if it is a payload, ``payload_type`` is its class.
+    """
+
+    digest: str
+    preview: bytes
+    seconds: float  # until it expires
+    payload_type: str = ""
+    why: str = ""
+    token: str = ""
+    step: int = CONSENT
+
+
+def canonical(value: Any) -> bytes:
+    """The canonical bytes of what is shown: compact JSON, its keys in order."""
+    return json_of(value, orjson.OPT_SORT_KEYS)
+
+
+def to_confirm(message: Message, payload_type: str, payload: Any, token: str) -> Question:
+    """What the caller of a message with this payload is asked."""
+    bound = canonical([message.root.principal, message.to, payload_type, payload])
+    digest, token = hashlib.sha256(b"confirm\0" + bound).hexdigest(), hashlib.sha256(token.encode()).hexdigest()
+    return Question(digest, canonical(payload), CONFIRM_SECONDS, payload_type, token=token)
+
+
+def to_consent(rules: Rules, payload_type: str, payload: Any, why: str) -> Question:
+    """What a person is asked about a call with this payload."""
+    preview = canonical(payload)
+    digest = hashlib.sha256(b"consent\0" + preview).hexdigest()[:32]
+    return Question(digest, preview, rules.limits.approval_expires_s, payload_type, why)
+
+
+def ask(decision: Decision, message: Message, question: Question) -> None:
+    """Put the question."""
+    expires = decision.at + int(question.seconds * 1_000_000)
+    if question.token:
+        decision.add(ConfirmRequested(question.token, question.digest, message.id, message.to, expires))
+        return
+    approval, named = decision.state.ids.approval(), (message.id, message.to, question.step)
+    decision.add(StepStarted(*named, "approve", question.digest, approval=approval, expires=expires))
+    digest = hashlib.sha256(question.preview).hexdigest()
+    asked = ApprovalRequested(approval, *named, digest, expires, question.payload_type, question.why)
+    decision.add(asked, Content(message.thread.id, question.preview))
+    if question.step == CONSENT:
+        called = {"id": _call_id(message), "name": message.to, "input": visible(orjson.loads(question.preview))}
+        payload = {"toolName": message.to, "toolCall": called, **({"why": question.why} if question.why else {})}
+        _show_to_caller(decision, message, RunInteractionRequest, {"kind": "approval", "payload": payload})
+
+
+# -- a person answers
+
+
+def find(state: State, approval: str) -> Step | None:
+    """The step in which a person is asked, while its message is open."""
+    for message in state.routing.messages.values():
+        for step in (message.steps or {}).values():
+            if step.approval == approval:
+                return step
+    return None
+
+
+def edited(rules: Rules, listener: Listener, edits: Any) -> object:
+    """The payload that a person made of the one that was previewed. Raises ``InvalidPayload``."""
+    payload = rules.codec.from_json(listener.payload_class.__name__, edits, rules.terms(listener.name))
+    if listener.check is not None:
+        listener.check(payload)
+    return payload
+
+
+def resolve(decision: Decision, step: Step, command: ResolveApproval) -> None:
+    """A person decided. Raises ``InvalidPayload`` if their edits are none to the receiver; ``AlreadyResolved``."""
+    rules = decision.state.rules
+    listener = rules.listeners.get(step.message.to)
+    if step.number == CONSENT and command.edits is not None and listener is not None:
+        edited(rules, listener, command.edits)
+    if step.ok is not None:
+        raise AlreadyResolved("This approval was resolved already.")
+    by = command.actor.user or command.actor.tenant
+    owner = step.message.thread.id
+    edits = Content(owner, canonical(command.edits)) if command.edits is not None else None
+    digest = hashlib.sha256(edits.json).hexdigest() if edits is not None else ""
+    resolved = ApprovalResolved(step.approval, command.decision, command.comment, by, digest)
+    decision.add(resolved, edits, owner)
+    _answer(decision, step, Approval(command.decision, command.edits, command.comment, by))
+
+
+def expire(decision: Decision, step: Step) -> None:
+    """Nobody decided in time."""
+    decision.add(ApprovalExpired(step.approval), thread=step.message.thread.id)
+    _answer(decision, step, Approval("expired"))
+
+
+def _answer(decision: Decision, step: Step, verdict: Approval) -> None:
+    if step.number == CONSENT:
+        _show_to_caller(decision, step.message, RunInteractionResponse, {"decision": verdict.decision})
+    decision.record(step, None, Content(step.message.thread.id, orjson.dumps(verdict)))
+
+
+# -- the caller answers
+
+
+def redeem(decision: Decision, message: Message, question: Question) -> ToolErrorCode | None:
+    """The message came with the token of the question; gives why that cannot be used. It is used once."""
+    found = decision.state.confirms.by_token.get(question.token)
+    if found is not None and (found.used_by, found.digest) == (message.id, question.digest):
+        return None  # an attempt after the first
+    wrong = _wrong(found, question.digest, decision.at)
+    named = question.token, message.id, message.to
+    decision.add(ConfirmRedeemed(*named) if wrong is None else ConfirmRefused(*named, wrong))
+    return wrong
+
+
+def _wrong(found: Confirmation | None, digest: str, at: int) -> ToolErrorCode | None:
+    if found is None or found.digest != digest:
+        return "confirm_mismatch"
+    if found.used_by:
+        return "confirm_used"
+    return None if found.is_open(at) else "confirm_expired"
+
+
+# -- what the run that made the call shows
+
+
+def _call_id(message: Message) -> str:
+    return message.step.key if message.step is not None else ""
+
+
+def _show_to_caller(decision: Decision, message: Message, entry: type[RunEvent], data: dict[str, Any]) -> None:
+    """An entry of the run whose call the message is, under the call's id, if that run shows the call and goes on."""
+    step, call_id = message.step, _call_id(message)
+    if step is None or not call_id or step.message.id not in decision.state.routing.messages:
+        return
+    shown, thread_id = entry(step.message.id, step.message.to, call_id), step.message.thread.id
+    decision.add(shown, Content(thread_id, run_json({"id": call_id, **data})), thread_id)
