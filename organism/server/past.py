@@ -28,7 +28,7 @@ from organism.events.vocabulary import (
     ThreadReopened,
     ThreadResumed,
 )
-from organism.log.log import EventFilter, EventLog, SPAN_EVENTS, span_of
+from organism.log.log import SPAN_EVENTS, EventFilter, EventLog, span_of
 from organism.server.frames import FOLDED, NAMELESS, PAUSES, WITH_CONTENT, Chunk, Filter, Folded, types_of
 from organism.views import threads
 from organism.views.threads import MARKS

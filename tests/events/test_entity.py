@@ -7,15 +7,16 @@ from rich.pretty import pretty_repr
 from organism.events.record import Content, Record
 from organism.events.vocabulary import MessageSent
 from organism.model.thread import Message, Thread
+from organism.pump.run.mailboxes import Line, Mailbox, Queued
 
 SENT = MessageSent("msg-1", "console", "greeter", "Greeting", 1, "call-1")
 
 
 def test_an_entity_shows_no_field() -> None:
     message = Message.sent(Record(SENT), Thread("thr-1"))
-    message.payload = "canary"
-    for shown in (repr(message), str(message), pretty_repr(message), pretty_repr({"message": message})):
-        assert "Message" in shown
+    queued = Queued(message, Line(Mailbox("greeter", 1), message.thread), "canary")
+    for shown in (repr(queued), str(queued), pretty_repr(queued), pretty_repr({"queued": queued})):
+        assert "Queued" in shown
         assert "canary" not in shown
         assert "thr-1" not in shown
 

@@ -22,7 +22,7 @@ from organism.events.vocabulary import (
     ThreadCreated,
     ThreadPaused,
 )
-from organism.log.log import EventLog, SPAN_EVENTS
+from organism.log.log import SPAN_EVENTS, EventLog
 from organism.server import past
 from organism.server.frames import FRAMES, Filter, Folded, Frame
 from organism.server.past import SHORT_EVENTS, Past, load_threads, thread_at
