@@ -29,8 +29,8 @@ from organism.model.completion import (
 from organism.model.money import exact, is_amount
 from organism.model.redact import Redactor
 from organism.pump.decide import spend
-from organism.pump.decide.spend import Need
-from organism.pump.models import Anew, Cost, Told
+from organism.pump.decide.spend import Cost, Need
+from organism.pump.stream.model_call import Anew, Told
 from organism.pump.stream.run_stream import SecretFilter
 
 SECOND_US: Final = 1_000_000

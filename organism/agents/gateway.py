@@ -28,8 +28,8 @@ from organism.model.redact import Redactor
 from organism.model.thread import Message
 from organism.pump.decide import spend
 from organism.pump.decide.decision import Decision
-from organism.pump.decide.spend import Need
-from organism.pump.models import Cost, ModelCall, Outcome, Told
+from organism.pump.decide.spend import Cost, ModelCall, Need, Outcome
+from organism.pump.stream.model_call import Told
 
 LEAST_LEFT: Final = 1024
 """Tokens for an answer where the estimate leaves none of the context; the provider counts the prompt exactly."""

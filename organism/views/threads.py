@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final
 
 from organism.events.record import Record
 from organism.events.vocabulary import (
@@ -120,7 +120,9 @@ def fold(rows: dict[str, Row | None], records: Sequence[Record[Event]]) -> None:
             row = None if key is None else rows[key]
         last = record
         if row is not None:
-            _change(row, record.event)
+            change = CHANGES.get(type(record.event))
+            if change is not None:
+                change(row, record.event)
         elif key is not None and isinstance(record.event, ThreadCreated):
             row = rows[key] = _born(key, record)
     if row is not None and last is not None:
@@ -151,22 +153,36 @@ def _born(key: str, record: Record[Event]) -> Row:
     }
 
 
-def _change(row: Row, event: Event) -> None:
-    kind = type(event)
-    if isinstance(event, MessageSent):
-        row["message_count"] += 1
-        participants = row["participants"]
-        if event.to not in participants or event.sender not in participants:
-            participants += [name for name in dict.fromkeys((event.sender, event.to)) if name not in participants]
-    elif kind in STATUS:
-        row["status"] = STATUS[kind]
-        row["error"] = event.reason if isinstance(event, ThreadFailed) else None
-        row["paused"] = row["paused"] and kind is not ThreadKilled
-    elif isinstance(event, ThreadPaused | ThreadResumed):
-        row["paused"] = kind is ThreadPaused
-    elif isinstance(event, BudgetSettled):
-        row["tokens"] += event.tokens
-        row["cost_usd"] = plain(Decimal(row["cost_usd"]) + Decimal(event.cost_usd))
+def _sent(row: Row, event: MessageSent) -> None:
+    row["message_count"] += 1
+    participants = row["participants"]
+    if event.to not in participants or event.sender not in participants:
+        participants += [name for name in dict.fromkeys((event.sender, event.to)) if name not in participants]
+
+
+def _turned(row: Row, event: ThreadReopened | ThreadCompleted | ThreadFailed | ThreadKilled) -> None:
+    row["status"] = STATUS[type(event)]
+    row["error"] = event.reason if isinstance(event, ThreadFailed) else None
+    row["paused"] = row["paused"] and not isinstance(event, ThreadKilled)
+
+
+def _paused(row: Row, event: ThreadPaused | ThreadResumed) -> None:
+    row["paused"] = isinstance(event, ThreadPaused)
+
+
+def _settled(row: Row, event: BudgetSettled) -> None:
+    row["tokens"] += event.tokens
+    row["cost_usd"] = plain(Decimal(row["cost_usd"]) + Decimal(event.cost_usd))
+
+
+CHANGES: Final[Mapping[type[Event], Callable[[Row, Any], None]]] = {
+    MessageSent: _sent,
+    **dict.fromkeys(STATUS, _turned),
+    ThreadPaused: _paused,
+    ThreadResumed: _paused,
+    BudgetSettled: _settled,
+}
+"""What each event changes of its thread besides its position."""
 
 
 THREADS = ReadModel(

@@ -21,8 +21,9 @@ from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.model.thread import Message, Root
 from organism.pump.decide import spend
-from organism.pump.models import ModelCall, Outcome, Told
+from organism.pump.decide.spend import ModelCall, Outcome
 from organism.pump.rules import Rules
+from organism.pump.stream.model_call import Told
 from tests.log.engines import turn
 from tests.pump.purse import Purse
 

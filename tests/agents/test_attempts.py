@@ -9,7 +9,7 @@ import pytest
 from organism.config.settings import Price
 from organism.events.vocabulary import StepError
 from organism.model.completion import CompleteError, TextDelta
-from organism.pump.models import Anew
+from organism.pump.stream.model_call import Anew
 from tests.agents.desk import fails, model, says
 
 

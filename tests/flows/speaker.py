@@ -13,7 +13,8 @@ from organism.events.vocabulary import StepError
 from organism.model.completion import CompleteError, Completion, FinishReason, TextDelta, ThoughtDelta, ToolCall
 from organism.pump.decide import spend
 from organism.pump.decide.decision import Decision
-from organism.pump.models import Anew, Cost, ModelCall, Outcome, Told
+from organism.pump.decide.spend import Cost, ModelCall, Outcome
+from organism.pump.stream.model_call import Anew, Told
 
 PRICE = Price(Decimal(1), Decimal(2))
 NEED = spend.Need("m", "scripted", PRICE, 100, 200, 10.0, is_asked=True)

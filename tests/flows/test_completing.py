@@ -25,7 +25,7 @@ from organism.model.commands import (
     ResumeThread,
 )
 from organism.model.completion import CompleteError, Completion
-from organism.pump.models import ModelCall, Outcome
+from organism.pump.decide.spend import ModelCall, Outcome
 from tests.flows.speaker import Speaker, Tell
 from tests.flows.stage import (
     TurnedTime,

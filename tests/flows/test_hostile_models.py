@@ -11,7 +11,8 @@ import pytest
 
 from organism.events.vocabulary import MessageDead, MessageSent
 from organism.model.completion import Completion, FinishReason, ToolCall
-from organism.pump.models import ModelCall, Outcome, Told
+from organism.pump.decide.spend import ModelCall, Outcome
+from organism.pump.stream.model_call import Told
 from organism.testing import Running
 from tests.flows.thinking import Played, agent, run_of, thinking
 from tests.flows.world import MakeWorld

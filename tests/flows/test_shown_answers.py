@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from organism.events.vocabulary import RunMessageDelta, RunMessageStart, StepRecorded
-from organism.pump.models import ModelCall, Outcome
+from organism.pump.decide.spend import ModelCall, Outcome
 from organism.pump.stream.feed import Delta
 from organism.testing import Running
 from organism.views.run import entry_of, fold

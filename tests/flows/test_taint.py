@@ -15,7 +15,8 @@ from organism.errors import InvalidPayload
 from organism.events.vocabulary import ApprovalRequested, MessageDead, MessageSent, ThreadCompleted, ValueSet
 from organism.model.commands import PauseAgent, ReplayDeadLetter, ResolveApproval, ResumeAgent
 from organism.model.completion import Completion, ToolCall
-from organism.pump.models import ModelCall, Outcome, Told
+from organism.pump.decide.spend import ModelCall, Outcome
+from organism.pump.stream.model_call import Told
 from organism.testing import Running
 from tests.flows import stage
 from tests.flows.thinking import Played, Say, Thinking, agent, call, calls, run_of, says, thinking

@@ -23,7 +23,8 @@ from organism.model.completion import (
     added_up,
 )
 from organism.pump.decide.decision import Decision
-from organism.pump.models import ModelCall, Outcome, Told
+from organism.pump.decide.spend import ModelCall, Outcome
+from organism.pump.stream.model_call import Told
 from organism.testing import Running
 from organism.views.run import entry_of
 from tests.flows.stage import shown

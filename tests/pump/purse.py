@@ -27,7 +27,7 @@ from organism.model.ids import Ids
 from organism.model.thread import Message
 from organism.pump.decide import spend
 from organism.pump.decide.decision import Decision, State
-from organism.pump.models import Cost, ModelCall, Outcome
+from organism.pump.decide.spend import Cost, ModelCall, Outcome
 from organism.pump.rules import Rules, payload_classes
 from organism.pump.state import Folded
 from tests.flows.world import World

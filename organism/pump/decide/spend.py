@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from organism.config.settings import Budget, Price, Spend
+from organism.config.settings import Budget, Listener, Price, Spend
 from organism.events.vocabulary import BudgetReserved, BudgetSettled, ModelCalled, StepError
-from organism.model.completion import CompleteError
+from organism.model.completion import ChatMessage, CompleteError, CompleteOptions, Completion, CostSource
 from organism.model.money import NOTHING, plain, priced
 from organism.model.thread import Message
 from organism.pump.decide.decision import Decision
-from organism.pump.models import Cost, ModelCall, Outcome
 from organism.pump.spending import Amount, Reservation, key_of
 
 SURELY_WRITTEN: Final = 4096
@@ -24,6 +23,47 @@ LOST: Final = StepError(
     "lost", "The process died or the thread was killed while the call was under way; all that was reserved counts."
 )
 _MILLION: Final = Decimal(1_000_000)
+
+
+@dataclass(slots=True)
+class ModelCall:
+    """One ``complete``: step ``step`` of ``message``. ``plan`` is what ``Models.reserve`` has prepared."""
+
+    message: Message
+    listener: Listener
+    step: int
+    messages: Sequence[ChatMessage]
+    options: CompleteOptions
+    plan: Any = None
+
+    @property
+    def key(self) -> str:
+        """The name of its reservation; the same after a restart."""
+        return f"{self.message.id}/{self.step}"
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a call has used, and of which model. ``prompt`` is the digest of what was sent."""
+
+    model: str
+    provider: str
+    input_tokens: int
+    output_tokens: int
+    cost_usd: Decimal
+    cost_source: CostSource
+    prompt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a call ended: by a completion or an error, after ``attempts``. Without ``cost`` nothing was spent."""
+
+    completion: Completion | None
+    error: StepError | None
+    attempts: int
+    duration_us: int
+    cost: Cost | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -40,7 +40,7 @@ from organism.pump.decide.ending import Failure
 from organism.pump.decide.gates import Question, canonical
 from organism.pump.decide.respond import Outbox, unmended
 from organism.pump.decide.route import GENERIC
-from organism.pump.models import ModelCall
+from organism.pump.decide.spend import ModelCall
 from organism.pump.rules import Rules
 from organism.pump.run import recall
 from organism.pump.run.gates import Withheld, admitted, approved

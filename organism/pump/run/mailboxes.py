@@ -174,27 +174,51 @@ class Mailboxes(Entity):
     def follow(self, records: Sequence[Record[Event]]) -> None:
         """A decision was made: handlings have ended, and lines may go on."""
         for record in records:
-            match record.event:
-                case MessageHandled(message=message_id) | MessageDead(message=message_id):
-                    if message_id in self.queued:
-                        self._leave(self.queued.pop(message_id))
-                case MessageRetried(message=message_id):
-                    self._leave(self.queued.pop(message_id))
-                    self._put_back(self.routing.messages[message_id])
-                case StepResolved(message=message_id):
-                    self.wake(message_id)
-                case AgentResumed(agent=name):
-                    self._list(self.box(name))
-                case ThreadResumed():
-                    self._wake_thread(record.thread or "")
-                case ThreadKilled():
-                    self._clear_thread(record.thread or "")
+            act = _FOLLOWED.get(type(record.event))
+            if act is not None:
+                act(self, record)
 
-    def _put_back(self, message: Message) -> None:
+    def ended(self, record: Record[MessageHandled | MessageDead]) -> None:
+        """A handling is over, or will not begin: its slot and its line are free."""
+        queued = self.queued.pop(record.event.message, None)
+        if queued is not None:
+            self._leave(queued)
+
+    def retried(self, record: Record[MessageRetried]) -> None:
         """A message failed: it waits for its next attempt, before all others of its line."""
-        line = self.boxes[message.to].line(message.thread)
-        queued = self.queued[message.id] = Queued(message, line)
+        failed = self.queued.pop(record.event.message)
+        self._leave(failed)
+        line = failed.line.box.line(failed.message.thread)
+        self.queued[failed.message.id] = queued = Queued(failed.message, line)
         line.push_front(queued)
+
+    def effect_resolved(self, record: Record[StepResolved]) -> None:
+        """Its message may start again."""
+        self.wake(record.event.message)
+
+    def agent_resumed(self, record: Record[AgentResumed]) -> None:
+        """Its lines may go on."""
+        self._list(self.box(record.event.agent))
+
+    def thread_resumed(self, record: Record[ThreadResumed]) -> None:
+        """Its lines may go on."""
+        for line in self._lines(record):
+            self._offer(line)
+
+    def thread_killed(self, record: Record[ThreadKilled]) -> None:
+        """Forget the waiting messages of the thread."""
+        for line in self._lines(record):
+            while line.head is not None:
+                del self.queued[line.head.message.id]
+                line.head = line.head.next
+                line.box.waiting -= 1
+            line.tail = None
+            line.drop_if_empty()
+
+    def _lines(self, record: Record[Any]) -> list[Line]:
+        """The lines of the record's thread."""
+        found = (box.lines.get(record.thread or "") for box in self.boxes.values())
+        return [line for line in found if line is not None]
 
     def starts(self, at: int) -> list[Message]:
         """The messages to start now, one from each agent in turn; each has its slot and its line from here on."""
@@ -231,7 +255,6 @@ class Mailboxes(Entity):
         return queued is None or not queued.is_suspect() or self.suspect is None
 
     def _leave(self, queued: Queued) -> None:
-        """The message's handling is over, or will not begin: its slot and its line are free."""
         line = queued.line
         self._clear_suspicion(queued)
         if line.busy is queued:  # it has its slot, or a unit on its way to the disk gives it
@@ -318,24 +341,6 @@ class Mailboxes(Entity):
         """The line of a waiting message may have become ready: its retry is due, or its effect resolved."""
         self._offer(self.queued[message_id].line)
 
-    def _wake_thread(self, thread_id: str) -> None:
-        for box in self.boxes.values():
-            line = box.lines.get(thread_id)
-            if line is not None:
-                self._offer(line)
-
-    def _clear_thread(self, thread_id: str) -> None:
-        """Forget the waiting messages of a killed thread."""
-        for box in self.boxes.values():
-            line = box.lines.get(thread_id)
-            if line is not None:
-                while line.head is not None:
-                    del self.queued[line.head.message.id]
-                    line.head = line.head.next
-                    box.waiting -= 1
-                line.tail = None
-                line.drop_if_empty()
-
     def _clear_suspicion(self, queued: Queued) -> None:
         """The suspect runs no code of its own any more: the next one may run."""
         if self.suspect is not queued:
@@ -360,3 +365,15 @@ class Mailboxes(Entity):
         if not box.listed and (box.ring or box.resuming):
             box.listed = True
             self.ready.append(box)
+
+
+_FOLLOWED: Final[Mapping[type[Event], Callable[[Mailboxes, Record[Any]], None]]] = {
+    MessageHandled: Mailboxes.ended,
+    MessageDead: Mailboxes.ended,
+    MessageRetried: Mailboxes.retried,
+    StepResolved: Mailboxes.effect_resolved,
+    AgentResumed: Mailboxes.agent_resumed,
+    ThreadResumed: Mailboxes.thread_resumed,
+    ThreadKilled: Mailboxes.thread_killed,
+}
+"""What frees slots and lines."""

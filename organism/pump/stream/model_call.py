@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Final, Protocol
 
 import orjson
@@ -18,6 +18,7 @@ from organism.model.completion import (
     ChatMessage,
     CompleteOptions,
     Completion,
+    Part,
     TextDelta,
     ThoughtDelta,
 )
@@ -26,7 +27,7 @@ from organism.model.thread import Step
 from organism.model.tool import ToolSpec
 from organism.pump.decide import spend
 from organism.pump.decide.decision import Decision
-from organism.pump.models import Anew, ModelCall, Outcome, Told
+from organism.pump.decide.spend import ModelCall, Outcome
 from organism.pump.stream.run_stream import Block, RunStream
 from organism.pump.wording import described, run_json
 from organism.pump.writer import Writer
@@ -67,6 +68,15 @@ def _are_messages(messages: object) -> bool:
     if not isinstance(messages, Sequence) or not messages:
         return False
     return all(isinstance(each, Mapping) and isinstance(each.get("role"), str) for each in messages)
+
+
+@dataclass(frozen=True, slots=True)
+class Anew:
+    """An attempt failed after some of its parts were given: the answer begins again with the parts that follow."""
+
+
+Told = Part | Anew
+"""What is heard of a call while it runs."""
 
 
 class Models(Protocol):
