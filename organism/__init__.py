@@ -3,7 +3,7 @@
 This is the front door for authors of handlers; all they need stands in ``__all__``. Behind it, each floor imports
 only downward: ``cli`` and ``testing``, ``server``, ``bootstrap``, ``tenants``, ``agents``, ``tools`` and ``tracing``,
 ``pump``, ``views``, ``log``, ``sqlite``, ``codec`` and ``config``, ``model``, ``events``, ``errors``.
-The way of a message is told in ``docs/way-of-a-message.md``.
+The way of a message is told in ``docs/architecture.md``.
 """
 
 from organism.agents.prompt import (
