@@ -8,6 +8,7 @@ their index: ``[index, digest, owner]`` seals a content (the owner is null where
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, Final, Union
@@ -81,6 +82,7 @@ class StoredUnit(Struct, array_like=True, gc=False):
 
 
 encode_unit: Final = msgspec.json.Encoder().encode
+_HEAD: Final = re.compile(rb"\[\d+,([1-9]\d*),")
 _DECODER: Final = msgspec.json.Decoder(StoredUnit)
 
 Upcast = Callable[[list[Any]], list[Any]]
@@ -110,7 +112,10 @@ def decode_unit(body: bytes) -> StoredUnit:
 
     Raises ``LogDamaged`` for the row of a newer program, and ``ValueError`` for what is none.
     """
-    version = int(body[1:40].split(b",", 2)[1])
+    head = _HEAD.match(body)
+    if head is None:
+        raise ValueError("A unit begins with its first position and its version.")
+    version = int(head[1])
     if version == VERSION:
         return _DECODER.decode(body)
     if version > VERSION:
@@ -118,7 +123,11 @@ def decode_unit(body: bytes) -> StoredUnit:
             f"The log holds events of version {version}, this program knows them up to {VERSION}: "
             "run the newer program that wrote them."
         )
-    return msgspec.convert(upcast(msgspec.json.decode(body), version), StoredUnit)
+    try:
+        row = upcast(msgspec.json.decode(body), version)
+    except (AttributeError, IndexError, KeyError, TypeError) as error:
+        raise ValueError(f"The unit is not of version {version}.") from error
+    return msgspec.convert(row, StoredUnit)
 
 
 def upcast(row: list[Any], version: int, steps: Mapping[int, Upcast] = UPCASTS, present: int = VERSION) -> list[Any]:

@@ -140,7 +140,7 @@ def parse(first: int, sealed: Any, body: Any) -> StoredUnit:
     check(first, sealed, body)
     try:
         unit = decode_unit(body)
-    except (ValueError, IndexError) as error:
+    except ValueError as error:
         raise LogDamaged(f"The unit at position {first} cannot be read: it was changed. {REMEDY}") from error
     if unit.first != first:
         raise LogDamaged(f"The unit at position {first} was written for position {unit.first}: it was moved. {REMEDY}")

@@ -156,7 +156,8 @@ class EventLog(History, Protocol):
         """Queue the unit for the next commit; its outcome comes by ``unit.then``.
 
         Its records may have no positions before that: what rests on a unit that is on its way expects the unit itself.
-        Raises ``StalePosition`` (nothing was queued), ``LogUnavailable`` or ``Fenced``.
+        Raises ``StalePosition``, ``LogUnavailable``, ``Fenced``, and ``TypeError`` or ``ValueError`` for what could not
+        be read again; then nothing was queued.
         """
 
     async def commit(self, unit: Unit) -> int:

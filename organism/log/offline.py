@@ -104,7 +104,7 @@ class Stats:
     def add(self, body: bytes, *, ends_commit: bool) -> None:
         try:
             unit = decode_unit(body)
-        except (ValueError, IndexError) as error:
+        except ValueError as error:
             raise LogDamaged(f"The unit after position {self.position} is damaged: {error}.") from error
         self.units += 1
         self.commits += ends_commit

@@ -67,7 +67,7 @@ def last_position(first: int, body: bytes) -> int:
     """The position of the last event of a unit's row; ``first`` if the row cannot be read."""
     try:
         return decode_unit(body).last
-    except (ValueError, IndexError, TypeError, LogDamaged):
+    except (ValueError, TypeError, LogDamaged):
         return first
 
 

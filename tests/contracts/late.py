@@ -64,7 +64,8 @@ class LateLog:
         for stream, seen in unit.expect.items():
             if not _is_at(self._heads.get(stream, 0), seen):
                 raise StalePosition(f"The stream {stream!r} has moved on.")
-        msgspec.json.encode([record.event for record in unit.records])  # what is no JSON is refused at once
+        for record in unit.records:  # what could not be read again is refused at once
+            msgspec.json.decode(msgspec.json.encode(record.event), type=type(record.event))
         if self._redactor is not None:
             conceal(unit, self._redactor)
         self._heads |= {record.thread or unit.thread_id or ORGANISM_STREAM: unit for record in unit.records}

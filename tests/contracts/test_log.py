@@ -13,6 +13,7 @@ from organism.events.record import ORGANISM_STREAM, Actor, Record, Unit
 from organism.events.vocabulary import (
     CallAnswered,
     Event,
+    LoopBlocked,
     MessageSent,
     OrganismPaused,
     OrganismResumed,
@@ -73,10 +74,17 @@ async def test_l1_positions_are_dense_and_rise_in_the_order_of_append(log: Event
     assert [record.position for record in await log.read()] == list(range(1, 11))
 
 
-async def test_l1_a_unit_that_is_no_json_is_refused_whole(log: EventLog) -> None:
-    answer = CallAnswered("key", "POST", "/inject", "digest", 202, {"value": object()}, 0)
-    with pytest.raises(TypeError):
-        log.append(unit("thr-1", created(), Record(answer)))
+@pytest.mark.parametrize(
+    "event",
+    [
+        CallAnswered("key", "POST", "/inject", "digest", 202, {"value": object()}, 0),
+        LoopBlocked("long", "stack"),  # type: ignore[arg-type]  # as it may come from what nobody checks
+        LoopBlocked(1, "half a character \ud800"),
+    ],
+)
+async def test_l1_a_unit_that_could_not_be_read_again_is_refused_whole(log: EventLog, event: Event) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        log.append(unit("thr-1", created(), Record(event)))
     assert await log.commit(unit("thr-1", created())) == 1
     assert [record.event for record in await log.read()] == [ThreadCreated()]
 

@@ -144,3 +144,13 @@ def test_no_name_on_the_wire_changes_by_mistake() -> None:
 
 def _names(kind: type[msgspec.Struct]) -> list[str]:
     return [field.encode_name + "?" * (not field.required) for field in fields(kind)]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"[1", b"{}", b"[1,0,5]", b"[1,1,5]", b'[1,1,5,"t",null,null,null,[["thread_created"]]]', b"[1,2,5]",
+     b'[1,2,5,null,null,null,null,[{"event":"thread_lost"}],[],[]]', b"\xff" * 50],
+)  # fmt: skip
+def test_what_is_no_unit_is_a_value_error(body: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - msgspec's own and ours
+        decode_unit(body)
