@@ -44,11 +44,10 @@ class ReplyCollector(Entity):
             if isinstance(event, MessageSent):
                 self._is_sent = self._is_sent or event.message == self.message_id
                 if self._is_reply(record):
-                    payload = None if record.content is None else record.content.json
+                    content = record.content
+                    payload = None if content is None or content.erased else content.json
                     self.replies.append(with_payload(orjson.dumps(threads.message_head(record)), payload))
-            elif (
-                isinstance(event, ENDS) and self._is_sent
-            ):  # an end before it may still have been on its way to the disk
+            elif isinstance(event, ENDS) and self._is_sent:  # one before it may have been on its way to the disk
                 row = self._rows[self.thread_id]
                 self.thread = None if row is None else orjson.dumps(row)
                 self.end = record.position
