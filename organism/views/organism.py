@@ -96,9 +96,13 @@ ORGANISM = ReadModel(name="organism", version=1, types=frozenset(EVENTS.values()
 # * ``_gone``: a reload or a start took the listener away; its row stays until nothing of it is open.
 
 
-def _named(name: str) -> Sequence[str]:
-    """The listener of this name; the outside is none."""
-    return (name,) if name != CONSOLE else ()
+def _agent(record: Record[Any]) -> Sequence[str]:
+    """The listener that it is about; the outside is none."""
+    return (record.event.agent,) if record.event.agent != CONSOLE else ()
+
+
+def _receiver(record: Record[MessageSent]) -> Sequence[str]:
+    return (record.event.to,) if record.event.to != CONSOLE else ()
 
 
 def _listeners(record: Record[OrganismStarted | OrganismReloaded]) -> Sequence[str]:
@@ -285,8 +289,8 @@ FOLDS: Final[Mapping[type[Event], Callable[[Row, Record[Any]], None]]] = {
 
 KEYS: Final[Mapping[type[Event], Keys]] = {
     **dict.fromkeys(LISTING, _listeners),
-    **dict.fromkeys(FOLDS, lambda record: _named(record.event.agent)),
-    MessageSent: lambda record: _named(record.event.to),
+    **dict.fromkeys(FOLDS, _agent),
+    MessageSent: _receiver,
 }
 OPENING: Final = frozenset({MessageSent, MessageStarted})
 """With these something of the listener is open, so its row stays."""
