@@ -25,7 +25,7 @@ PORTION_UNITS: Final = 512
 FOLD_UNITS: Final = 2048
 OWNED_POSITIONS: Final = 1 << 16  # Whose contents lie at so many is found in some ten milliseconds
 NO_ORIGINS: Final[Origins] = MappingProxyType({})
-HANDED_UNITS: Final = 256  # What takes the loop a millisecond or two to read and fold
+HANDED_UNITS: Final = 256
 _SQL: Final = statements("log", "log.sql")
 
 

@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Callable, Generator
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import aiosqlite
@@ -30,19 +31,80 @@ CHUNK_ROWS: Final = 64  # What aiosqlite fetches at a time where a cursor is wal
 NEVER: Final = float("inf")
 
 
+class GivenUp(Exception):
+    """A read was cancelled."""
+
+
 class TakesTime(Exception):
     """A read was interrupted: it is not one for the loop's thread."""
 
 
-def run(connection: Connection, reading: Reading[T]) -> T:
-    """What the reading makes of the rows."""
+def run(connection: Connection, reading: Reading[T], is_given_up: Callable[[], bool] = lambda: False) -> T:
+    """What the reading makes of the rows. Raises ``GivenUp`` if it is given up between two statements."""
     try:
         sql, parameters = next(reading)
-        while True:
+        while not is_given_up():
             sql, parameters = reading.send(connection.execute(sql, parameters).fetchall())
     except StopIteration as end:
         result: T = end.value
         return result
+    raise GivenUp
+
+
+class _WholeReads:
+    """What aiosqlite takes for a connection; what it takes for a statement is a whole read.
+
+    So a read waits for the loop once, not after each statement, and what was read is decoded in aiosqlite's thread.
+    """
+
+    def __init__(self, connect: Callable[[], Connection]) -> None:
+        self._connect = connect
+        self._connection: Connection
+        self._lock = threading.Lock()
+        self._current: Reading[Any] | None = None
+        self._given_up: Reading[Any] | None = None
+        self._result: Any = None
+
+    def connected(self) -> Any:
+        """The connection for aiosqlite."""
+        self._connection = self._connect()
+        return self
+
+    def execute(self, reading: Reading[Any], _parameters: Parameters) -> _WholeReads:
+        with self._lock:
+            self._current = reading
+        try:
+            self._result = run(self._connection, reading, lambda: self._given_up is reading)
+        finally:
+            with self._lock:
+                self._current = None
+        return self
+
+    def fetchall(self) -> list[Any]:
+        """The result, as the one row."""
+        result, self._result = self._result, None
+        return [result]
+
+    def give_up(self, reading: Reading[Any]) -> None:
+        """Break the read off if it is under way, else before it begins: no other one is disturbed."""
+        with self._lock:
+            self._given_up = reading
+            if self._current is reading:
+                self._connection.interrupt()
+            else:
+                reading.close()
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+def _nothing() -> Reading[None]:
+    yield from ()
+
+
+def _as_statement(reading: Reading[Any]) -> Any:
+    """What aiosqlite hands on as it is."""
+    return reading
 
 
 class Readers:
@@ -50,7 +112,7 @@ class Readers:
 
     With a busy loop a read in another thread takes milliseconds, a page of fifty rows in the loop's own a tenth of one
     (docs/benchmarks.md). How long it takes is not known beforehand: a read that is interrupted there is done again by
-    aiosqlite, whose thread executes one statement at a time.
+    aiosqlite, whose thread does one at a time.
     """
 
     def __init__(self, connect: Callable[[], Connection], driver: Pysqlite, explain: Explain) -> None:
@@ -58,24 +120,27 @@ class Readers:
         self._errors = driver.errors
         self._explain = explain
         self._in_loop: Connection | None = None
-        self._apart: aiosqlite.Connection | None = None
-        self._turn = asyncio.Lock()
+        self._apart: tuple[aiosqlite.Connection, _WholeReads] | None = None
+        self._opening = asyncio.Lock()
         self._is_closed = False
         self._work_end = self._end = NEVER
         self._is_late = False
 
     async def read(self, read: Read[T], *arguments: Any) -> T:
         """Execute ``read(*arguments)`` beside the loop. A cancelled one is interrupted and waited for."""
+        apart, reads = self._apart or await self._opened()
         reading = read(*arguments)
         try:
-            sql, parameters = next(reading)
-            while True:
-                sql, parameters = reading.send(await self._fetch(sql, parameters))
-        except StopIteration as end:
-            result: T = end.value
-            return result
+            result: Any
+            (result,) = await apart.execute_fetchall(_as_statement(reading))
+        except asyncio.CancelledError:  # aiosqlite does not know of it: the read would run on
+            reads.give_up(reading)
+            await apart.execute_fetchall(_as_statement(_nothing()))  # it takes one after the other
+            raise
         except self._errors as error:
             raise self._explain(error) from error
+        found: T = result
+        return found
 
     async def read_quickly(self, read: Read[T], *arguments: Any) -> T:
         """The same at once in the loop's thread, if it is over at once."""
@@ -103,7 +168,7 @@ class Readers:
     @asynccontextmanager
     async def closed(self) -> AsyncIterator[None]:
         """Every connection is closed meanwhile, so that nothing is believed that only a cache shows; reads wait."""
-        async with self._turn:
+        async with self._opening:
             self._is_closed = True
             try:
                 await self.close()
@@ -118,30 +183,16 @@ class Readers:
             in_loop.close()
         apart, self._apart = self._apart, None
         if apart is not None:
-            await apart.close()
+            await apart[0].close()
 
-    async def _fetch(self, sql: str, parameters: Parameters) -> Rows:
-        """The rows. aiosqlite knows no cancellation: the statement would run on, and the next one wait for it."""
-        async with self._turn:
-            fetching = asyncio.ensure_future(self._fetched(sql, parameters))
-            try:
-                return await asyncio.shield(fetching)
-            except asyncio.CancelledError:
-                if self._apart is not None:
-                    await self._apart.interrupt()
-                await asyncio.wait([fetching])
-                fetching.exception()  # nobody asks for it any more
-                raise
-
-    async def _fetched(self, sql: str, parameters: Parameters) -> Rows:
-        if self._apart is None:
-            self._apart = await _in_daemon_thread(self._made)
-        rows: Any = await self._apart.execute_fetchall(sql, parameters)
-        return list(rows)
-
-    def _made(self) -> aiosqlite.Connection:
-        connect: Callable[[], Any] = self._connect  # of pysqlite3, not of sqlite3
-        return aiosqlite.Connection(connect, CHUNK_ROWS)
+    async def _opened(self) -> tuple[aiosqlite.Connection, _WholeReads]:
+        while self._apart is None:
+            async with self._opening:
+                if self._apart is None:
+                    reads = _WholeReads(self._connect)
+                    make = partial(aiosqlite.Connection, reads.connected, CHUNK_ROWS)
+                    self._apart = await _in_daemon_thread(make), reads
+        return self._apart
 
     def _in_loops_thread(self) -> Connection:
         if self._in_loop is None:
