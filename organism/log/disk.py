@@ -25,7 +25,7 @@ from organism.log.snapshots import Snapshots
 from organism.log.verify import before_last_commit, defined_wrongly, meta_mac, of_another_time, verify, walk
 from organism.sqlite.driver import BUSY_MS, Connection, Failure, in_memory, statements
 from organism.sqlite.reader import Read, Readers, run
-from organism.sqlite.writer import WriterThread
+from organism.sqlite.thread import ConnectionThread
 
 T = TypeVar("T")
 Done = Callable[[Batch, Exception | None], None]
@@ -64,7 +64,7 @@ class Disk:
         self.head = Anchor(0, GENESIS, 0, "")
         self.snapshots: Snapshots
         self.passing: tuple[type[Exception], ...] = (*place.driver.errors, OSError, LogUnavailable)
-        self._writer = WriterThread("log-writer", place.connect_to_write, place.driver, place.explain)
+        self._writer = ConnectionThread("log-writer", place.connect_to_write, place.driver, place.explain)
         self._readers = Readers(place.connect_to_read, place.driver, place.explain)
         self.read, self.read_quickly = self._readers.read, self._readers.read_quickly
         self.read_now = self._readers.read_now
@@ -161,7 +161,7 @@ class Disk:
             if self._is_open:
                 self.anchor(is_synced=True)
         finally:
-            await self._readers.close()
+            await self._readers.stop()
             await self._writer.stop()
             self._place.release()
 

@@ -2,7 +2,7 @@
 
 Why it is so stands in docs/topics/commit.md.
 Three threads share nothing but queues. The loop's prepares: it encodes, chains and folds, and it reads what is read
-quickly. The writing thread executes one statement a commit, aiosqlite's one those of reads that take time.
+quickly. The writing thread executes one statement a commit, the reading one those of reads that take time.
 """
 
 from __future__ import annotations

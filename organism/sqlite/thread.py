@@ -1,4 +1,4 @@
-"""The thread that writes."""
+"""A thread that owns a connection: the one that writes, and the one that reads beside the loop."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ T = TypeVar("T")
 Done = Callable[[Any, Exception | None], None]
 
 
-class WriterThread:
-    """The thread that writes: it owns a connection, opened when it is needed, and works off one job after the other.
+class ConnectionThread:
+    """It owns a connection, opened when it is needed, and works off one job after the other.
 
     Errors of the driver, of files and of the organism reach the work's caller. Any other is a fault of ours: it ends
     the thread, which reports it, and the next work runs in a new one.
