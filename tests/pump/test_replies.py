@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import orjson
+
+from organism.events.record import Content
 from organism.events.vocabulary import ThreadCompleted
 from organism.pump.run.replies import Collectors, ReplyCollector
 from tests.views.folding import Story
@@ -40,3 +43,13 @@ def test_two_that_wait_for_one_thread_get_each_its_own_replies() -> None:
     for collector in waiting.values():
         collectors.forget(collector)
     assert not collectors
+
+
+def test_a_reply_whose_payload_was_erased_is_shown_as_erased() -> None:
+    collectors, collector, story = Collectors(), ReplyCollector(), Story()
+    collectors.begin(collector, "t", "m1")
+    story.sends("m1", "greeter").correlation = "m1"
+    reply(story, "m2", "m1")
+    story.records[-1].content = Content("t", b"", erased=True)
+    collectors.take(story.records)
+    assert [orjson.loads(each)["payload"] for each in collector.replies] == [{"erased": True}]
