@@ -182,7 +182,8 @@ async def test_what_is_no_handshake_is_refused_in_the_shape_of_all_answers(
 
 BIG = "x" * 200_000
 TIMES = 10
-LITTLE = 1 << 18
+LITTLE = (1 << 16) + (1 << 18)
+"""A full buffer, and the pongs for all pings of one read of the socket."""
 PING, TEXT_TO_GO_ON, PART_TO_GO_ON = 0x89, 0x01, 0x00
 HANDSHAKE = (
     "GET /ws HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
