@@ -97,7 +97,7 @@ class Gateway(Entity):
         return request
 
     def _refuse_leaks(self, *parts: Any) -> None:
-        """Raise ``CompleteError`` (``leak_refused``) if a live secret is left (S23, S30, adr/0035); never say which."""
+        """Raise ``CompleteError`` (``leak_refused``) if a live secret is left (S23, S30); never say which."""
         for part in parts:
             sent = orjson.dumps(part)
             if self._redactor.holds(sent) or self._redactor.holds_token(sent):

@@ -1,4 +1,4 @@
-"""A handler has the prompts that were loaded with it (adr/0028)."""
+"""A handler has the prompts that were loaded with it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A turn outlives its process: what was answered is not asked again, and the run goes on where it stood (adr/0027)."""
+"""A turn outlives its process: what was answered is not asked again, and the run goes on where it stood."""
 
 from __future__ import annotations
 

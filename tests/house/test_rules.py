@@ -259,7 +259,7 @@ HABITS = (
         "modules hold no state",
         module_state,
         places=PRODUCT,
-        # What a handling has from its configuration, where a call cannot carry it (docs/adr/0028-served-prompts.md).
+        # What a handling has from its configuration, where a call cannot carry it (docs/topics/model-calls.md).
         but=("organism/config/prompts.py",),
         bad=(
             "seen = set()",

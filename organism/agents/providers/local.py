@@ -1,4 +1,4 @@
-"""A small model in this process: SmolLM2-135M by llama.cpp, one call at a time in a thread (``local``; adr/0039)."""
+"""A small model in this process: SmolLM2-135M by llama.cpp, one call at a time in a thread (``local``)."""
 
 from __future__ import annotations
 

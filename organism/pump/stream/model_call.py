@@ -1,4 +1,4 @@
-"""A model's call as a step: reserved in the unit that begins it, settled in the one that records it (adr/0027)."""
+"""A model's call as a step: reserved in the unit that begins it, settled in the one that records it."""
 
 from __future__ import annotations
 
