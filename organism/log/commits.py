@@ -23,7 +23,6 @@ from organism.log.snapshots import Snapshots
 from organism.log.units import END, raw
 from organism.log.verify import is_of_rows
 from organism.sqlite.driver import Connection, Parameters, statements
-from organism.sqlite.reader import Read, run
 
 T = TypeVar("T")
 PAGE_BYTES: Final = 4096
@@ -38,13 +37,13 @@ class Store(Protocol):
 
     snapshots: Snapshots
 
-    async def read(self, read: Read[T], *arguments: Any) -> T:
-        """What ``read(*arguments)`` makes of the rows."""
+    async def read(self, read: Callable[..., T], *arguments: Any) -> T:
+        """``read(connection, *arguments)``, beside the loop."""
 
-    async def read_quickly(self, read: Read[T], *arguments: Any) -> T:
+    async def read_quickly(self, read: Callable[..., T], *arguments: Any) -> T:
         """The same at once in the loop's thread, if it is over at once."""
 
-    def read_now(self, read: Read[T], *arguments: Any) -> T:
+    def read_now(self, read: Callable[..., T], *arguments: Any) -> T:
         """The same at once, however long it takes."""
 
     def post(self, work: Callable[..., object], *arguments: Any) -> None:
@@ -202,7 +201,7 @@ class Commits:
     def _fill(self, connection: Connection, epoch: int, until: int, snapshots: Snapshots | None) -> None:
         """Fold the units, and write what their commits wrote beside them."""
         folding, spans, after = self.projections.again(connection, snapshots), TypeSpans(), 0
-        while portion := run(connection, raw(after, until)):
+        while portion := raw(connection, after, until):
             batch, units = Batch(), [(first, decode_unit(body).records()) for first, body in portion]
             for first, records in units:
                 folding.take(first, records)

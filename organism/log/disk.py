@@ -24,7 +24,7 @@ from organism.log.place import Anchor, Place
 from organism.log.snapshots import Snapshots
 from organism.log.verify import before_last_commit, defined_wrongly, meta_mac, of_another_time, verify, walk
 from organism.sqlite.driver import BUSY_MS, Connection, Failure, in_memory, statements
-from organism.sqlite.reader import Read, Readers, run
+from organism.sqlite.reader import Reader
 from organism.sqlite.thread import ConnectionThread
 
 T = TypeVar("T")
@@ -65,9 +65,9 @@ class Disk:
         self.snapshots: Snapshots
         self.passing: tuple[type[Exception], ...] = (*place.driver.errors, OSError, LogUnavailable)
         self._writer = ConnectionThread("log-writer", place.connect_to_write, place.driver, place.explain)
-        self._readers = Readers(place.connect_to_read, place.driver, place.explain)
-        self.read, self.read_quickly = self._readers.read, self._readers.read_quickly
-        self.read_now = self._readers.read_now
+        self._reader = Reader(place.connect_to_read, place.driver, place.explain)
+        self.read, self.read_quickly = self._reader.read, self._reader.read_quickly
+        self.read_now = self._reader.read_now
         self._is_open = False
         self._is_writing = False
         self._wal_bytes = 0
@@ -142,7 +142,7 @@ class Disk:
         """
         async with AsyncExitStack() as renewing:
             if entirely:
-                await renewing.enter_async_context(self._readers.closed())
+                await renewing.enter_async_context(self._reader.closed())
             await self._writer.close_connection()
             truth = await self._take(lambda _: self.head.position, is_again=True)
             self._wal_bytes, self._wants_room = 0, True
@@ -161,7 +161,7 @@ class Disk:
             if self._is_open:
                 self.anchor(is_synced=True)
         finally:
-            await self._readers.stop()
+            await self._reader.stop()
             await self._writer.stop()
             self._place.release()
 
@@ -261,13 +261,13 @@ class Memory:
         self.snapshots = Snapshots(self.key, timeline)
         self.commits.install(self._connection)
 
-    async def read(self, read: Read[T], *arguments: Any) -> T:
-        return run(self._connection, read(*arguments))
+    async def read(self, read: Callable[..., T], *arguments: Any) -> T:
+        return read(self._connection, *arguments)
 
     read_quickly = read
 
-    def read_now(self, read: Read[T], *arguments: Any) -> T:
-        return run(self._connection, read(*arguments))
+    def read_now(self, read: Callable[..., T], *arguments: Any) -> T:
+        return read(self._connection, *arguments)
 
     async def verify(self, after: int) -> Verification:
         return verify(self._connection, self.key, after, self.head)

@@ -36,8 +36,8 @@ WHERE position IN (SELECT value FROM json_each(?));
 -- contents_between: the contents of all positions from one to another
 SELECT position, owner, salt, json, xml, erased_at FROM content WHERE position BETWEEN ? AND ?;
 
--- owned: where contents of an owner lie between two positions
-SELECT position FROM content WHERE position > ? AND position <= ? AND owner = ? AND erased_at IS NULL;
+-- owned: where contents of an owner lie, up to a position
+SELECT position FROM content WHERE position <= ? AND owner = ? AND erased_at IS NULL;
 
 -- positions_from: where contents lie, from a position on
 SELECT position FROM content WHERE position >= ?;

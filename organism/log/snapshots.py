@@ -9,7 +9,6 @@ from typing import Final
 from organism.events.entity import Entity
 from organism.log.encode import mac
 from organism.sqlite.driver import Connection, statements
-from organism.sqlite.reader import Reading
 
 SNAPSHOTS_KEPT: Final = 2
 _SQL: Final = statements("log", "log.sql")
@@ -38,10 +37,10 @@ class Snapshots(Entity):
         if not keeps_all:
             connection.execute(_SQL["drop_snapshots"], (snapshot.name, snapshot.name, SNAPSHOTS_KEPT))
 
-    def load(self, name: str, head: int) -> Reading[Snapshot | None]:
+    def load(self, connection: Connection, name: str, head: int) -> Snapshot | None:
         """The newest one that is not ahead of ``head`` and was made under the key."""
-        while rows := (yield _SQL["load_snapshot"], (name, head)):
-            ((position, sealed, body),) = rows
+        while row := connection.execute(_SQL["load_snapshot"], (name, head)).fetchone():
+            position, sealed, body = row
             snapshot = Snapshot(name, position, body)
             if self._mac(snapshot) == sealed:
                 return snapshot

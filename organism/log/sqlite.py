@@ -39,7 +39,6 @@ from organism.sqlite.driver import Pysqlite
 EARLY_UNITS: Final = 32
 """So many units do not wait for the end of the loop's iteration: the disk works on them while the rest is made."""
 LOOK_AGAIN_SECONDS: Final = 0.1
-WITHOUT_CONTENT: Final = EventFilter()
 _log = structlog.get_logger("organism")
 
 
@@ -203,11 +202,11 @@ class SqliteLog:
         reverse: bool = False,
     ) -> list[Record[Event]]:
         span = units.Span(after, min(self.head, units.END if until is None else until), limit, reverse)
-        wanted = wanted or WITHOUT_CONTENT
+        wanted = wanted or units.WITHOUT_CONTENT
         return await self._store.read(units.read, span, wanted, await self._origins(wanted))
 
     def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Record[Event]]]:
-        return self._tail.follow(after, wanted or WITHOUT_CONTENT, self._origins, self._read)
+        return self._tail.follow(after, wanted or units.WITHOUT_CONTENT, self._origins, self._read)
 
     async def _read(
         self, after: int, until: int, wanted: EventFilter, origins: Origins, limit: int

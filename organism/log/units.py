@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
@@ -17,15 +17,14 @@ from organism.events.stored import StoredUnit
 from organism.events.vocabulary import Event, ThreadForked
 from organism.log.encode import REMEDY, ContentRow, check, content_of, hold_order, parse
 from organism.log.log import EventFilter, Origins, wants
-from organism.sqlite.driver import Parameters, statements
-from organism.sqlite.reader import Reading, Rows
+from organism.sqlite.driver import Connection, Parameters, statements
 
 END: Final = (1 << 63) - 1
 PORTION_UNITS: Final = 512
 FOLD_UNITS: Final = 2048
-OWNED_POSITIONS: Final = 1 << 16  # Whose contents lie at so many is found in some ten milliseconds
+WITHOUT_CONTENT: Final = EventFilter()
 NO_ORIGINS: Final[Origins] = MappingProxyType({})
-HANDED_UNITS: Final = 256
+Row = tuple[Any, ...]
 _SQL: Final = statements("log", "log.sql")
 
 
@@ -39,13 +38,13 @@ class Span:
     is_reverse: bool = False
 
 
-def read(span: Span, wanted: EventFilter, origins: Origins = NO_ORIGINS) -> Reading[list[Record[Event]]]:
+def read(connection: Connection, span: Span, wanted: EventFilter, origins: Origins = NO_ORIGINS) -> list[Record[Event]]:
     """The events of the span that are wanted, newest first if it is reverse."""
     is_wanted = wants(wanted, origins)
     found: list[Record[Event]] = []
     low, high = span.after + 1, span.until
     while low <= high and len(found) < span.limit:
-        rows = yield _portion(span, wanted, origins, low, high)
+        rows = connection.execute(*_portion(span, wanted, origins, low, high)).fetchall()
         if wanted.threads and wanted.types:
             rows = _naming(rows, wanted.types)
         records = _decode(rows[::-1] if span.is_reverse else rows)
@@ -61,63 +60,53 @@ def read(span: Span, wanted: EventFilter, origins: Origins = NO_ORIGINS) -> Read
             low = records[-1].position + 1
     del found[span.limit :]
     if wanted.content:
-        contents = yield from _contents({record.position: record.digest for record in found if record.digest})
+        contents = _contents(connection, {record.position: record.digest for record in found if record.digest})
         for record in found:
             record.content = contents.get(record.position)
     return found
 
 
-def hand_on(after: int, until: int, take: Callable[[list[Record[Event]]], object]) -> Reading[None]:
-    """Hand the events with after < position ≤ until to ``take``, in order, a portion at a time."""
-    low = after + 1
-    while low <= until:
-        records = _decode((yield _SQL["units_up"], (low, until, HANDED_UNITS)))
-        _check_dense(records, low, until, is_reverse=False)
-        take([record for record in records if low <= record.position <= until])
-        low = records[-1].position + 1
-
-
-def content(position: int) -> Reading[tuple[bytes, bytes] | None]:
+def content(connection: Connection, position: int) -> tuple[bytes, bytes] | None:
     """(json, xml) at the position; None if there is none or it was erased."""
-    return (yield from contents_at([position])).get(position)
+    return contents_at(connection, [position]).get(position)
 
 
-def contents(digests: Mapping[int, str]) -> Reading[dict[int, tuple[bytes, bytes]]]:
+def contents(connection: Connection, digests: Mapping[int, str]) -> dict[int, tuple[bytes, bytes]]:
     """(json, xml) by position; what was erased is missing."""
-    found = yield from _contents(digests)
+    found = _contents(connection, digests)
     return {position: (each.json, each.xml) for position, each in found.items() if not each.erased}
 
 
-def contents_at(positions: Iterable[int]) -> Reading[dict[int, tuple[bytes, bytes]]]:
+def contents_at(connection: Connection, positions: Iterable[int]) -> dict[int, tuple[bytes, bytes]]:
     """(json, xml) by position; what was erased, and events without content, are missing."""
     wanted = sorted(positions)
     digests: dict[int, str] = {}
     missing = set(wanted)
-    for unit in (yield from _units_of(wanted)):  # many of a page may lie in one unit: it is read once
+    for unit in _units_of(connection, wanted):  # many of a page may lie in one unit: it is read once
         found = wanted[bisect_left(wanted, unit.first) : bisect_left(wanted, unit.last + 1)]
         missing.difference_update(found)
         named = unit.digests()
         digests.update((position, named[position]) for position in found if position in named)
     if missing:
         raise LogDamaged(f"The unit that holds position {min(missing)} is missing. {REMEDY}")
-    return (yield from contents(digests))
+    return contents(connection, digests)
 
 
-def head_of(stream: str) -> Reading[int]:
+def head_of(connection: Connection, stream: str) -> int:
     """The position of the stream's last event; 0 for a stream that is not indexed."""
-    ((first,),) = yield _SQL["stream_head"], (stream,)
+    ((first,),) = connection.execute(_SQL["stream_head"], (stream,))
     if first is None:
         return 0
-    records = _decode((yield _SQL["unit_at"], (first,)))
+    records = _decode(connection.execute(_SQL["unit_at"], (first,)))
     return max(record.position for record in records if record.stream == stream)
 
 
-def origins(streams: Sequence[str]) -> Reading[Origins]:
+def origins(connection: Connection, streams: Sequence[str]) -> Origins:
     """What those of the streams that are forks share, and what that shares."""
     found: dict[str, int] = {}
     bounds = dict.fromkeys(streams, END)
     while bounds:
-        rows = yield _SQL["stream_begins"], (orjson.dumps(list(bounds)).decode(),)
+        rows = connection.execute(_SQL["stream_begins"], (orjson.dumps(list(bounds)).decode(),))
         shared: dict[str, int] = {}
         for stream, *unit in rows:
             fork = next(record.event for record in parse(*unit).records() if record.stream == stream)
@@ -129,26 +118,22 @@ def origins(streams: Sequence[str]) -> Reading[Origins]:
     return found
 
 
-def owned(owner: str, until: int) -> Reading[list[int]]:
-    """Where contents of the owner lie, up to a position; other reads come in between."""
-    found: list[int] = []
-    for after in range(0, until, OWNED_POSITIONS):
-        rows = yield _SQL["owned"], (after, min(after + OWNED_POSITIONS, until), owner)
-        found += [position for (position,) in rows]
-    return found
+def owned(connection: Connection, owner: str, until: int) -> list[int]:
+    """Where contents of the owner lie, up to a position."""
+    return [position for (position,) in connection.execute(_SQL["owned"], (until, owner))]
 
 
-def greatest_stream() -> Reading[str]:
+def greatest_stream(connection: Connection) -> str:
     """A stream above this one was never written."""
-    ((found,),) = yield _SQL["greatest_stream"], ()
+    ((found,),) = connection.execute(_SQL["greatest_stream"])
     return found or ""
 
 
-def position_at(at_us: int, head: int) -> Reading[int]:
+def position_at(connection: Connection, at_us: int, head: int) -> int:
     """The last position up to ``head`` whose event is not after this time."""
     low, high = 1, head + 1  # every unit before the one at ``low`` is not after it, the one at ``high`` is
     while low < high:
-        records = _decode((yield _SQL["unit_at"], ((low + high) // 2,)))
+        records = _decode(connection.execute(_SQL["unit_at"], ((low + high) // 2,)))
         if records[0].at <= at_us:
             low = records[-1].position + 1
         else:
@@ -156,21 +141,21 @@ def position_at(at_us: int, head: int) -> Reading[int]:
     return low - 1
 
 
-def type_spans(types: Sequence[type[Event]], low: int, high: int, limit: int) -> Reading[list[int]]:
+def type_spans(connection: Connection, types: Sequence[type[Event]], low: int, high: int, limit: int) -> list[int]:
     """The spans from ``low`` to ``high`` that hold events of these types, in order."""
     names = orjson.dumps([each.event_type for each in types]).decode()
-    return [span for (span,) in (yield _SQL["type_spans"], (names, low, high, limit))]
+    return [span for (span,) in connection.execute(_SQL["type_spans"], (names, low, high, limit))]
 
 
-def begin_of(position: int) -> Reading[int]:
+def begin_of(connection: Connection, position: int) -> int:
     """The first position of the unit that holds ``position``; ``position`` if there is none."""
-    rows = yield _SQL["unit_at"], (position,)
-    return int(rows[0][0]) if rows else position
+    row = connection.execute(_SQL["unit_at"], (position,)).fetchone()
+    return position if row is None else int(row[0])
 
 
-def raw(after: int, until: int) -> Reading[list[tuple[int, bytes]]]:
+def raw(connection: Connection, after: int, until: int) -> list[tuple[int, bytes]]:
     """A large portion of (first position, row) of units that begin after ``after``, each fitting its digest."""
-    rows = yield _SQL["bodies"], (after, until, FOLD_UNITS)
+    rows = connection.execute(_SQL["bodies"], (after, until, FOLD_UNITS)).fetchall()
     if rows:
         hold_order(after, rows)
     for row in rows:
@@ -178,9 +163,9 @@ def raw(after: int, until: int) -> Reading[list[tuple[int, bytes]]]:
     return [(first, body) for first, _, body in rows]
 
 
-def records_at(positions: Iterable[int]) -> Reading[dict[int, Record[Event]]]:
+def records_at(connection: Connection, positions: Iterable[int]) -> dict[int, Record[Event]]:
     """The records at these positions, without content; where there is none, none is given."""
-    units = yield from _units_of(sorted(positions))
+    units = _units_of(connection, sorted(positions))
     return {record.position: record for unit in units for record in unit.records()}
 
 
@@ -194,35 +179,35 @@ def _portion(span: Span, wanted: EventFilter, origins: Origins, low: int, high: 
     return _SQL[f"streams_{direction}"], (listed, low, high, PORTION_UNITS if wanted.types else portion)
 
 
-def _units_of(positions: Sequence[int]) -> Reading[list[StoredUnit]]:
+def _units_of(connection: Connection, positions: Sequence[int]) -> list[StoredUnit]:
     """The units that hold these positions."""
-    rows = yield _SQL["units_of"], (orjson.dumps(positions).decode(),)
+    rows = connection.execute(_SQL["units_of"], (orjson.dumps(positions).decode(),))
     return [parse(*row) for row in rows]
 
 
-def _decode(rows: Sequence[tuple[Any, ...]]) -> list[Record[Event]]:
+def _decode(rows: Iterable[Row]) -> list[Record[Event]]:
     return [record for first, sealed, body, *_ in rows for record in parse(first, sealed, body).records()]
 
 
-def _contents(digests: Mapping[int, str]) -> Reading[dict[int, Content]]:
+def _contents(connection: Connection, digests: Mapping[int, str]) -> dict[int, Content]:
     """The content at each position, checked against the digest that its event carries."""
     if not digests:
         return {}
-    found = yield _SQL["contents"], (orjson.dumps(list(digests)).decode(),)
+    found = connection.execute(_SQL["contents"], (orjson.dumps(list(digests)).decode(),))
     rows = {position: row for position, *row in found}
-    records = yield from _of_erasures(rows)
+    records = _of_erasures(connection, rows)
     return {
         position: content_of(position, digest, rows.get(position), records.get) for position, digest in digests.items()
     }
 
 
-def _of_erasures(rows: Mapping[int, ContentRow]) -> Reading[dict[int, Record[Event]]]:
+def _of_erasures(connection: Connection, rows: Mapping[int, ContentRow]) -> dict[int, Record[Event]]:
     """The records that say whether what is empty was erased."""
     erased = {position: row[-1] for position, row in rows.items() if isinstance(row[-1], int)}
-    return (yield from records_at({*erased, *erased.values()})) if erased else {}
+    return records_at(connection, {*erased, *erased.values()}) if erased else {}
 
 
-def _naming(rows: Rows, types: Sequence[type[Event]]) -> Rows:
+def _naming(rows: list[Row], types: Sequence[type[Event]]) -> list[Row]:
     """The rows in whose text one of the types stands, and the last one, which says where the next portion begins.
 
     A stream may be long and what is looked for rare: a look at the text costs a tenth of reading it.

@@ -16,7 +16,6 @@ from organism.log.log import Verification
 from organism.log.place import Anchor
 from organism.log.units import records_at
 from organism.sqlite.driver import Connection, statements
-from organism.sqlite.reader import run
 
 LAYOUT: Final = 2  # The layout of the tables in schema.sql
 PORTION_UNITS: Final = 2048
@@ -168,7 +167,7 @@ def content_damage(connection: Connection, after: int) -> Iterator[str]:
     last = begin - 1 if unit is not None else BEFORE_ALL
 
     def record_at(position: int) -> Record[Event] | None:
-        return run(connection, records_at([position])).get(position)
+        return records_at(connection, [position]).get(position)
 
     for rows in rows_after(connection, last):
         sealed = _sealed(rows)

@@ -43,9 +43,6 @@ class Connection(Protocol):
     def set_progress_handler(self, handler: Callable[[], bool] | None, steps: int, /) -> None:
         """Call the handler every so many steps of a statement, which is interrupted when it returns True."""
 
-    def interrupt(self) -> None:
-        """Break off the statement that runs, in whatever thread."""
-
     def close(self) -> None:
         """Close it; never raises."""
 

@@ -10,8 +10,7 @@ import orjson
 
 from organism.log.commits import text_of
 from organism.log.units import contents_at
-from organism.sqlite.driver import statements
-from organism.sqlite.reader import Reading
+from organism.sqlite.driver import Connection, statements
 from organism.views.tables import Written, column_of, field_of, fill, of_model, stored, table_of
 from organism.views.versions import FOREVER, VERSION_BITS, Version, first_version, folded_row
 from organism.views.views import CHANGED, Among, Page, Place, Query, ReadModel, Where, with_payload
@@ -133,46 +132,46 @@ def _condition(model: ReadModel, where: Where) -> Statement:
     return f"({' OR '.join(parts)})", [value] * len(parts)
 
 
-def read_page(statement: Statement) -> Reading[Page]:
+def read_page(connection: Connection, statement: Statement) -> Page:
     """A page of rows, joined by the database. Raises ``ContentDamaged`` if a payload is not as it was written."""
-    ((joined, count, total, before, last, positions),) = yield statement
-    yield from contents_at(filter(None, orjson.loads(positions)))
+    ((joined, count, total, before, last, positions),) = connection.execute(*statement)
+    contents_at(connection, filter(None, orjson.loads(positions)))
     return Page(joined, count, total, before, None if last is None else tuple(orjson.loads(last)))
 
 
-def read_row(model: ReadModel, key: str, position: int) -> Reading[StoredRow | None]:
+def read_row(connection: Connection, model: ReadModel, key: str, position: int) -> StoredRow | None:
     """One row as it stood at a position; None if there was none."""
     if model.shown:
-        rows = yield of_model("final", model.name), (key, position)
-        if not rows:
+        row = connection.execute(of_model("final", model.name), (key, position)).fetchone()
+        if row is None:
             return None
-        ((content_at, public, private),) = rows
+        content_at, public, private = row
     else:
-        rows = yield of_model("newest", model.name), (key, first_version(position + 1))
-        if not rows or rows[0][1] <= position:
+        row = connection.execute(of_model("newest", model.name), (key, first_version(position + 1))).fetchone()
+        if row is None or row[1] <= position:
             return None
-        ((_, _, public, private, content_at),) = rows
+        _, _, public, private, content_at = row
     if model.with_content:
-        content = (yield from contents_at([content_at])).get(content_at)
+        content = contents_at(connection, [content_at]).get(content_at)
         public = with_payload(public, None if content is None else content[0])
     return public, private
 
 
-def newest_version(model: str, key: str) -> Reading[Version | None]:
+def newest_version(connection: Connection, model: str, key: str) -> Version | None:
     """The newest version of a row; None if there never was one."""
-    rows = yield of_model("newest", model), (key, FOREVER)
-    if not rows:
+    row = connection.execute(of_model("newest", model), (key, FOREVER)).fetchone()
+    if row is None:
         return None
-    ((number, until, public, private, _),) = rows
+    number, until, public, private, _ = row
     return number, folded_row(public, private) if until == FOREVER else None
 
 
-def greatest_keys(models: Sequence[ReadModel]) -> Reading[dict[str, str]]:
+def greatest_keys(connection: Connection, models: Sequence[ReadModel]) -> dict[str, str]:
     """Of each model that has versions the greatest key: one above it was never written."""
     found = {}
     for model in stored(models):
         if not model.shown:
-            ((key,),) = yield of_model("greatest", model.name), ()
+            ((key,),) = connection.execute(of_model("greatest", model.name))
             found[model.name] = key or ""
     return found
 

@@ -11,10 +11,9 @@ from organism.log import units
 from organism.log.commits import Store, doubt
 from organism.log.snapshots import CHECKPOINT, Snapshot, Snapshots
 from organism.sqlite.driver import Connection
-from organism.sqlite.reader import Reading, run
 from organism.views import pages
 from organism.views.tables import columns_of, definition, fingerprint, stored, trigger
-from organism.views.versions import LiveRows, RowFolding, RowVersions, folded_row, hold_whole, write
+from organism.views.versions import CHECKPOINT_EVENTS, LiveRows, RowFolding, RowVersions, folded_row, hold_whole, write
 from organism.views.views import Page, Query, ReadModel, Row
 
 ANY_KEY: Final = "\U0010ffff"  # No key is above it, so every row is looked up
@@ -64,7 +63,7 @@ class SqliteViews:
     def again(self, connection: Connection, snapshots: Snapshots | None) -> RowFolding:
         """The folding that makes all rows again."""
         models = list(self._models.values())
-        versions = RowVersions(models, lambda model, key: run(connection, pages.newest_version(model, key)))
+        versions = RowVersions(models, partial(pages.newest_version, connection))
         for current in versions.current.values():
             current.greatest = ANY_KEY
 
@@ -100,11 +99,13 @@ class SqliteViews:
         return await self._store.read(live_rows_at, self._store.snapshots, list(self._models.values()), at)
 
 
-def live_rows_at(snapshots: Snapshots, models: Sequence[ReadModel], position: int) -> Reading[LiveRows]:
+def live_rows_at(connection: Connection, snapshots: Snapshots, models: Sequence[ReadModel], position: int) -> LiveRows:
     """The live rows as they stood at a position of the log: the checkpoint before it, and the events since."""
     live = LiveRows(models)
-    checkpoint = yield from snapshots.load(CHECKPOINT, position)
+    checkpoint = snapshots.load(connection, CHECKPOINT, position)
     if checkpoint is not None:
         live.load(checkpoint)
-    yield from units.hand_on(live.position, position, live.take)
+    while live.position < position:
+        span = units.Span(live.position, min(live.position + CHECKPOINT_EVENTS, position), units.END)
+        live.take(units.read(connection, span, units.WITHOUT_CONTENT))
     return live

@@ -59,9 +59,6 @@ class ApswHandle:
     def set_progress_handler(self, handler: Callable[[], bool] | None, steps: int, /) -> None:
         """Nothing is broken off: another thread's statement might be."""
 
-    def interrupt(self) -> None:
-        """Nor here."""
-
     def close(self) -> None:
         shared = self._shared
         with shared.lock, suppress(apsw.Error):  # of a file system of the tests' own

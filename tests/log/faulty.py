@@ -79,9 +79,6 @@ class FaultyConnection:
     def set_progress_handler(self, handler: Callable[[], bool] | None, steps: int, /) -> None:
         self._connection.set_progress_handler(handler, steps)
 
-    def interrupt(self) -> None:
-        self._connection.interrupt()
-
     def close(self) -> None:
         self._connection.close()
 

@@ -63,7 +63,7 @@ async def test_a_page_that_takes_time_is_read_in_another_thread(
     log: SqliteLog, readers: list[str], monkeypatch: pytest.MonkeyPatch, limit: str
 ) -> None:
     monkeypatch.setattr(reader, limit, -1.0)
-    monkeypatch.setattr(reader, "LOOK_STEPS", 1)
+    monkeypatch.setattr(reader, "CLOCK_STEPS", 1)
     await log.commit(unit("thr-1", created(), sent("msg-1")))
     assert ids(await views(log).rows("messages", Query())) == ["msg-1"]
     assert beside(readers) == [False, True]
