@@ -60,7 +60,8 @@ LETTERS: Final[Columns] = {
 
 def dead_letters(options: take.OpenItems) -> None:
     found = Client(options).rows("dead-letters", {"thread_id": options.thread}, options.limit)
-    show_list(options, found, LETTERS, "no dead letters")
+    remedy = "correct what failed, organism reload, organism dead-letters replay DEAD_LETTER (or discard)"
+    show_list(options, found, LETTERS, "no dead letters", remedy)
 
 
 def replay(options: take.Replay) -> None:
@@ -87,7 +88,8 @@ def approvals(options: take.Approvals) -> None:
     """Those of one status, or all."""
     status = None if options.status == "all" else options.status
     found = Client(options).rows("approvals", {"status": status, "thread_id": options.thread}, options.limit)
-    show_list(options, found, APPROVALS, "no approvals" if status is None else f"no {status} approvals")
+    remedy = "organism approvals resolve APPROVAL approve (or reject)"
+    show_list(options, found, APPROVALS, "no approvals" if status is None else f"no {status} approvals", remedy)
 
 
 def resolve_approval(options: take.Approval) -> None:
@@ -106,7 +108,8 @@ EFFECTS: Final[Columns] = {
 
 def indeterminate(options: take.OpenItems) -> None:
     found = Client(options).rows("indeterminate", {"thread_id": options.thread}, options.limit)
-    show_list(options, found, EFFECTS, "no effect is in doubt")
+    remedy = "find out what happened, organism indeterminate resolve EFFECT done (or redo, fail)"
+    show_list(options, found, EFFECTS, "no effect is in doubt", remedy)
 
 
 def resolve_effect(options: take.Indeterminate) -> None:

@@ -171,8 +171,8 @@ def fields(named: Mapping[str, Cell | None]) -> None:
             out().print(_one_line(Text.assemble((name.ljust(width), "bold"), GAP, value)))
 
 
-def show_list(options: Remote, found: Rows, columns: Columns, empty: str) -> None:
-    """A list as JSON or as a table, with a word on how many there are in all if those are not all."""
+def show_list(options: Remote, found: Rows, columns: Columns, empty: str, remedy: str = "") -> None:
+    """A list as JSON or as a table, with how many there are if those are not all, and what to do about the rows."""
     shown = len(found.rows)
     if options.json:
         print_json(found.rows)
@@ -180,6 +180,8 @@ def show_list(options: Remote, found: Rows, columns: Columns, empty: str) -> Non
     table([*columns], (cells(row, columns) for row in found.rows), empty)
     if found.total > shown:
         note(f"{shown} of {found.total}; --limit shows more")
+    if remedy and shown:
+        note(f"next: {remedy}")
 
 
 def cells(row: Mapping[str, Any], columns: Columns) -> list[Cell]:

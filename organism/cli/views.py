@@ -15,6 +15,8 @@ from organism.cli.exits import Exit
 
 JSON_SCHEMA: Final = {"Accept": "application/schema+json"}
 ALL: Final = 100_000
+WAITING: Final = {"approvals": "approvals", "dead_letters": "dead-letters", "indeterminate": "indeterminate"}
+"""The verb that lists what waits for a person, by its name in the organism's answer."""
 
 
 def status(options: take.Remote) -> None:
@@ -31,6 +33,9 @@ def status(options: take.Remote) -> None:
         "position": str(said["position"]),
         "version": said["version"],
     }
+    for what, number in said["waiting_for_people"].items():
+        if number:
+            named[what.replace("_", " ")] = f"{number} waiting for you: organism {WAITING[what]} list"
     show.show_one(options, said, named)
 
 

@@ -15,16 +15,11 @@ from prometheus_client.exposition import choose_encoder
 from organism.events.vocabulary import MessageDead, MessageDropped, MessageHandled, MessageRefused, MessageRetried
 from organism.log.log import EventFilter, EventLog
 from organism.tenants import Tenant
+from organism.views.models import waiting_for_people
 from organism.views.usage import TOTAL
-from organism.views.views import Query, ViewStore, Where
+from organism.views.views import ViewStore
 
 OUTCOMES: Final = (MessageHandled, MessageRetried, MessageDropped, MessageDead, MessageRefused)
-OPEN: Final[Mapping[str, Query]] = {
-    "dead_letters": Query(limit=0),
-    "approvals": Query((Where("status", "=", "pending"),), limit=0),
-    "indeterminate": Query(limit=0),
-}
-"""What waits for a person, by its read model."""
 GAUGES: Final[Mapping[str, tuple[str, Callable[[Tenant], float]]]] = {
     "organism_log_position": ("The head of the log: how many events there are.", lambda tenant: tenant.log.head),
     "organism_log_available": ("Whether the log takes writes.", lambda tenant: tenant.log.available),
@@ -106,8 +101,8 @@ async def _gauges(tenants: Iterable[Tenant]) -> list[Metric]:
             families[name].add_metric((tenant.id,), measure(tenant))
         for agent in tenant.pump.state.rules.listeners:
             depth.add_metric((tenant.id, agent), tenant.pump.mailboxes.waiting(agent))
-        for model, query in OPEN.items():
-            waiting.add_metric((tenant.id, model), (await tenant.views.rows(model, query)).total)
+        for what, number in (await waiting_for_people(tenant.views)).items():
+            waiting.add_metric((tenant.id, what), number)
     return [*families.values(), depth, waiting]
 
 

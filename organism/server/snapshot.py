@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -14,6 +14,7 @@ from organism.errors import BadPosition, NotFound, OrganismError
 from organism.log.log import EventLog
 from organism.server.frames import Frame, make_frame
 from organism.tenants import Tenant
+from organism.views.models import waiting_for_people
 from organism.views.views import CHANGED, Page, Query, ViewStore, Where
 
 COALESCE_SECONDS: Final = 0.05
@@ -73,6 +74,7 @@ class Snapshot:
 
     position: int
     organism: bytes
+    waiting: Mapping[str, int]
     agents: bytes
     threads: bytes
     threads_total: int
@@ -111,9 +113,10 @@ class SnapshotReader:
         while True:
             is_past = log.head > position
             active, others, agents = [await views.rows(model, replace(query, at=position)) for model, query in _SHOWN]
+            waiting = await waiting_for_people(views, position)
             if is_past or log.head == position:
                 total = active.total + others.total
-                return Snapshot(position, organism, agents.rows, _joined(active, others), total, states_at)
+                return Snapshot(position, organism, waiting, agents.rows, _joined(active, others), total, states_at)
 
 
 def _joined(first: Page, second: Page) -> bytes:
@@ -123,9 +126,9 @@ def _joined(first: Page, second: Page) -> bytes:
     return first.rows[:-1] + b"," + second.rows[1:]
 
 
-def organism_row(row: bytes, now_us: int, status: str = "") -> dict[str, Any]:
+def organism_row(row: bytes, waiting: Mapping[str, int], now_us: int, status: str = "") -> dict[str, Any]:
     """The API's Organism. ``status`` is the process's: the log knows running and paused only."""
-    shown: dict[str, Any] = orjson.loads(row)
+    shown: dict[str, Any] = {**orjson.loads(row), "waiting_for_people": waiting}
     started_at = shown.pop("started_at")
     shown["uptime_seconds"] = max(0, now_us - started_at) // 1_000_000
     if status in {"starting", "stopping"}:
@@ -154,7 +157,7 @@ async def start_from_snapshot(tenant: Tenant, reader: SnapshotReader, status: st
     fields = {
         "position": shown.position,
         "log": tenant.log.timeline,
-        "organism": organism_row(shown.organism, tenant.clock.now_us(), status),
+        "organism": organism_row(shown.organism, shown.waiting, tenant.clock.now_us(), status),
         "agents": shown.agents,
         "threads": shown.threads,
         "threads_total": shown.threads_total,

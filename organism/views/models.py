@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final
 
 from organism.views.approvals import APPROVALS
@@ -10,7 +11,7 @@ from organism.views.keyed import ANSWERS, VALUES
 from organism.views.organism import AGENTS, ORGANISM
 from organism.views.threads import MARKED, MESSAGES, THREADS
 from organism.views.usage import USAGE
-from organism.views.views import ReadModel
+from organism.views.views import Query, ReadModel, ViewStore, Where
 
 READ_MODELS: Final[tuple[ReadModel, ...]] = (
     MESSAGES,
@@ -26,3 +27,15 @@ READ_MODELS: Final[tuple[ReadModel, ...]] = (
     USAGE,
     MARKED,
 )
+
+WAITING: Final[Mapping[str, tuple[Where, ...]]] = {
+    "approvals": (Where("status", "=", "pending"),),
+    "dead_letters": (),
+    "indeterminate": (),
+}
+"""The rows that wait for a person, by their read model."""
+
+
+async def waiting_for_people(views: ViewStore, at: int | None = None) -> dict[str, int]:
+    """How many approvals, dead letters and indeterminate effects wait for a person, ``at`` a position if given."""
+    return {model: (await views.rows(model, Query(where, limit=0, at=at))).total for model, where in WAITING.items()}

@@ -72,3 +72,21 @@ async def test_a_word_that_is_none_is_refused_with_those_there_are(needy: Served
     assert "'done', 'redo' or 'fail'" in ran.err
     broken = await ask(needy, "indeterminate", "resolve", effect["id"], "done", "--result", "{")
     assert (broken.code, "--result" in broken.err) == (2, True)
+
+
+async def test_what_waits_for_a_person_is_counted_and_listed_with_what_to_do_next(needy: Served) -> None:
+    assert "waiting for you" not in (await ask(needy, "status")).out
+    approval = await left(needy, "ask", "approval")
+    await left(needy, "bad", "dead_letter")
+    await left(needy, "pay", "indeterminate")
+    status = (await ask(needy, "status")).out
+    for verb in ("approvals", "dead-letters", "indeterminate"):
+        assert f"1 waiting for you: organism {verb} list" in status
+        assert "next: " in (await ask(needy, verb, "list")).err
+    now = (await ask(needy, "status", "--json")).json
+    assert now["waiting_for_people"] == {"approvals": 1, "dead_letters": 1, "indeterminate": 1}
+    then = await needy.get(f"/organism?at={approval['position']}")
+    assert then["waiting_for_people"] == {"approvals": 1, "dead_letters": 0, "indeterminate": 0}
+    async with needy.socket() as socket:
+        connected = await Frames(socket).next()
+    assert connected["organism"]["waiting_for_people"] == now["waiting_for_people"]

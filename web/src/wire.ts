@@ -1262,6 +1262,7 @@ export interface Organism {
   version: string;
   /** The head of the log. */
   position: number;
+  waiting_for_people: WaitingForPeople;
 }
 
 /** The organism was started, paused, resumed or stopped. */
@@ -2166,6 +2167,13 @@ export interface ValueSetData {
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
+}
+
+/** How much waits for a person. */
+export interface WaitingForPeople {
+  approvals: number;
+  dead_letters: number;
+  indeterminate: number;
 }
 
 /** How a message came about: it, the one whose handling led to it, and so on; the injection comes last. */

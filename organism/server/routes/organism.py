@@ -19,6 +19,7 @@ from organism.server.contract import ACT, ACT_REFUSED, Gives, gives
 from organism.server.lists import AT, allowed_word, moment
 from organism.server.shapes.objects import Configuration, Graph, Organism, Reloaded, StopBegun
 from organism.server.snapshot import organism_row
+from organism.views.models import waiting_for_people
 
 FORMATS: Final = ("json", "mermaid")
 TEXT: Final = b"text/plain; charset=utf-8"
@@ -32,12 +33,14 @@ async def organism(call: Call) -> Answer:
         return answer(await _standing(call))
     row = await call.row("organism", "organism", at)
     (record,) = await call.tenant.log.read(at - 1, at)
-    return answer(organism_row(row, record.at))  # running or paused, and up since the start before
+    waiting = await waiting_for_people(call.tenant.views, at)
+    return answer(organism_row(row, waiting, record.at))  # running or paused, and up since the start before
 
 
 async def _standing(call: Call) -> dict[str, Any]:
     row = await call.row("organism", "organism")
-    return organism_row(row, call.tenant.clock.now_us(), call.process.organism.status)
+    waiting = await waiting_for_people(call.tenant.views)
+    return organism_row(row, waiting, call.tenant.clock.now_us(), call.process.organism.status)
 
 
 async def config(call: Call) -> Answer:

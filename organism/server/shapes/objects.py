@@ -11,6 +11,14 @@ from organism.config.settings import Limits, Retry, Taint
 from organism.server.shapes import words
 
 
+class WaitingForPeople(TypedDict):
+    """How much waits for a person."""
+
+    approvals: words.Count
+    dead_letters: words.Count
+    indeterminate: words.Count
+
+
 class Organism(TypedDict):
     """The organism as a whole."""
 
@@ -22,6 +30,7 @@ class Organism(TypedDict):
     total_messages: words.Count
     version: words.Version
     position: Annotated[words.Position, Field(description="The head of the log.")]
+    waiting_for_people: WaitingForPeople
 
 
 class Agent(TypedDict):
