@@ -1,7 +1,7 @@
-"""``organism bench``: how fast this machine and this disk carry messages.
+"""``organism bench``: how fast this machine and this disk handle messages.
 
-The starter's organism runs whole, in this process, on a new directory that is removed afterwards; only the web server
-is left out. Each thread is four messages, each of them on the disk before it acts.
+The starter's organism runs in this process, without the web server, in a new directory that is removed afterwards.
+Each thread is four messages, each on the disk before it acts.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ PAGE: Final = bytes(4096)
 
 @dataclass(frozen=True, slots=True)
 class Measured:
-    """What a load came to; the times are those of whole threads."""
+    """The result of one load; the times are those of whole threads."""
 
     in_flight: int
     messages_per_second: float
@@ -47,13 +47,17 @@ class Measured:
 
 def bench(options: Bench) -> None:
     """Measure the disk alone, then each load."""
-    place = options.place or Path(tempfile.gettempdir())
+    folder_on_disk = options.place or Path(tempfile.gettempdir())
     try:
-        with tempfile.TemporaryDirectory(dir=place, prefix="organism-bench-") as folder:
+        with tempfile.TemporaryDirectory(dir=folder_on_disk, prefix="organism-bench-") as folder:
             sync_ms = _sync_ms(Path(folder))
             measured = run(_measured(Path(folder), options.seconds))
     except OSError as error:
-        refuse(Exit.FAILED, f"{place} cannot be measured: {error.strerror or error}.", "Name another one: --dir DIR.")
+        refuse(
+            Exit.FAILED,
+            f"{folder_on_disk} cannot be measured: {error.strerror or error}.",
+            "Name another one: --dir DIR.",
+        )
     if options.json:
         print_json({"fsync_ms": round(sync_ms, 3), "loads": [asdict(load) for load in measured]})
         return
@@ -62,13 +66,11 @@ def bench(options: Bench) -> None:
         for load in measured
     )
     table(("THREADS AT ONCE", "MESSAGES/S", "A THREAD, MEDIAN", "OF 100 THE SLOWEST"), rows, "nothing")
-    out().print(
-        f"\nThe disk of {place} takes {sync_ms:.2f} ms for an fsync; every acknowledged message has waited for one."
-    )
+    out().print(f"\nAn fsync in {folder_on_disk} takes {sync_ms:.2f} ms; every acknowledged message waits for one.")
 
 
 def _sync_ms(folder: Path) -> float:
-    """The median of what a page takes to be on the disk."""
+    """The median time to write one page to the disk."""
     taken = []
     with (folder / "sync").open("wb", buffering=0) as file:
         for _ in range(SYNCS):
@@ -101,7 +103,7 @@ async def _ticking(progress: Progress) -> None:
 
 
 async def _load(tenant: Tenant, in_flight: int, seconds: float) -> Measured:
-    """Keep so many threads under way; a slot begins its next thread when its last one has ended."""
+    """Keep this many threads active; a slot starts its next thread when its last one has ended."""
     taken: list[float] = []
     began = time.perf_counter()
     await asyncio.gather(*(_slot(tenant, began + seconds, taken) for _ in range(in_flight)))

@@ -1,12 +1,10 @@
-"""How a command can end, for scripts: one table. ``organism --help`` and docs/operations.md show it."""
+"""How a command can end, for scripts. ``organism --help`` and docs/operations.md list these exit codes."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import IntEnum
-from typing import Final, NoReturn, Self
-
-import typer
+from typing import Final, Self
 
 
 class Exit(IntEnum):
@@ -24,12 +22,12 @@ class Exit(IntEnum):
     FAILED = 1, "refused, failed, or a check found a fault"
     USAGE = 2, "wrong usage"
     NO_SERVER = 3, "no server answers"
-    NOT_ALLOWED = 4, "the token is missing, not taken, or does not allow it"
+    NOT_ALLOWED = 4, "the token is missing, not accepted, or does not allow it"
     NOT_FOUND = 5, "what was named does not exist"
-    CONFLICT = 6, "it does not fit the present state"
-    NOT_NOW = 7, "not now: the same again, later"
+    CONFLICT = 6, "not possible in the present state"
+    NOT_NOW = 7, "not now: try again later"
     INTERRUPTED = 130, "Ctrl-C"
-    PIPE_CLOSED = 141, "nobody reads the output any more"
+    PIPE_CLOSED = 141, "the reader of the output is gone"
 
 
 OF_STATUS: Final[Mapping[int, Exit]] = {
@@ -40,9 +38,4 @@ OF_STATUS: Final[Mapping[int, Exit]] = {
     429: Exit.NOT_NOW,
     503: Exit.NOT_NOW,
 }
-"""What the statuses of a server's refusal mean; any other is ``FAILED``."""
-
-
-def end(code: Exit) -> NoReturn:
-    """End the command with this code."""
-    raise typer.Exit(code)
+"""The exit code for an HTTP status of a refusal; any other status is ``FAILED``."""

@@ -14,10 +14,10 @@ from rich.filesize import decimal
 from rich.text import Text
 
 from organism.bootstrap import TENANTS, key_path_of
-from organism.cli.client import PAGE_ROWS, Client, given
+from organism.cli.client import PAGE_ROWS, Client, drop_none
 from organism.cli.exits import Exit
 from organism.cli.options import Events, Offline
-from organism.cli.show import compact, fields, moment, out, placed, print_json, print_line, refuse, say, table
+from organism.cli.show import clock_time, compact, fields, out, placed, print_json, print_line, refuse, say, table
 from organism.config.tokens import TOKENS_FILE, read_tokens
 from organism.errors import ConfigInvalid, LogDamaged, LogHeld, LogUnavailable, NotFound
 from organism.log.log import Verification
@@ -152,8 +152,8 @@ def _show(found: Stats) -> None:
         {
             "events": f"{found.position} in {found.units} units and {found.commits} commits",
             "threads": str(found.threads),
-            "from": moment(_iso(found.first_at)),
-            "to": moment(_iso(found.last_at)),
+            "from": clock_time(_iso(found.first_at)),
+            "to": clock_time(_iso(found.last_at)),
             "size": decimal(sum(found.file_bytes.values())),
         }
     )
@@ -167,7 +167,7 @@ def events(options: Events) -> None:
     """The events in their order, page by page."""
     client, after, left = Client(options), options.after, options.limit
     asked = {"until": options.until, "thread": options.thread, "type": options.type}
-    query = given({**asked, "content": "true" if options.content else None})
+    query = drop_none({**asked, "content": "true" if options.content else None})
     while left > 0:
         found = client.get("/log", {**query, "after": after, "limit": min(left, PAGE_ROWS)})
         for event in found["events"]:
@@ -188,5 +188,5 @@ def _show_event(event: Mapping[str, Any]) -> None:
             said[name] = spoken(value)  # times stand in events as µs since 1970
     if "content" in event:
         said["content"] = event["content"]
-    line = Text.assemble(moment(event["at"]), " ", (event["type"], "bold"), " ", (compact(said), "dim"))
+    line = Text.assemble(clock_time(event["at"]), " ", (event["type"], "bold"), " ", (compact(said), "dim"))
     print_line(placed(event["position"], line))

@@ -1,4 +1,4 @@
-"""The verbs that change something: control, dead letters, approvals, effects in doubt, and calls of tools."""
+"""The verbs that change something: control, dead letters, approvals, effects in doubt, and tool calls."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import typer
 from rich.text import Text
 
 from organism.cli import options as take
-from organism.cli.client import FOR_MODELS, Client, given, path_of
-from organism.cli.send import json_of
-from organism.cli.show import Columns, Rows, compact, ids_text, moment, say, show_list, state_of
+from organism.cli.client import FOR_MODELS, Client, drop_none, path_of
+from organism.cli.send import read_json
+from organism.cli.show import Columns, Rows, clock_time, compact, ids_text, say, show_list, state_of
 from organism.model.redact import visible
 
 
@@ -28,7 +28,7 @@ def resume(options: take.Control) -> None:
 
 
 def _target(options: take.Control) -> str:
-    named = given({"agents": options.agent, "threads": options.thread})
+    named = drop_none({"agents": options.agent, "threads": options.thread})
     meant = [path_of(*each) for each in named.items()] + (["/organism"] if options.everything else [])
     if len(meant) != 1:
         raise typer.BadParameter("name one of them: an AGENT, --thread THREAD or --all.")
@@ -65,7 +65,7 @@ def dead_letters(options: take.OpenItems) -> None:
 
 
 def replay(options: take.Replay) -> None:
-    body = {} if options.payload is None else {"payload": json_of(options.payload, "--payload")}
+    body = {} if options.payload is None else {"payload": read_json(options.payload, "--payload")}
     said = Client(options).post(path_of("dead-letters", options.message, "replay"), body, key=options.key)
     say(options, said, ids_text(said))
 
@@ -79,7 +79,7 @@ APPROVALS: Final[Columns] = {
     "APPROVAL": "id",
     "AGENT": "agent",
     "STATUS": state_of,
-    "EXPIRES": lambda approval: moment(approval["expires_at"]),
+    "EXPIRES": lambda approval: clock_time(approval["expires_at"]),
     "PREVIEW": lambda approval: compact(visible(approval["preview"])),
 }
 
@@ -93,15 +93,15 @@ def approvals(options: take.Approvals) -> None:
 
 
 def resolve_approval(options: take.Approval) -> None:
-    edits = json_of(options.edits, "--edits")
-    body = given({"decision": options.decision, "edits": edits, "comment": options.comment or None})
+    edits = read_json(options.edits, "--edits")
+    body = drop_none({"decision": options.decision, "edits": edits, "comment": options.comment or None})
     _say_state(options, Client(options).post(path_of("approvals", options.approval, "resolve"), body))
 
 
 EFFECTS: Final[Columns] = {
     "EFFECT": "id",
     "AGENT": "agent",
-    "SINCE": lambda effect: moment(effect["since"]),
+    "SINCE": lambda effect: clock_time(effect["since"]),
     "KEY": "key",
 }
 
@@ -114,7 +114,7 @@ def indeterminate(options: take.OpenItems) -> None:
 
 def resolve_effect(options: take.Indeterminate) -> None:
     """Say what became of it; its thread is shown as it then stands."""
-    body = given({"outcome": options.outcome, "result": json_of(options.result, "--result")})
+    body = drop_none({"outcome": options.outcome, "result": read_json(options.result, "--result")})
     _say_state(options, Client(options).post(path_of("indeterminate", options.effect, "resolve"), body))
 
 
@@ -137,7 +137,7 @@ def _arguments(schema: Mapping[str, Any]) -> str:
 
 
 def run_tool(options: take.RunTool) -> None:
-    body = {"name": options.name, "arguments": json_of(options.arguments, "ARGUMENTS") or {}}
+    body = {"name": options.name, "arguments": read_json(options.arguments, "ARGUMENTS") or {}}
     said = Client(options).post("/tools/execute", body, key=options.key, base=FOR_MODELS)
     is_done = "result" in said
     running = "" if is_done else f"still running; `organism threads {said['thread_id']}` shows what came of it"

@@ -1,6 +1,6 @@
 """``organism inject`` and ``organism chat``, and how values are given on the command line.
 
-A value is given as it is, as a file (``@FILE``) or by standard input (``-``). Without a message, ``chat`` reads one a
+A value is given as it is, as a file (``@FILE``) or on standard input (``-``). Without a message, ``chat`` reads one per
 line.
 """
 
@@ -9,41 +9,37 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import orjson
 import typer
 
-from organism.cli.client import Client, given, path_of
-from organism.cli.exits import Exit, end
+from organism.cli.client import Client, drop_none, path_of
+from organism.cli.exits import Exit
 from organism.cli.options import Chat, Inject
 from organism.cli.show import compact, fail, ids_text, message_line, note, out, print_json, state_of
 
-FORMS: Final = ("application/x-ndjson", "application/json")
-"""A stream, or what an agent gives that has none."""
 
-
-def text_of(said: str, hint: str) -> str:
-    """The text itself. ``hint`` names the argument in an error."""
-    if said == "-" and sys.stdin.isatty():
+def read_text(value: str, hint: str) -> str:
+    """The text that the value stands for. ``hint`` names the argument in an error."""
+    if value == "-" and sys.stdin.isatty():
         note(f"Reading {hint} from the terminal; Ctrl-D ends it.")
     try:
-        if said == "-":
+        if value == "-":
             return sys.stdin.buffer.read().decode()
-        return Path(said[1:]).read_text("utf-8") if said.startswith("@") else said
+        return Path(value[1:]).read_text("utf-8") if value.startswith("@") else value
     except (OSError, UnicodeDecodeError) as error:
+        source = "standard input" if value == "-" else value[1:]
         reason = error.strerror if isinstance(error, OSError) else error
-        wrong = f"standard input is no UTF-8: {error}" if said == "-" else f"{said[1:]} cannot be read: {reason}"
-        raise typer.BadParameter(f"{wrong}.", param_hint=hint) from error
+        raise typer.BadParameter(f"{source} cannot be read: {reason}.", param_hint=hint) from error
 
 
-def json_of(said: str | None, hint: str) -> Any:
-    """The value that was given as JSON; None if nothing was given."""
-    return None if said is None else parsed(text_of(said, hint), hint)
+def read_json(value: str | None, hint: str) -> Any:
+    """The JSON that the value stands for; None if there is no value."""
+    return None if value is None else _parse_json(read_text(value, hint), hint, "JSON")
 
 
-def parsed(text: str, hint: str, expected: str = "JSON") -> Any:
-    """The text's value. ``expected`` says what it could have been."""
+def _parse_json(text: str, hint: str, expected: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
@@ -51,57 +47,57 @@ def parsed(text: str, hint: str, expected: str = "JSON") -> Any:
 
 
 def inject(options: Inject) -> None:
-    """Send it; with ``--wait``, show the replies. A thread that ended in an error ends the command with 1."""
-    text = text_of(options.payload, "PAYLOAD")
-    where = given({"to": options.to, "thread_id": options.thread, "wait": options.wait or None})
+    """Send a message. With ``--wait``, show the replies, and exit with 1 if the thread ended in an error."""
+    text = read_text(options.payload, "PAYLOAD")
+    target = drop_none({"to": options.to, "thread_id": options.thread, "wait": options.wait or None})
     client = Client(options)
     if text.lstrip().startswith("<"):
         xml = {"Content-Type": "application/xml"}
-        said = client.post("/inject", key=options.key, params=where, content=text.encode(), headers=xml)
+        answer = client.post("/inject", key=options.key, params=target, content=text.encode(), headers=xml)
     else:
-        payload = parsed(text, "PAYLOAD", "JSON or XML")
-        said = client.post("/inject", {**where, "payload": payload}, options.key)
+        payload = _parse_json(text, "PAYLOAD", "JSON or XML")
+        answer = client.post("/inject", {**target, "payload": payload}, options.key)
     if options.json:
-        print_json(said)
+        print_json(answer)
     else:
-        _show_sent(said, waited=options.wait is not None)
-    if said.get("thread", {}).get("status") in {"error", "killed"}:
-        end(Exit.FAILED)
+        _show_sent(answer, waited=options.wait is not None)
+    if answer.get("thread", {}).get("status") in {"error", "killed"}:
+        raise typer.Exit(Exit.FAILED)
 
 
-def _show_sent(said: Mapping[str, Any], *, waited: bool) -> None:
+def _show_sent(answer: Mapping[str, Any], *, waited: bool) -> None:
     console = out()
-    console.print(ids_text(said))
-    for reply in said.get("replies", ()):
+    console.print(ids_text(answer))
+    for reply in answer.get("replies", ()):
         console.print(message_line(reply))
-    if "thread" in said:
-        console.print(state_of({"status": said["thread"]["status"]}))
-        if said["thread"]["error"]:
-            fail(said["thread"]["error"])
+    if "thread" in answer:
+        console.print(state_of({"status": answer["thread"]["status"]}))
+        if answer["thread"]["error"]:
+            fail(answer["thread"]["error"])
     elif waited:
-        console.print(f"still active; `organism threads {said['thread_id']}` shows what came of it")
+        console.print(f"still active; `organism threads {answer['thread_id']}` shows what came of it")
 
 
 def chat(options: Chat) -> None:
-    """One turn for the words that are given, else a talk that ends with the input."""
+    """One turn for the given message, else a conversation that ends with the input."""
     client = Client(options)
     if options.message is not None:
-        said = {"message": text_of(options.message, "MESSAGE")}
-        reason = _whole(client, options, said) if options.json else _shown(client, options, said)[1]
+        inputs = {"message": read_text(options.message, "MESSAGE")}
+        reason = _print_answer(client, options, inputs) if options.json else _show_turn(client, options, inputs)[1]
         if reason in {"error", "killed"}:
-            end(Exit.FAILED)
+            raise typer.Exit(Exit.FAILED)
         return
-    talk: list[dict[str, str]] = []
-    for line in _lines():
-        talk.append({"role": "user", "content": line})
-        text, _ = _shown(client, options, {"messages": talk})
-        talk.append({"role": "assistant", "content": text})
+    conversation: list[dict[str, str]] = []
+    for line in _read_lines():
+        conversation.append({"role": "user", "content": line})
+        text, _ = _show_turn(client, options, {"messages": conversation})
+        conversation.append({"role": "assistant", "content": text})
 
 
-def _lines() -> Iterator[str]:
+def _read_lines() -> Iterator[str]:
     is_typed = sys.stdin.isatty()
     if is_typed:
-        note("Say something; an empty line or Ctrl-D ends the talk.")
+        note("Say something; an empty line or Ctrl-D ends the conversation.")
     while True:
         if is_typed:
             out().print("> ", end="")
@@ -110,70 +106,57 @@ def _lines() -> Iterator[str]:
         yield line
 
 
-def _body(options: Chat, inputs: Mapping[str, Any]) -> Mapping[str, Any]:
-    return {"data": {"inputs": dict(inputs)}, **({"session_id": options.session} if options.session else {})}
+def _invocation(options: Chat, inputs: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The path and the body of one turn."""
+    return path_of("agents", options.agent, "invoke"), drop_none(
+        {"data": {"inputs": inputs}, "session_id": options.session}
+    )
 
 
-def _whole(client: Client, options: Chat, inputs: Mapping[str, Any]) -> str:
-    """The server's whole answer, for programs; gives why the turn ended."""
-    answer = client.post(path_of("agents", options.agent, "invoke"), _body(options, inputs), key=options.key)
+def _print_answer(client: Client, options: Chat, inputs: Mapping[str, Any]) -> str:
+    """Print the server's whole answer for programs. Returns why the turn ended."""
+    answer = client.post(*_invocation(options, inputs), options.key)
     print_json(answer)
     return str(answer["data"]["outputs"]["stop_reason"])
 
 
-def _shown(client: Client, options: Chat, inputs: Mapping[str, Any]) -> tuple[str, str]:
-    """The turn as it comes; gives its last text and why it ended. An agent that cannot stream is shown at once."""
-    screen = _Screen()
-    body = _body(options, inputs)
-    for line in client.lines(path_of("agents", options.agent, "invoke"), body, FORMS, options.key):
+def _show_turn(client: Client, options: Chat, inputs: Mapping[str, Any]) -> tuple[str, str]:
+    """Show the turn as it comes. Returns its last text, and why it ended."""
+    text, reason, is_mid_line = "", "", False
+    for kind, data in _entries(client, options, inputs):
+        if is_mid_line and kind in {"message", "message_start", "tool_call", "error", "done"}:
+            out().print()
+            is_mid_line = False
+        match kind:
+            case "message_start":
+                text = ""
+            case "message" | "message_delta":
+                piece = data["text"] if kind == "message" else data["delta"]
+                text = piece if kind == "message" else text + piece
+                out().print(piece, end="")
+                sys.stdout.flush()
+                is_mid_line = True
+            case "tool_call":
+                note(f"{data['name']} {compact(data['input'])}")
+            case "error":
+                fail(data["message"])
+            case "done":
+                reason = data["stopReason"]
+    if is_mid_line:
+        out().print()
+    if not reason:
+        fail("The stream was cut before the turn was done.", "`organism threads` shows whether it goes on.")
+        raise typer.Exit(Exit.NOT_NOW)
+    return text, reason
+
+
+def _entries(client: Client, options: Chat, inputs: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """The entries of the run as they come; those of an agent that cannot stream are made from its answer."""
+    for line in client.stream(*_invocation(options, inputs), options.key):
         entry = orjson.loads(line)
         if "outputs" not in entry.get("data", {}):
-            screen.show(entry["type"], entry["data"])
+            yield entry["type"], entry["data"]
             continue
         outputs = entry["data"]["outputs"]
-        for message in outputs["messages"]:
-            screen.show("message", {"text": message["content"]})
-        screen.show("done", {"stopReason": outputs["stop_reason"]})
-    screen.close()
-    return screen.text, screen.reason
-
-
-class _Screen:
-    """Shows entries. ``text`` is the last message's, ``reason`` why the turn ended; empty while it has not."""
-
-    def __init__(self) -> None:
-        self.text = ""
-        self.reason = ""
-        self._is_open = False
-
-    def show(self, kind: str, data: Mapping[str, Any]) -> None:
-        """Show one entry; what is for programs is passed over."""
-        if kind in {"message", "message_start"}:
-            self._line()
-            self.text = ""
-        if kind in {"message", "message_delta"}:
-            said = data["text"] if kind == "message" else data["delta"]
-            self.text += said
-            self._is_open = True
-            out().print(said, end="")
-            sys.stdout.flush()
-        elif kind == "tool_call":
-            self._line()
-            note(f"{data['name']} {compact(data['input'])}")
-        elif kind == "error":
-            self._line()
-            fail(data["message"])
-        elif kind == "done":
-            self.reason = data["stopReason"]
-
-    def close(self) -> None:
-        """End the line; say so if the turn did not come to its end."""
-        self._line()
-        if not self.reason:
-            fail("The stream was cut before the turn was done.", "`organism threads` shows whether it goes on.")
-            end(Exit.NOT_NOW)
-
-    def _line(self) -> None:
-        if self._is_open:
-            out().print()
-            self._is_open = False
+        yield from (("message", {"text": message["content"]}) for message in outputs["messages"])
+        yield "done", {"stopReason": outputs["stop_reason"]}

@@ -1,4 +1,4 @@
-"""Serving: start, say where it is and how to try it, serve until stopped."""
+"""Start the server, print its address and how to try it, and serve until stopped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ import orjson
 
 from organism import bootstrap
 from organism.bootstrap import Organism, Parts, tracing_of
-from organism.cli.client import notice_of
+from organism.cli.client import read_notice
 from organism.cli.exits import Exit
 from organism.cli.options import Serve
 from organism.cli.show import compact, out, refuse
@@ -31,7 +31,7 @@ from organism.server.serve import Address, Serving, announced, exit_within, list
 PRIVATE_DIRECTORY: Final = 0o700
 TOUR: Final[Mapping[str, Any]] = {"to": "greeter", "payload": {"name": "Dan"}}
 CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFICATE-----", re.DOTALL)
-"""The first of a chain is the server's own. Nothing else of the file is taken: a key may stand beside it."""
+"""The first certificate of a chain is the server's own. Nothing else of the file is copied: it may hold the key too."""
 
 
 def serve_with(options: Serve) -> None:
@@ -49,7 +49,7 @@ def serve_with(options: Serve) -> None:
 
 
 def _certificate(address: Address) -> str | None:
-    """The server's own certificate (PEM), once it is sure that TLS can be served with it."""
+    """The server's own certificate (PEM). Ends the command if TLS cannot be served with it."""
     if address.tls_cert is None:
         return None
     try:
@@ -67,7 +67,7 @@ def _certificate(address: Address) -> str | None:
 async def _serve(options: Serve, address: Address, certificate: str | None, redactor: Redactor) -> None:
     data = options.data
     with _listen(address, data) as listening:
-        _make(data)
+        _make_directory(data)
         parts = Parts(key_path=options.key, redactor=redactor, tracing=partial(tracing_of, os.environ))
         organism = await bootstrap.start(options.config, data, parts)
         secrets = secrets_of(data, os.environ, organism)
@@ -76,8 +76,8 @@ async def _serve(options: Serve, address: Address, certificate: str | None, reda
             await serving.run(lambda: _greet(organism, data, serving.url, secrets.tokens.page()))
 
 
-def _make(data: Path) -> None:
-    """The data directory, for its owner alone."""
+def _make_directory(data: Path) -> None:
+    """Make the data directory, readable by its owner only."""
     try:
         data.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
     except OSError as error:
@@ -94,8 +94,8 @@ def _listen(address: Address, data: Path) -> socket.socket:
         if error.errno != errno.EADDRINUSE:
             reason = error.strerror or str(error)
             refuse(Exit.FAILED, f"{where} cannot be listened on: {reason}.", "Choose another --host or --port.")
-        notice, whose = notice_of(data), ""
-        with suppress(OSError, KeyError):  # the server of this very directory is the more useful half of the truth
+        notice, whose = read_notice(data), ""
+        with suppress(OSError, KeyError):  # name the server of this directory if it is the one
             os.kill(notice["pid"], 0)
             whose = f": process {notice['pid']} serves {data} at {notice['url']}"
         remedy = "Stop what listens there, or choose another --port (0: any)."
@@ -108,8 +108,8 @@ def _greet(organism: Organism, data: Path, url: str, page_token: str) -> None:
     console.print(f"Organism serves at {url}")
     if organism.status == "paused":
         console.print(
-            "It is paused: an operator paused it, or its last lives all ended soon without handling a message.\n"
-            "Look at `organism threads`, kill the thread that does it, then `organism resume --all`."
+            "It is paused: an operator paused it, or it crashed several times without handling a message.\n"
+            "Look at `organism threads`, kill the thread that causes it, then `organism resume --all`."
         )
     if sys.stdout.isatty():
         console.print(f"Open {url}/#token={page_token}")
@@ -122,7 +122,7 @@ def _greet(organism: Organism, data: Path, url: str, page_token: str) -> None:
 
 
 def _example(organism: Organism) -> str:
-    """A first message that this organism takes: the one of the tour, else one made of the first listener's schema."""
+    """A first message that this organism accepts: the tour's, else an example for the first listener."""
     listeners = {listener.name: listener.payload_class.__name__ for listener in organism.settings.listeners}
     codec = organism.codec
     with suppress(InvalidRequest, KeyError):

@@ -14,10 +14,11 @@ from datetime import datetime
 from typing import Any, Final, NamedTuple, NoReturn
 
 import orjson
+import typer
 from rich.console import Console
 from rich.text import Text
 
-from organism.cli.exits import Exit, end
+from organism.cli.exits import Exit
 from organism.cli.options import Remote
 
 TONES: Final = {
@@ -109,7 +110,7 @@ def note(message: str) -> None:
 def refuse(code: Exit, message: str, remedy: str = "", faults: Sequence[str] = ()) -> NoReturn:
     """End the command, and say why."""
     fail(message, remedy, faults)
-    end(code)
+    raise typer.Exit(code)
 
 
 def print_json(value: Any) -> None:
@@ -203,8 +204,8 @@ def state_of(row: Mapping[str, Any]) -> Text:
     return Text(f"{name} (paused)" if row.get("paused") and name != "paused" else name, TONES.get(name, ""))
 
 
-def moment(at: str | None) -> str:
-    """An ISO time on the clock of whoever reads it: the time if it is of today, else the day."""
+def clock_time(at: str | None) -> str:
+    """An ISO time in the local zone: the time if it is today, else the day."""
     if not at:
         return "-"
     then = datetime.fromisoformat(at).astimezone()

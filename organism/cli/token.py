@@ -1,4 +1,4 @@
-"""``organism token``: edits config/tokens.yaml, with or without a server. A running one obeys within a second."""
+"""``organism token``: edits config/tokens.yaml. A running server takes the edit over within a second."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import typer
 
 from organism.cli.exits import Exit
 from organism.cli.options import CreateToken, RevokeToken, Tokens
-from organism.cli.show import moment, note, print_json, refuse, say, table
+from organism.cli.show import clock_time, note, print_json, refuse, say, table
 from organism.config.token_edit import NewToken, added, edit_tokens, removed
 from organism.config.tokens import EVERY_MODEL, TOKENS_FILE, read_tokens
 from organism.errors import ConfigInvalid, Conflict, NotFound
@@ -28,9 +28,9 @@ _UNITS: Final[Mapping[str, str]] = {"d": "days", "h": "hours", "m": "minutes"}
 
 
 def create(options: CreateToken) -> None:
-    """Make a token, write its digest, and print its text: it is nowhere else."""
+    """Make a token, store its digest, and print its text, which is stored nowhere."""
     if not options.scope:
-        raise typer.BadParameter("say what it may do, as --scope read.", param_hint="--scope")
+        raise typer.BadParameter("name what it may do, such as --scope read.", param_hint="--scope")
     token = f"{PREFIX}{options.name}_{secrets.token_hex(SECRET_BYTES)}"
     new = NewToken(
         tenant=options.tenant,
@@ -39,22 +39,22 @@ def create(options: CreateToken) -> None:
         scopes=tuple(dict.fromkeys(options.scope)),
         models=tuple(options.model or (EVERY_MODEL,)),
         tenant_admin=options.tenant_admin,
-        expires=_end(options.expires) if options.expires else "",
+        expires=_end(options.expires or ""),
         rate=options.rate,
     )
     with _file_of(options) as path:
         edit_tokens(path, lambda text: added(text, new))
     say(options, {"token": token, "tenant": new.tenant, "name": new.name, "expires": new.expires or None}, token)
     if not options.json:
-        note(f"Keep it now: it is shown this once, {path} has only its digest.")
+        note(f"Copy it now: it is shown only once, {path} has only its digest.")
 
 
 def revoke(options: RevokeToken) -> None:
-    """Take the entry out; whoever holds the token is refused from then on."""
+    """Remove the entry; the token is refused from then on."""
     with _file_of(options) as path:
         edit_tokens(path, lambda text: removed(text, options.tenant, options.name))
-    said = {"tenant": options.tenant, "name": options.name, "revoked": True}
-    say(options, said, f"revoked {options.name} of {options.tenant}")
+    answer = {"tenant": options.tenant, "name": options.name, "revoked": True}
+    say(options, answer, f"revoked {options.name} of {options.tenant}")
 
 
 def listed(options: Tokens) -> None:
@@ -81,7 +81,7 @@ def _shown(who: Principal) -> dict[str, Any]:
 
 
 def _row(who: Principal) -> tuple[str, ...]:
-    expires = "expired" if _has_ended(who) else moment(_iso(who.ends)) if who.ends else "never"
+    expires = "expired" if _has_ended(who) else clock_time(_iso(who.ends)) if who.ends else "never"
     models = "all" if who.models is None else ", ".join(sorted(who.models)) or "none"
     return who.tenant, who.name, expires, models, ", ".join(sorted(who.grants))
 
@@ -94,27 +94,27 @@ def _has_ended(who: Principal) -> bool:
     return who.ends is not None and who.ends <= datetime.now(UTC).timestamp()
 
 
-def _end(said: str) -> str:
-    """A span from now as a time; any other text as it is, for the file's own check."""
-    if not (span := _SPAN.fullmatch(said)):
-        return said
+def _end(text: str) -> str:
+    """The end of a span from now; any other text unchanged, since the file is checked as a whole."""
+    if not (span := _SPAN.fullmatch(text)):
+        return text
     end = datetime.now(UTC).replace(microsecond=0) + timedelta(**{_UNITS[span[2]]: int(span[1])})
     return end.isoformat().replace("+00:00", "Z")
 
 
 @contextmanager
 def _file_of(options: Tokens) -> Iterator[Path]:
-    """The file beside the configuration; ends the command if it cannot be read, written or changed so."""
+    """The file beside the configuration; ends the command if it cannot be read or changed as asked."""
     if not options.config.is_file():
         refuse(Exit.NOT_FOUND, f"There is no {options.config}.", "Name the organism's configuration: --config FILE.")
     path = options.config.parent / TOKENS_FILE
     try:
         yield path
     except OSError as error:
-        refuse(Exit.FAILED, f"{path} cannot be read or written: {error.strerror}.", "Its owner can.")
+        refuse(Exit.FAILED, f"{path} cannot be read or written: {error.strerror}.", "Run as its owner.")
     except ConfigInvalid as error:
         faults = [f"{fault.pointer}: {fault.message}" for fault in error.details]
         refuse(Exit.FAILED, error.message, "Correct each fault; nothing was written.", faults)
     except (Conflict, NotFound) as error:
         code = Exit.CONFLICT if isinstance(error, Conflict) else Exit.NOT_FOUND
-        refuse(code, error.message, "`organism token list` shows what there is.")
+        refuse(code, error.message, "`organism token list` lists the tokens.")

@@ -10,7 +10,7 @@ import typer
 
 from organism.cli import options as take
 from organism.cli import show
-from organism.cli.client import Client, given, path_of
+from organism.cli.client import Client, drop_none, path_of
 from organism.cli.exits import Exit
 
 JSON_SCHEMA: Final = {"Accept": "application/schema+json"}
@@ -25,7 +25,7 @@ def status(options: take.Remote) -> None:
     named = {
         "organism": said["name"],
         "status": show.state_of(said),
-        "address": client.place.url,
+        "address": client.server.url,
         "up for": str(timedelta(seconds=int(said["uptime_seconds"]))),
         "agents": str(said["agent_count"]),
         "threads": f"{said['active_threads']} active",
@@ -49,7 +49,7 @@ def graph(options: take.Graph) -> None:
     """Each listener and whom it may write to unasked, as lines, data or a diagram."""
     client = Client(options)
     if options.mermaid:
-        show.out().print(client.text("/organism/graph", {"format": "mermaid"}).rstrip())
+        show.out().print(client.text("/organism/graph", {"format": "mermaid"}))
         return
     found = client.get("/organism/graph")
     if options.json:
@@ -103,7 +103,7 @@ def _agent(client: Client, options: take.Agents, path: str) -> None:
     if options.schema and options.json:
         show.print_json(client.get(f"{path}/schema", headers=JSON_SCHEMA))
     elif options.schema:
-        show.out().print(client.text(f"{path}/schema").rstrip())
+        show.out().print(client.text(f"{path}/schema"))
     elif options.config:
         (show.print_json if options.json else show.print_document)(client.get(f"{path}/config"))
     else:
@@ -117,7 +117,7 @@ def _agent(client: Client, options: take.Agents, path: str) -> None:
             "thread": agent["current_thread"],
             "waiting": str(agent["queue_depth"]),
             "messages": str(agent["message_count"]),
-            "last": show.moment(agent["last_activity"]),
+            "last": show.clock_time(agent["last_activity"]),
             "model": agent["model"],
         }
         show.show_one(options, agent, named)
@@ -127,7 +127,7 @@ THREADS: Final[show.Columns] = {
     "THREAD": "id",
     "STATUS": show.state_of,
     "MESSAGES": "message_count",
-    "LAST": lambda thread: show.moment(thread["last_activity"]),
+    "LAST": lambda thread: show.clock_time(thread["last_activity"]),
     "PARTICIPANTS": lambda thread: thread["error"] or ", ".join(thread["participants"]),
 }
 """What went wrong is worth more than who took part."""
@@ -147,8 +147,8 @@ def threads(options: take.Threads) -> None:
         "status": show.state_of(thread),
         "error": thread["error"],
         "participants": ", ".join(thread["participants"]),
-        "begun": show.moment(thread["created_at"]),
-        "last": show.moment(thread["last_activity"]),
+        "begun": show.clock_time(thread["created_at"]),
+        "last": show.clock_time(thread["last_activity"]),
     }
     show.show_one(options, thread, named)
     if options.json:
@@ -213,7 +213,7 @@ def _message(message: Mapping[str, Any], options: take.Messages) -> None:
         "position": str(message["position"]),
         "from": message["from"],
         "to": message["to"],
-        "sent": show.moment(message["timestamp"]),
+        "sent": show.clock_time(message["timestamp"]),
         "cause": message["cause"],
         "payload": _payload(message),
         "envelope": message.get("xml"),
@@ -227,13 +227,13 @@ USAGE: Final[show.Columns] = {
     "FAILED": lambda used: str(used["failed_calls"] or "-"),
     "TOKENS": "tokens",
     "USD": "cost_usd",
-    "LAST": lambda used: show.moment(used["last_called"]),
+    "LAST": lambda used: show.clock_time(used["last_called"]),
 }
 
 
 def usage(options: take.Usage) -> None:
     """Of all, by agent; or of one thread or agent, by model."""
-    accounts = given({"threads": options.thread, "agents": options.agent})
+    accounts = drop_none({"threads": options.thread, "agents": options.agent})
     if len(accounts) > 1:
         raise typer.BadParameter("--thread and --agent are two accounts: ask for one of them.")
     path = next((path_of("usage", *each) for each in accounts.items()), "/usage")
@@ -257,7 +257,7 @@ def _usage(used: Mapping[str, Any], options: take.Usage) -> None:
         "tokens": f"{used['tokens']} ({used['input_tokens']} in, {used['output_tokens']} out)",
         "cost": f"{used['cost_usd']} USD" + (f", {used['cost_eur']} EUR" if used["cost_eur"] else ""),
         "took": str(timedelta(seconds=round(used["model_seconds"]))),
-        "last": show.moment(used["last_called"]),
+        "last": show.clock_time(used["last_called"]),
         "models": "; ".join(by_model),
     }
     show.show_one(options, used, named)

@@ -13,7 +13,7 @@ from typing import Any
 import orjson
 from typer.testing import CliRunner
 
-from organism.cli.app import made
+from organism.cli.app import make_app
 
 REPOSITORY = Path(__file__).parents[2]
 TERMINAL = {"TTY_COMPATIBLE": "1", "TERM": "xterm-256color", "COLUMNS": "80"}
@@ -44,7 +44,7 @@ async def organism(*arguments: str | Path, stdin: str = "", **named: str) -> Ran
     servers: dict[str, str | None] = {name: None for name in os.environ if name.startswith("ORGANISM_")}
     env = {**servers, "COLUMNS": "200", **named}
     words = [str(each) for each in arguments]
-    ran = await asyncio.to_thread(CliRunner().invoke, made(), words, stdin, env, prog_name="organism")
+    ran = await asyncio.to_thread(CliRunner().invoke, make_app(), words, stdin, env, prog_name="organism")
     if ran.exception is not None and not isinstance(ran.exception, SystemExit):
         raise ran.exception
     return Ran(ran.exit_code, ran.stdout, ran.stderr)

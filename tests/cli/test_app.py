@@ -30,8 +30,8 @@ HEAVY = PACKAGES | {"organism.bootstrap"}
 
 def test_help_imports_nothing_heavy() -> None:
     code = (
-        "import sys\nfrom organism.cli.app import made\nfrom typer.testing import CliRunner\n"
-        "assert CliRunner().invoke(made(), ['--help']).exit_code == 0\nprint(*sys.modules)"
+        "import sys\nfrom organism.cli.app import make_app\nfrom typer.testing import CliRunner\n"
+        "assert CliRunner().invoke(make_app(), ['--help']).exit_code == 0\nprint(*sys.modules)"
     )
     loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True, text=True).stdout.split()
     assert HEAVY & set(loaded) == set()

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from typer.main import get_command
 
-from organism.cli.app import made
+from organism.cli.app import make_app
 from organism.server.app import RESOURCES
 from organism.server.call import Route
 from organism.server.edge import Table
@@ -108,7 +108,7 @@ async def test_each_verb_asks_for_its_route(hello: Served, monkeypatch: pytest.M
 def test_each_verb_has_json() -> None:
     missing = [
         words
-        for words, command in leaves(get_command(made()), ())
+        for words, command in leaves(get_command(make_app()), ())
         if words != ("serve",) and "--json" not in [name for option in command.params for name in option.opts]
     ]
     assert missing == []

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 import orjson
 import pytest
 
-from organism.cli.show import fail, fields, moment, out, print_document, table
+from organism.cli.show import clock_time, fail, fields, out, print_document, table
 from tests.cli.command import on_terminal, organism
 from tests.cli.test_verbs import ask
 from tests.server.hostile.texts import STEERING
@@ -40,11 +40,11 @@ def test_a_cell_is_one_line_and_no_markup(capsys: pytest.CaptureFixture[str]) ->
     assert capsys.readouterr().out == "A  B\nx  [bold]one two\n"
 
 
-def test_a_moment_of_today_is_a_time_and_another_a_day() -> None:
+def test_a_time_of_today_is_shown_as_a_time_and_another_as_a_day() -> None:
     now = datetime.now().astimezone().replace(hour=12, minute=0, second=5)
-    assert moment(now.isoformat()) == "12:00:05"
-    assert moment((now - timedelta(days=2)).isoformat()) == f"{now - timedelta(days=2):%Y-%m-%d}"
-    assert moment(None) == "-"
+    assert clock_time(now.isoformat()) == "12:00:05"
+    assert clock_time((now - timedelta(days=2)).isoformat()) == f"{now - timedelta(days=2):%Y-%m-%d}"
+    assert clock_time(None) == "-"
 
 
 @pytest.mark.parametrize(

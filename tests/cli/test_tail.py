@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from organism.cli.client import Place
+from organism.cli.client import Server
 from organism.cli.options import Tail
 from organism.cli.tail import Watch, shown
 
@@ -69,7 +69,7 @@ def test_what_says_nothing_to_people_or_is_not_in_the_log_yet_is_no_line(frame: 
 
 
 def test_whoever_comes_again_says_what_it_has_and_of_which_log() -> None:
-    watch = Watch(Tail(), {}, Place("https://host:9000", "", Path("data"), None), None)
+    watch = Watch(Tail(), Server("https://host:9000", "", Path("data"), None), None)
     assert watch.url == "wss://host:9000/ws"
     watch.position = 7
     assert watch.url == "wss://host:9000/ws?since=7"
