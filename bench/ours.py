@@ -23,8 +23,8 @@ from bench.places import LOG_FILE
 from organism import __file__ as package
 from organism.bootstrap import Organism
 from organism.model.commands import PauseAgent
-from organism.server.auth import Tokens
-from organism.server.logs import configure_logs
+from organism.server.http.auth import Tokens
+from organism.server.http.logs import configure_logs
 from organism.server.serve import Address, Secrets, Serving, listen
 from organism.testing import Running, running
 from organism.views.views import CHANGED, Query

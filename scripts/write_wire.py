@@ -12,11 +12,11 @@ from typing import Any, Final
 
 from organism.events.vocabulary import EVENTS
 from organism.server.app import ROUTES
-from organism.server.call import Route
-from organism.server.commands import COMMANDS
 from organism.server.documents import asyncapi, events, openapi
 from organism.server.documents.schemas import Schema, Schemas, one_of, type_of
-from organism.server.shapes.frames import ANSWERED
+from organism.server.http.call import Route
+from organism.server.ws.commands import COMMANDS
+from organism.server.ws.shapes import ANSWERED
 
 HEAD: Final = """\
 // The wire: what goes over REST and over /ws. Made by scripts/schemas of the server's own contract; not to be edited.

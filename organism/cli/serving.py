@@ -25,7 +25,7 @@ from organism.cli.options import Serve
 from organism.cli.show import compact, out, refuse
 from organism.errors import InvalidRequest, OrganismError
 from organism.model.redact import Redactor
-from organism.server.logs import configure_logs
+from organism.server.http.logs import configure_logs
 from organism.server.serve import Address, Serving, announced, exit_within, listen, run, secrets_of
 
 PRIVATE_DIRECTORY: Final = 0o700

@@ -9,26 +9,17 @@ from pathlib import Path
 from typing import Any, Final
 
 from organism.bootstrap import Organism
-from organism.server.auth import Tokens
-from organism.server.call import Answer, Process, Route
-from organism.server.edge import Edge
-from organism.server.headers import PAGE, Hosts
-from organism.server.live_tokens import LiveTokens
-from organism.server.rights import OPEN
-from organism.server.routes import (
-    agents,
-    history,
-    inject,
-    invoke,
-    live,
-    open_items,
-    organism,
-    service,
-    threads,
-    tools,
-    usage,
-)
-from organism.server.socket import WebSockets
+from organism.server import service
+from organism.server.api import agents, history, open_items, organism, threads, usage
+from organism.server.http.auth import Tokens
+from organism.server.http.call import Answer, Process, Route
+from organism.server.http.edge import Edge
+from organism.server.http.headers import PAGE, Hosts
+from organism.server.http.live_tokens import LiveTokens
+from organism.server.http.rights import OPEN
+from organism.server.surfaces import inject, invoke, tools
+from organism.server.ws import live
+from organism.server.ws.socket import WebSockets
 
 BASE: Final = "/api/v1"
 V1: Final = "/v1"

@@ -26,9 +26,9 @@ import uvloop
 from organism.bootstrap import Organism
 from organism.model.ids import DEFAULT_TENANT
 from organism.server.app import App
-from organism.server.auth import Tokens, operator_token, replace_private, server_key
-from organism.server.headers import Hosts
-from organism.server.protocols import FrameProtocol, StrictHttpProtocol
+from organism.server.http.auth import Tokens, operator_token, replace_private, server_key
+from organism.server.http.headers import Hosts
+from organism.server.http.protocols import FrameProtocol, StrictHttpProtocol
 
 GRACE_SECONDS: Final = 10.0
 SHUTDOWN_SECONDS: Final = 5

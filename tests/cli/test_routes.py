@@ -10,10 +10,10 @@ from typer.main import get_command
 
 from organism.cli.app import make_app
 from organism.server.app import RESOURCES
-from organism.server.call import Route
-from organism.server.edge import Table
-from organism.server.rights import ROUTES as RIGHTS
-from organism.server.routes.tools import FOR_MODELS
+from organism.server.http.call import Route
+from organism.server.http.edge import Table
+from organism.server.http.rights import ROUTES as RIGHTS
+from organism.server.surfaces.tools import FOR_MODELS
 from tests.cli.command import organism
 from tests.server.served import TOKEN, Served
 

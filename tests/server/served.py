@@ -19,7 +19,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from organism import bootstrap
 from organism.log.log import EventLog
 from organism.model.ids import DEFAULT_TENANT
-from organism.server.auth import Tokens
+from organism.server.http.auth import Tokens
 from organism.server.serve import Address, Secrets, Serving, listen
 from organism.views.views import ViewStore
 from tests.server.held import CheckedClient, CheckedSocket, contract

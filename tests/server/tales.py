@@ -30,7 +30,7 @@ from organism.events.vocabulary import (
 )
 from organism.log.log import EventFilter, EventLog
 from organism.log.sqlite import SqliteLog
-from organism.server.frames import Filter, Folded, Frame
+from organism.server.push.frames import Filter, Folded, Frame
 from organism.views.store import SqliteViews
 from organism.views.threads import MARKED, MESSAGES, THREADS
 from tests.log.engines import START_US, FixedClock

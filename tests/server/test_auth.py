@@ -23,7 +23,7 @@ from organism.errors import (
 )
 from organism.model.ids import TenantId
 from organism.model.principal import Principal
-from organism.server.auth import (
+from organism.server.http.auth import (
     LIFE_SECONDS,
     MAX_OPEN,
     PAGE_LIFE_SECONDS,

@@ -15,7 +15,7 @@ from organism.events.record import Record
 from organism.events.vocabulary import Event, MessageSent
 from organism.log.log import EventFilter, EventLog
 from organism.model.ids import CONSOLE
-from organism.server.socket import MAX_UNDER_WAY
+from organism.server.ws.socket import MAX_UNDER_WAY
 from tests.flows.disk import Disk
 from tests.server.logged import logged
 from tests.server.served import HELLO, Frames, Served, served

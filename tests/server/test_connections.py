@@ -13,9 +13,9 @@ from websockets.exceptions import InvalidStatus
 from organism.errors import RateLimitExceeded
 from organism.model.ids import TenantId
 from organism.model.principal import Principal
-from organism.server.auth import Tokens
-from organism.server.connections import ConnectionRegistry
-from organism.server.socket import MAX_UNAUTHENTICATED
+from organism.server.http.auth import Tokens
+from organism.server.http.connections import ConnectionRegistry
+from organism.server.ws.socket import MAX_UNAUTHENTICATED
 from tests.server.served import Frames, Served, served
 from tests.server.tenanted import Wanted, bearer, hello_with
 from tests.server.test_auth import KEY, Turned

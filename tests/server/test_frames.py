@@ -29,8 +29,8 @@ from organism.events.vocabulary import (
     ThreadCompleted,
     ThreadCreated,
 )
-from organism.server.frames import MAKERS, NAMELESS, THREAD, Filter, Folded, Frame
-from organism.server.past import OF_ORGANISM
+from organism.server.push.frames import MAKERS, NAMELESS, THREAD, Filter, Folded, Frame
+from organism.server.push.past import OF_ORGANISM
 from organism.views.threads import MARKS
 from tests.views.folding import Story
 

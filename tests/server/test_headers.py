@@ -13,10 +13,10 @@ from websockets.exceptions import InvalidStatus
 
 from organism.bootstrap import VERSION
 from organism.errors import Forbidden, NotAcceptable
-from organism.server import headers
 from organism.server.app import ROUTES
-from organism.server.headers import Hosts, chosen
-from organism.server.rights import OPEN
+from organism.server.http import headers
+from organism.server.http.headers import Hosts, chosen
+from organism.server.http.rights import OPEN
 from tests.server.served import Frames, Served, served
 
 OPEN_PATHS = sorted({route.address for route in ROUTES if route.right is OPEN})

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from organism.server import protocols
+from organism.server.http import protocols
 from tests.server.hostile.asking import answered, faults_of, lives
 from tests.server.hostile.http import POST, RAW
 from tests.server.served import Served, served

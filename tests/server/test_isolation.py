@@ -18,7 +18,7 @@ import pytest
 import pytest_asyncio
 
 from organism.server.app import ROUTES
-from organism.server.call import Route
+from organism.server.http.call import Route
 from tests.flows.world import World
 from tests.server.served import Frames, Served, served
 from tests.server.tenanted import Wanted, bearer, write_tokens

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import pytest
 
-from organism.server.lists import MESSAGES
+from organism.server.http.lists import MESSAGES
 from organism.sqlite.driver import Connection, Pysqlite, statements
 from organism.views import threads
 from organism.views.pages import page_statement

@@ -14,8 +14,8 @@ from organism.events.record import Content, Record, Unit
 from organism.events.vocabulary import RUN_ENTRIES
 from organism.log.sqlite import SqliteLog
 from organism.pump.stream.feed import Delta
-from organism.server.frames import Filter, as_array
-from organism.server.viewer import Tail
+from organism.server.push.frames import Filter, as_array
+from organism.server.push.viewer import Tail
 from organism.views.models import READ_MODELS
 from organism.views.run import fold
 from organism.views.store import SqliteViews

@@ -17,7 +17,7 @@ from websockets.exceptions import ConnectionClosed
 
 from organism import bootstrap
 from organism.errors import ConfigInvalid, LogDamaged
-from organism.server.live_tokens import AGAIN_SECONDS, Changes
+from organism.server.http.live_tokens import AGAIN_SECONDS, Changes
 from organism.tenants import Tenant
 from tests.server.served import Frames, Served, served
 from tests.server.tenanted import Wanted, bearer, digest, hello_with, write_tokens

@@ -10,8 +10,8 @@ import pytest
 import structlog
 
 from organism.model.redact import Redactor
-from organism.server import logs
-from organism.server.edge import Edge
+from organism.server.http import logs
+from organism.server.http.edge import Edge
 from tests.server.logged import Terminal, logged
 from tests.server.served import Frames, Served
 

@@ -189,7 +189,7 @@ async def test_who_wants_to_be_told_of_news_hears_that_there_is_no_such_thing(sh
 
 
 async def test_without_the_extra_it_is_said_how_to_install_it(hello: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "organism.server.mcp_server", None)
+    monkeypatch.setitem(sys.modules, "organism.server.surfaces.mcp", None)
     answer = await hello.call("POST", "//mcp", json={"jsonrpc": "2.0", "id": 1, "method": "ping"})
     assert answer.status_code == 404
     assert "pip install 'organism[mcp]'" in answer.text

@@ -23,9 +23,9 @@ from organism.events.vocabulary import (
     ThreadPaused,
 )
 from organism.log.log import SPAN_EVENTS, EventLog
-from organism.server import past
-from organism.server.frames import FRAMES, Filter, Folded, Frame
-from organism.server.past import SHORT_EVENTS, Past, load_threads, thread_at
+from organism.server.push import past
+from organism.server.push.frames import FRAMES, Filter, Folded, Frame
+from organism.server.push.past import SHORT_EVENTS, Past, load_threads, thread_at
 from tests.log.engines import START_US, views
 from tests.server.tales import NAMES, Teller, by_the_naive_way, on_disk
 

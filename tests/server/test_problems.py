@@ -5,7 +5,7 @@ from __future__ import annotations
 import orjson
 
 from organism.errors import Fault, InvalidField, MethodNotAllowed, MissingAuthorization, Stopping
-from organism.server import problems
+from organism.server.http import problems
 
 
 def test_a_problem_names_every_fault_and_the_request() -> None:

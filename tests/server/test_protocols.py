@@ -12,8 +12,8 @@ import orjson
 import pytest
 import pytest_asyncio
 
-from organism.server import protocols
-from organism.server.protocols import HEAD_BYTES, FrameProtocol
+from organism.server.http import protocols
+from organism.server.http.protocols import HEAD_BYTES, FrameProtocol
 from tests.server.served import TOKEN, Frames, Served
 
 PATIENCE_SECONDS = 10

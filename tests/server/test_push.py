@@ -18,10 +18,10 @@ from organism.events.record import Content, Record, Unit
 from organism.events.vocabulary import Declared, MessageSent, OrganismStarted, ThreadCompleted, ThreadCreated
 from organism.log.sqlite import SqliteLog
 from organism.pump.stream.feed import Feed
-from organism.server.frames import Filter, as_array
-from organism.server.past import MOST_PAGE
-from organism.server.snapshot import Start
-from organism.server.viewer import QUIET_EVENTS, Tail, Viewer
+from organism.server.push.frames import Filter, as_array
+from organism.server.push.past import MOST_PAGE
+from organism.server.push.snapshot import Start
+from organism.server.push.viewer import QUIET_EVENTS, Tail, Viewer
 from organism.views.models import READ_MODELS
 from organism.views.store import SqliteViews
 from tests.log.engines import views

@@ -14,13 +14,13 @@ from websockets.exceptions import ConnectionClosed
 
 from organism.model.ids import DEFAULT_TENANT, TenantId
 from organism.model.principal import KINDS, SCOPES, Principal, is_grant
-from organism.server import rights
 from organism.server.app import ROUTES
-from organism.server.call import Answer, Call, Route
-from organism.server.commands import COMMANDS, RIGHTS
-from organism.server.contract import gives
-from organism.server.rights import OPEN, right_of
-from organism.server.shapes.words import Object
+from organism.server.http import rights
+from organism.server.http.call import Answer, Call, Route
+from organism.server.http.contract import gives
+from organism.server.http.rights import OPEN, right_of
+from organism.server.http.words import Object
+from organism.server.ws.commands import COMMANDS, RIGHTS
 from tests.flows.world import World
 from tests.server.served import Frames, Served, served
 from tests.server.tenanted import bearer, hello_with, write_tokens

@@ -14,7 +14,7 @@ from organism.events.record import Record, Unit
 from organism.events.vocabulary import MessageSent, OrganismStarted, ThreadCreated
 from organism.log.log import EventFilter
 from organism.log.sqlite import SqliteLog
-from organism.server.snapshot import AgentStates, SnapshotReader
+from organism.server.push.snapshot import AgentStates, SnapshotReader
 from organism.views.models import READ_MODELS
 from organism.views.store import SqliteViews
 from tests.log.engines import turn, views

@@ -13,7 +13,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from organism.server.serve import MAX_FRAME_BYTES
-from organism.server.socket import AUTH_SECONDS
+from organism.server.ws.socket import AUTH_SECONDS
 from tests.flows.world import MakeWorld, World
 from tests.server.served import LISTENERS, TOKEN, Frames, Served, served
 
@@ -183,7 +183,7 @@ async def test_whoever_says_nothing_is_told_after_a_while_and_closed(
     shared: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert AUTH_SECONDS == 10
-    monkeypatch.setattr("organism.server.socket.AUTH_SECONDS", 0.05)
+    monkeypatch.setattr("organism.server.ws.socket.AUTH_SECONDS", 0.05)
     async with shared.socket(headers={}) as socket:
         frames = Frames(socket)
         assert (await frames.next())["code"] == "missing_authorization"

@@ -17,12 +17,12 @@ import pytest
 from organism.bootstrap import Parts
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import Principal
-from organism.server import stream
-from organism.server.auth import Tokens
-from organism.server.connections import ConnectionRegistry
-from organism.server.snapshot import Start
-from organism.server.stream import Stream
-from organism.server.viewer import EVERYTHING, Tail
+from organism.server.http.auth import Tokens
+from organism.server.http.connections import ConnectionRegistry
+from organism.server.push.snapshot import Start
+from organism.server.push.viewer import EVERYTHING, Tail
+from organism.server.ws import stream
+from organism.server.ws.stream import Stream
 from organism.views.run import fold
 from tests.flows.speaker import Speaker
 from tests.flows.stage import TurnedTime

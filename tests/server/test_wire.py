@@ -8,8 +8,8 @@ from websockets.protocol import Protocol, Side
 from websockets.protocol import State as WireState
 
 from organism.errors import InvalidField, InvalidJson
-from organism.server.frames import websocket_frame
-from organism.server.wire import MAX_DEPTH, Cursors, microseconds, parse_json
+from organism.server.json import MAX_DEPTH, Cursors, microseconds, parse_json
+from organism.server.push.frames import websocket_frame
 
 
 @pytest.mark.parametrize(

@@ -9,10 +9,10 @@ from typing import Any
 
 import orjson
 
-from organism.server.commands import COMMANDS
-from organism.server.connections import NOT_ALLOWED, NOT_AUTHENTICATED
-from organism.server.frames import FRAMES
-from organism.server.socket import POLICY, RESTART
+from organism.server.http.connections import NOT_ALLOWED, NOT_AUTHENTICATED
+from organism.server.push.frames import FRAMES
+from organism.server.ws.commands import COMMANDS
+from organism.server.ws.socket import POLICY, RESTART
 from tests.server.served import LISTENERS, Frames, Served
 
 DOC = Path(__file__).parents[2] / "docs" / "wire.md"

@@ -14,10 +14,10 @@ import orjson
 import pytest
 from websockets import InvalidStatus
 
-from organism.server import problems
 from organism.server.app import ROUTES
-from organism.server.call import Route
-from organism.server.rights import OPEN
+from organism.server.http import problems
+from organism.server.http.call import Route
+from organism.server.http.rights import OPEN
 from tests.flows.world import MakeWorld
 from tests.server.served import TOKEN, Frames, Served, served
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, Final
 
-from organism.server.commands import COMMANDS, RIGHTS
 from organism.server.documents.openapi import INFO, SECURITY
 from organism.server.documents.schemas import Schema, Schemas, example
-from organism.server.shapes.frames import ADDRESS, ANSWERED, PUSHED, SAID, CommandRefused
+from organism.server.ws.commands import COMMANDS, RIGHTS
+from organism.server.ws.shapes import ADDRESS, ANSWERED, PUSHED, SAID, CommandRefused
 
 DESCRIPTION: Final = (
     "After `connected` every event comes once and in order, none missing. A client keeps the last `position` and the "

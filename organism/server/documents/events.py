@@ -10,7 +10,7 @@ from msgspec.structs import fields
 
 from organism.events.vocabulary import EVENTS, Event, MessageSent
 from organism.server.documents.schemas import TEMPLATE, Schema, tidied
-from organism.server.shapes.words import EventData
+from organism.server.http.words import EventData
 
 SEAL: Final[Mapping[str, Schema]] = {
     "content": {"type": "string", "description": "The digest of its content."},

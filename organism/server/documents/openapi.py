@@ -9,13 +9,13 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from organism import errors
-from organism.server.call import Route
-from organism.server.contract import HEADERS, JSON, XML
 from organism.server.documents import events
 from organism.server.documents.schemas import Schema, Schemas, example
-from organism.server.rights import OPEN, Right
-from organism.server.shapes.objects import Error
-from organism.server.shapes.words import AgentName
+from organism.server.http.call import Route
+from organism.server.http.contract import HEADERS, JSON, XML
+from organism.server.http.rights import OPEN, Right
+from organism.server.http.shapes import Error
+from organism.server.http.words import AgentName
 
 Kinds = tuple[type[errors.OrganismError], ...]
 

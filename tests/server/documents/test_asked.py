@@ -18,8 +18,8 @@ from typing import Any, Final
 import pytest
 from structlog.testing import capture_logs
 
-from organism.server import auth
 from organism.server.app import ROUTES
+from organism.server.http import auth
 from tests.server.served import HELLO, TOKEN, Served, served
 from tests.tools import outside
 

@@ -9,10 +9,10 @@ from typing import Any
 import jsonschema_rs
 import orjson
 
-from organism.server.commands import COMMANDS, IN_QUERY
 from organism.server.documents.asyncapi import command_name, components, document
-from organism.server.frames import FRAMES
-from organism.server.shapes.frames import ADDRESS, ANSWERED, PUSHED
+from organism.server.push.frames import FRAMES
+from organism.server.ws.commands import COMMANDS, IN_QUERY
+from organism.server.ws.shapes import ADDRESS, ANSWERED, PUSHED
 from tests.server.served import Served
 
 DOCUMENT: Any = orjson.loads(orjson.dumps(document()))

@@ -15,13 +15,13 @@ from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
 
 from organism.events.vocabulary import EVENTS
 from organism.server.app import BASE, ROUTES
-from organism.server.call import Answer, Call, Route
-from organism.server.contract import gives
 from organism.server.documents import asyncapi, events, openapi
 from organism.server.documents.openapi import document
 from organism.server.documents.page import element, page
-from organism.server.problems import table
-from organism.server.shapes.objects import Healthy
+from organism.server.http.call import Answer, Call, Route
+from organism.server.http.contract import gives
+from organism.server.http.problems import table
+from organism.server.http.shapes import Healthy
 from scripts.write_wire import text
 from tests.server.served import Frames, Served
 

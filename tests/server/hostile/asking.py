@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 import orjson
 
-from organism.server import problems
+from organism.server.http import problems
 from tests.server.hostile.http import Raw
 from tests.server.served import Served
 

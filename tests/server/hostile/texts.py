@@ -7,7 +7,7 @@ import random
 from collections.abc import Iterator
 from typing import Final
 
-from organism.server.wire import MAX_DEPTH
+from organism.server.json import MAX_DEPTH
 
 VALID: Final = b'{"to":"greeter","payload":{"name":"D\\u0061n \\ud83d\\udc19","n":[1,-0.5e3,true,null]},"wait":null}'
 

@@ -10,7 +10,7 @@ import pytest
 from organism.agents.invoke import Flags
 from organism.errors import InvalidField, InvalidRequest, MissingField, UnknownField
 from organism.model.agent import Said
-from organism.server.invoking.request import parse_request
+from organism.server.surfaces.requests import parse_request
 
 HELLO = {"data": {"inputs": {"message": "hello"}}}
 

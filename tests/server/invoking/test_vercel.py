@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from organism.model.run import REQUIRED
-from organism.server.invoking.vercel import UiStream, with_parts
+from organism.server.surfaces.vercel import UiStream, with_parts
 from organism.views.run import fold
 
 CALL = ("tool_call", {"id": "t1", "name": "search", "input": {"q": "x"}})

@@ -12,7 +12,7 @@ import httpx2
 import orjson
 import pytest
 
-from organism.server.invoking import run
+from organism.server.surfaces import run
 from organism.views.run import fold
 from tests.server.invoking.talkers import talkers
 from tests.server.logged import logged

@@ -221,7 +221,7 @@ async def test_why_is_the_path_of_causes_from_a_message_to_its_root(hello: Serve
 
 
 async def test_a_long_path_goes_on_at_the_message_that_is_named(hello: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("organism.server.lists.MAX_LIMIT", 3)
+    monkeypatch.setattr("organism.server.http.lists.MAX_LIMIT", 3)
     said = await hello.inject()
     first = await hello.get(f"/messages/{said['replies'][0]['id']}/why")
     assert (first["count"], first["next"]) == (3, said["message_id"])

@@ -17,9 +17,9 @@ from organism.events.vocabulary import ApprovalRequested, Event, MessageStarted
 from organism.log.log import EventFilter
 from organism.model.ids import AgentName
 from organism.model.tool import ToolErrorCode
-from organism.server import rights
-from organism.server.routes import tools
-from organism.server.tool_calls import REFUSALS
+from organism.server.http import rights
+from organism.server.surfaces import tools
+from organism.server.surfaces.tool_calls import REFUSALS
 from tests.flows.world import MakeWorld, World
 from tests.server.served import Served, served
 from tests.server.tenanted import bearer, hello_with, write_tokens

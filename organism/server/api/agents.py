@@ -1,0 +1,110 @@
+"""Agents: what each listener is and does, its part of the config, its schema, and control."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Annotated, Final
+
+from pydantic import Field
+
+from organism.config.settings import Listener
+from organism.config.shown import shown_section
+from organism.errors import NotAcceptable, NotFound
+from organism.model.commands import PauseAgent, ResumeAgent
+from organism.model.principal import ADMIN
+from organism.model.times import iso
+from organism.server.http.bodies import NoBody
+from organism.server.http.call import Answer, Call, Route, answer
+from organism.server.http.contract import ACT, ACT_REFUSED, Gives, gives
+from organism.server.http.headers import chosen
+from organism.server.http.lists import AT, Listing, list_of, moment, one_of
+from organism.server.http.shapes import Agent, AgentList, ControlledAgent, Section
+from organism.server.http.words import AgentName, AgentState, Object, Time
+from organism.server.json import encoded, microseconds, splice
+from organism.views.views import Where
+
+AGENTS: Final = Listing(
+    "agents",
+    "ordinal",
+    moves=True,
+    filters={
+        "status": one_of("state", "idle", "processing", "waiting", "paused", "error", name="status"),
+        "agent": lambda name: Where("name", "=", name),
+        "since": lambda said: Where("last_activity", ">=", iso(max(0, microseconds(said, "query.since")))),
+    },
+)
+XSD: Final = "application/xml"
+JSON_SCHEMA: Final = "application/schema+json"
+
+
+async def agents(call: Call) -> Answer:
+    """Every listener, in the order of organism.yaml, as it stands now."""
+    return await list_of(call, AGENTS)
+
+
+async def agent(call: Call) -> Answer:
+    """One listener."""
+    call.allow_query(AT)
+    return answer(await call.row("agents", call.params["name"], await moment(call)))
+
+
+async def config(call: Call) -> Answer:
+    """The listener's section of organism.yaml, as it was written; the text of its prompt is for ``admin`` alone."""
+    call.allow_query()
+    listener = _listener(call)
+    shown = shown_section(listener, with_prompt=call.who.may(ADMIN, [("agent", listener.name)]))
+    return answer(call.process.redactor.shown(encoded(shown)))
+
+
+async def schema(call: Call) -> Answer:
+    """The listener's payload schema: XSD, or JSON Schema for ``Accept: application/schema+json``."""
+    call.allow_query()
+    schema = call.process.organism.codec.schema(_listener(call).payload_class.__name__)
+    kind = chosen(call.header(b"accept"), (XSD, JSON_SCHEMA))
+    body = schema.xsd.encode() if kind == XSD else encoded(schema.json_schema)
+    return Answer(body, kind=kind.encode(), headers=((b"vary", b"accept"),))
+
+
+def _listener(call: Call) -> Listener:
+    name = call.params["name"]
+    if (listener := call.process.organism.settings.listener(name)) is None:
+        raise NotFound(f"There is no agent {name[:80]!r}.")
+    return listener
+
+
+async def pause(call: Call) -> Answer:
+    """Start nothing more of the agent."""
+    return await _control(call, PauseAgent)
+
+
+async def resume(call: Call) -> Answer:
+    """Go on with the agent."""
+    return await _control(call, ResumeAgent)
+
+
+async def _control(call: Call, command: type[PauseAgent | ResumeAgent]) -> Answer:
+    call.body_as(NoBody)
+    done = await call.do(command(agent=call.params["name"], **call.command_fields(of_thread=False)))
+    row = await call.row("agents", call.params["name"])
+    return answer(splice(row, {"position": done.position}))
+
+
+NARROW: Final = {
+    "status": AgentState,
+    "agent": Annotated[AgentName, Field(description="Only this one.")],
+    "since": Annotated[Time, Field(description="Only who was last active at this time or later.")],
+}
+SCHEMA: Final = (Gives(str, kind=XSD), Gives(Object, kind=JSON_SCHEMA))
+_one = partial(Route, "GET", by_head=True, refuses=(NotFound,))
+_control_route = partial(
+    Route, "POST", takes=NoBody, headers=ACT, gives=gives(ControlledAgent), refuses=ACT_REFUSED, is_kept=True
+)
+
+ROUTES: Final = (
+    Route("GET", "/agents", agents, by_head=True, gives=gives(AgentList), query=AGENTS.takes, narrow=NARROW),
+    _one("/agents/{name}", agent, gives=gives(Agent), query=(AT,)),
+    _one("/agents/{name}/config", config, gives=gives(Section)),
+    _one("/agents/{name}/schema", schema, gives=SCHEMA, refuses=(NotFound, NotAcceptable)),
+    _control_route("/agents/{name}/pause", pause),
+    _control_route("/agents/{name}/resume", resume),
+)

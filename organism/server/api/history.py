@@ -1,0 +1,106 @@
+"""What has happened: messages, and the log's own events."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import orjson
+
+from organism.errors import InvalidField, NotFound
+from organism.events.record import Record
+from organism.events.vocabulary import EVENTS, Event
+from organism.log.log import EventFilter
+from organism.log.streams import shown
+from organism.model.redact import Redactor
+from organism.server.http import lists
+from organism.server.http.bodies import Faults
+from organism.server.http.call import Answer, Call, Route, answer
+from organism.server.http.contract import gives
+from organism.server.http.shapes import Events, Message, MessageList, Why
+from organism.server.http.words import ThreadStatus
+from organism.server.json import MAX_POSITION, splice
+from organism.server.push.past import read_records
+
+TAKES: Final = ("after", "until", "thread", "type", "limit", "content")
+
+
+async def messages(call: Call) -> Answer:
+    """Every message, oldest first."""
+    return await lists.list_of(call, lists.MESSAGES)
+
+
+async def message(call: Call) -> Answer:
+    """One message; with ``?xml=true`` its recorded envelope too."""
+    call.allow_query("xml")
+    row = await call.row("messages", call.params["id"])
+    return answer(await lists.message_with_xml(call, row) if lists.flag(call, "xml") else row)
+
+
+async def why(call: Call) -> Answer:
+    """The message, the message whose handling led to it, and so on up to the injection at the root, which is the last.
+
+    Of a very long path these are the first 500; ``next`` is the message where it goes on.
+    """
+    call.allow_query("xml")
+    found: list[bytes] = []
+    wanted: str | None = call.params["id"]
+    while wanted is not None and len(found) < lists.MAX_LIMIT:
+        found.append(await call.row("messages", wanted))
+        wanted = orjson.loads(found[-1])["cause"]
+    rows = b"[" + b",".join(found) + b"]"
+    shown = await lists.with_xml(call, rows) if lists.flag(call, "xml") else rows
+    return answer(splice(b"{}", {"messages": shown, "count": len(found), "next": wanted}))
+
+
+async def events(call: Call) -> Answer:
+    """Events after ``after`` and up to ``until``: ``{events, next}``; ``next`` is the ``after`` of the next page."""
+    head = call.tenant.log.head
+    faults = Faults()
+    with faults:
+        call.allow_query(*TAKES)
+    with faults:
+        limit = lists.whole(call, "limit", lists.DEFAULT_LIMIT, 1, lists.MAX_LIMIT)
+    with faults:
+        after = lists.whole(call, "after", 0, 0, MAX_POSITION)
+    with faults:
+        until = lists.whole(call, "until", head, 0, MAX_POSITION)
+    with faults:
+        kinds = _kinds(call)
+    with faults:
+        has_content = lists.flag(call, "content")
+    faults.tell()
+    thread = call.query.get("thread", "")
+    wanted = EventFilter((thread,) if thread else (), kinds, has_content)
+    found = await read_records(call.tenant.log, after, min(until, head), wanted, limit)
+    more = found[-1].position if len(found) == limit and found[-1].position < head else None
+    return answer({"events": [_shown(record, call.process.redactor) for record in found], "next": more})
+
+
+def _kinds(call: Call) -> tuple[type[Event], ...]:
+    name = call.query.get("type", "")
+    if name and name not in EVENTS:
+        raise InvalidField(f"There is no event type {name[:40]!r}; docs/events.md lists them.", param="query.type")
+    return (EVENTS[name],) if name else ()
+
+
+def _shown(record: Record[Event], redactor: Redactor) -> dict[str, Any]:
+    """The record; what looks like a credential is shown in nothing but a payload, which stands as it came."""
+    said = shown(record)
+    said["data"] = orjson.Fragment(redactor.shown(orjson.dumps(said["data"])))
+    if record.content is not None:
+        said["content"] = {"erased": True} if record.content.erased else orjson.loads(record.content.json)
+    return said
+
+
+MESSAGES: Final = (
+    Route(
+        *("GET", "/messages", messages),
+        by_head=True,
+        gives=gives(MessageList),
+        query=lists.MESSAGES.takes,
+        narrow={"status": ThreadStatus},
+    ),
+    Route("GET", "/messages/{id}/why", why, by_head=True, gives=gives(Why), query=("xml",), refuses=(NotFound,)),
+    Route("GET", "/messages/{id}", message, by_head=True, gives=gives(Message), query=("xml",), refuses=(NotFound,)),
+)
+LOG: Final = (Route("GET", "/log", events, by_head=True, gives=gives(Events), query=TAKES),)

@@ -1,0 +1,148 @@
+"""What waits for a person: dead letters, approvals, and unsafe effects of which nobody knows whether they happened."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+import orjson
+
+from organism.codec import Codec, UnknownPayload
+from organism.errors import AlreadyResolved, InvalidField, InvalidPayload
+from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter, ResolveApproval, ResolveIndeterminate
+from organism.server.http.bodies import ApprovalBody, IndeterminateBody, NoBody, ReplayBody, payload_at
+from organism.server.http.call import Answer, Call, Route, answer
+from organism.server.http.contract import ACT_ON_THREAD, QUESTION_REFUSED, SENDING_REFUSED, gives
+from organism.server.http.lists import Filter, Listing, list_of, one_of, since
+from organism.server.http.shapes import (
+    Approval,
+    ApprovalList,
+    DeadLetterList,
+    IndeterminateList,
+    Injected,
+    Thread,
+)
+from organism.server.http.words import ApprovalStatus
+from organism.views.views import Where
+
+OF_THREAD_OR_AGENT: Final[dict[str, Filter]] = {
+    "thread_id": lambda thread: Where("thread_id", "=", thread),
+    "agent": lambda name: Where("agent", "=", name),
+}
+DEAD_LETTERS: Final = Listing(
+    "dead_letters",
+    "died_at",
+    descending=True,
+    filters={**OF_THREAD_OR_AGENT, "since": since("died_at")},
+    has_text=True,
+)
+APPROVALS: Final = Listing(
+    "approvals",
+    "position",
+    filters={
+        "status": one_of("status", "pending", "approved", "rejected", "expired", "cancelled"),
+        **OF_THREAD_OR_AGENT,
+        "since": since("asked_at"),
+    },
+)
+INDETERMINATE: Final = Listing("indeterminate", "position", filters={**OF_THREAD_OR_AGENT, "since": since("found_at")})
+
+
+async def dead_letters(call: Call) -> Answer:
+    """Every open dead letter, newest first."""
+    return await list_of(call, DEAD_LETTERS)
+
+
+async def replay(call: Call) -> Answer:
+    """Send it again as a new message, with another payload if one is given."""
+    body = call.body_as(ReplayBody)
+    command = ReplayDeadLetter(message_id=call.params["id"], json=body.payload, **call.command_fields())
+    return answer(await call.send(command), 202)
+
+
+async def discard(call: Call) -> Answer:
+    """Close it for good; the answer is its thread as it then stands."""
+    call.body_as(NoBody)
+    done = await call.do(DiscardDeadLetter(message_id=call.params["id"], **call.command_fields()))
+    (discarded,) = await call.tenant.log.read(done.position - 1, done.position)
+    return answer(await call.row("threads", discarded.thread or ""))
+
+
+async def approvals(call: Call) -> Answer:
+    """Every approval, oldest first."""
+    return await list_of(call, replace(APPROVALS, reshape=partial(_all_shown, call.process.organism.codec)))
+
+
+def _all_shown(codec: Codec, rows: bytes) -> bytes:
+    return orjson.dumps([_shown(codec, row) for row in orjson.loads(rows)])
+
+
+def _shown(codec: Codec, row: dict[str, Any]) -> dict[str, Any]:
+    """The API's approval: the content of its request is the preview, and a call that waits has its form."""
+    name, shown = row["payload_type"], {**row, "preview": row["payload"]}
+    del shown["payload"]
+    with suppress(UnknownPayload):
+        if name is not None and row["status"] == "pending":
+            shown["form_schema"] = codec.schema(name).json_schema
+    return shown
+
+
+async def resolve(call: Call) -> Answer:
+    """Approve or reject; the second who does gets 409 ``already_resolved``."""
+    body = call.body_as(ApprovalBody)
+    command = ResolveApproval(
+        approval=call.params["id"],
+        decision=body.decision,
+        edits=body.edits,
+        comment=body.comment,
+        **call.command_fields(),
+    )
+    with payload_at("/edits"):
+        await call.do(command)
+    row = orjson.loads(await call.row("approvals", call.params["id"]))
+    return answer(_shown(call.process.organism.codec, row))
+
+
+async def indeterminate(call: Call) -> Answer:
+    """Every open one, oldest first."""
+    return await list_of(call, INDETERMINATE)
+
+
+async def resolve_indeterminate(call: Call) -> Answer:
+    """Say what became of it: ``done`` (with the result), ``redo`` or ``fail``; the answer is its thread."""
+    body = call.body_as(IndeterminateBody)
+    if body.result is not None and body.outcome != "done":
+        raise InvalidField(f"A result belongs to `done` alone; came with {body.outcome!r}.", param="/result")
+    effect = call.params["id"]
+    await call.do(ResolveIndeterminate(id=effect, outcome=body.outcome, result=body.result, **call.command_fields()))
+    message = orjson.loads(await call.row("messages", effect.partition(":")[0]))
+    return answer(await call.row("threads", message["thread_id"]))
+
+
+_list = partial(Route, "GET", by_head=True)
+_settle = partial(Route, headers=ACT_ON_THREAD, is_kept=True)
+_settle_thread = partial(_settle, gives=gives(Thread), is_tagged=True, refuses=QUESTION_REFUSED)
+SENDING_AGAIN: Final = (*SENDING_REFUSED, AlreadyResolved)
+
+ROUTES: Final = (
+    _list("/dead-letters", dead_letters, gives=gives(DeadLetterList), query=DEAD_LETTERS.takes),
+    Route(
+        *("POST", "/dead-letters/{id}/replay", replay),
+        gives=gives(Injected, status=202),
+        takes=ReplayBody,
+        headers=ACT_ON_THREAD,
+        refuses=SENDING_AGAIN,
+    ),
+    _settle_thread("DELETE", "/dead-letters/{id}", discard, takes=NoBody),
+    _list("/approvals", approvals, gives=gives(ApprovalList), query=APPROVALS.takes, narrow={"status": ApprovalStatus}),
+    _settle(
+        *("POST", "/approvals/{id}/resolve", resolve),
+        gives=gives(Approval),
+        takes=ApprovalBody,
+        refuses=(*QUESTION_REFUSED, InvalidPayload),
+    ),
+    _list("/indeterminate", indeterminate, gives=gives(IndeterminateList), query=INDETERMINATE.takes),
+    _settle_thread("POST", "/indeterminate/{id}/resolve", resolve_indeterminate, takes=IndeterminateBody),
+)

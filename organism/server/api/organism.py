@@ -1,0 +1,159 @@
+"""The organism as a whole: how it stands, pause, resume, reload, stop, and who may write to whom."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+import orjson
+
+from organism.config.settings import Settings
+from organism.config.shown import shown_settings
+from organism.errors import ConfigInvalid, NotFound, Stopping
+from organism.model.commands import PauseOrganism, ResumeOrganism
+from organism.model.ids import CONSOLE
+from organism.server.http.bodies import NoBody
+from organism.server.http.call import Answer, Call, Route, answer
+from organism.server.http.contract import ACT, ACT_REFUSED, Gives, gives
+from organism.server.http.lists import AT, allowed_word, moment
+from organism.server.http.shapes import Configuration, Graph, Organism, Reloaded, StopBegun
+from organism.server.push.snapshot import organism_row
+from organism.views.models import waiting_for_people
+
+FORMATS: Final = ("json", "mermaid")
+TEXT: Final = b"text/plain; charset=utf-8"
+
+
+async def organism(call: Call) -> Answer:
+    """Its name, status, uptime and counts."""
+    call.allow_query(AT)
+    at = await moment(call)
+    if at is None:
+        return answer(await _standing(call))
+    row = await call.row("organism", "organism", at)
+    (record,) = await call.tenant.log.read(at - 1, at)
+    waiting = await waiting_for_people(call.tenant.views, at)
+    return answer(organism_row(row, waiting, record.at))  # running or paused, and up since the start before
+
+
+async def _standing(call: Call) -> dict[str, Any]:
+    row = await call.row("organism", "organism")
+    waiting = await waiting_for_people(call.tenant.views)
+    return organism_row(row, waiting, call.tenant.clock.now_us(), call.process.organism.status)
+
+
+async def config(call: Call) -> Answer:
+    """The configuration in force: organism.yaml with what it leaves out, without anything secret."""
+    call.allow_query()
+    shown = orjson.dumps(shown_settings(call.process.organism.settings))
+    return answer(call.process.redactor.shown(shown))
+
+
+async def pause(call: Call) -> Answer:
+    """Start nothing more at all."""
+    return await _control(call, PauseOrganism)
+
+
+async def resume(call: Call) -> Answer:
+    """Go on."""
+    return await _control(call, ResumeOrganism)
+
+
+async def _control(call: Call, command: type[PauseOrganism | ResumeOrganism]) -> Answer:
+    call.body_as(NoBody)
+    await call.do(command(**call.command_fields(of_thread=False)))
+    return answer(await _standing(call))
+
+
+async def reload(call: Call) -> Answer:
+    """Read organism.yaml and the handlers anew: all of it or, with 422, nothing."""
+    call.body_as(NoBody)
+    call.refuse_if_match()
+    if call.process.organism.status == "stopping":
+        raise Stopping
+    return answer(await call.process.organism.reload(call.actor, call.idempotency()))
+
+
+async def stop(call: Call) -> Answer:
+    """Begin the graceful stop; what runs gets its grace."""
+    call.body_as(NoBody)
+    call.refuse_if_match()
+    call.process.request_stop()
+    return answer({"status": "stopping", "position": call.tenant.log.head}, 202)
+
+
+async def graph(call: Call) -> Answer:
+    """``{nodes, edges}``: each listener, each other name that is a peer, and an edge from each to its peers and tools.
+
+    As ``mermaid`` it is the text of a flowchart, which many viewers of Markdown draw.
+    """
+    call.allow_query("format")
+    drawn = allowed_word("format", call.query.get("format", FORMATS[0]), FORMATS)
+    settings = call.process.organism.settings
+    edges = _edges(settings)
+    nodes = _nodes(settings, edges)
+    if drawn == "json":
+        return answer({"nodes": nodes, "edges": edges})
+    return Answer(_mermaid(nodes, edges).encode(), kind=TEXT)
+
+
+def _nodes(settings: Settings, edges: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
+    """The listeners in the order of organism.yaml, then what is written to besides: the outside, and ``system``."""
+    nodes: list[dict[str, Any]] = [
+        {
+            "name": listener.name,
+            "kind": "agent" if listener.is_agent else "listener",
+            "description": listener.description,
+            "payload_class": listener.payload_class_path,
+        }
+        for listener in settings.listeners
+    ]
+    named = {CONSOLE: None} | {edge["to"]: None for edge in edges}
+    outside = [name for name in named if settings.listener(name) is None]
+    return nodes + [
+        {"name": name, "kind": "console" if name == CONSOLE else "system", "description": None, "payload_class": None}
+        for name in outside
+    ]
+
+
+def _edges(settings: Settings) -> list[dict[str, str]]:
+    """An edge to each peer and each tool; ``"*"`` in ``peers`` is an edge to each other listener."""
+    everyone = tuple(listener.name for listener in settings.listeners)
+    edges = []
+    for listener in settings.listeners:
+        others = tuple(name for name in everyone if name != listener.name) if listener.any_peer else ()
+        peers = dict.fromkeys((*listener.peers, *listener.tools, *others))
+        edges += [{"from": listener.name, "to": peer} for peer in peers if peer != "*"]
+    return edges
+
+
+_SHAPES: Final = {
+    "agent": '{id}(["{name}"])',
+    "listener": '{id}["{name}"]',
+    "console": '{id}(("{name}"))',
+    "system": '{id}[["{name}"]]',
+}
+"""How each kind is drawn. A name is letters, digits, ``_``, ``.`` and ``-``: nothing of it needs an escape."""
+
+
+def _mermaid(nodes: Sequence[dict[str, Any]], edges: Sequence[dict[str, str]]) -> str:
+    ids = {node["name"]: f"n{number}" for number, node in enumerate(nodes)}
+    drawn = [_SHAPES[node["kind"]].format(id=ids[node["name"]], name=node["name"]) for node in nodes]
+    drawn += [f"{ids[edge['from']]} --> {ids[edge['to']]}" for edge in edges]
+    return "\n    ".join(("flowchart LR", *drawn)) + "\n"
+
+
+_control_route = partial(Route, "POST", takes=NoBody, headers=ACT, is_kept=True)
+_pausing = partial(_control_route, gives=gives(Organism), refuses=ACT_REFUSED)
+DIAGRAM: Final = Gives(str, kind="text/plain")
+
+ROUTES: Final = (
+    Route("GET", "/organism", organism, by_head=True, gives=gives(Organism), query=(AT,), refuses=(NotFound,)),
+    Route("GET", "/organism/config", config, by_head=True, gives=gives(Configuration)),
+    _pausing("/organism/pause", pause),
+    _pausing("/organism/resume", resume),
+    _control_route("/organism/reload", reload, gives=gives(Reloaded), refuses=(ConfigInvalid,)),
+    _control_route("/organism/stop", stop, gives=gives(StopBegun, status=202)),
+    Route("GET", "/organism/graph", graph, by_head=True, gives=gives(Graph, DIAGRAM), query=("format",)),
+)

@@ -1,0 +1,108 @@
+"""Threads: list, one with its messages, and control."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Final
+
+import orjson
+
+from organism.errors import NotFound
+from organism.model.commands import KillThread, PauseThread, ResumeThread
+from organism.server.http import lists
+from organism.server.http.bodies import Faults, NoBody
+from organism.server.http.call import Answer, Call, Route, answer
+from organism.server.http.contract import ACT_ON_THREAD, THREAD_REFUSED, gives
+from organism.server.http.shapes import MessageList, Thread, ThreadList, ThreadWithMessages
+from organism.server.http.words import ThreadStatus
+from organism.server.json import splice
+from organism.views.views import CHANGED, Query, Where
+
+THREADS: Final = lists.Listing(
+    "threads",
+    CHANGED,
+    descending=True,
+    moves=True,
+    filters={
+        "status": lists.one_of("status", *lists.STATUSES),
+        "agent": lambda name: Where("participants", "has", name),
+        "since": lists.since_text("last_activity"),
+    },
+    has_text=True,
+)
+
+
+async def threads(call: Call) -> Answer:
+    """Every thread, newest activity first."""
+    return await lists.list_of(call, THREADS)
+
+
+async def thread(call: Call) -> Answer:
+    """A thread with its first 500 messages; ``next`` is where ``/threads/{id}/messages`` goes on."""
+    faults = Faults()
+    with faults:
+        call.allow_query("xml", lists.AT)
+    with faults:
+        is_xml = lists.flag(call, "xml")
+    with faults:
+        at = await lists.moment(call)
+    faults.tell()
+    row = await call.row("threads", call.params["id"], at)
+    query = Query((Where("thread_id", "=", call.params["id"]),), "position", limit=lists.MAX_LIMIT, at=at)
+    page = await call.tenant.views.rows("messages", query)
+    more = lists.next_cursor(call, page, at, call.path + "/messages")
+    messages = await lists.with_xml(call, page.rows) if is_xml else page.rows
+    return answer(splice(row, {"messages": messages, "next": more}), position=orjson.loads(row)["position"])
+
+
+async def messages(call: Call) -> Answer:
+    """A thread's messages, oldest first."""
+    thread_id = call.params["id"]
+    return await lists.list_of(call, lists.MESSAGES, Where("thread_id", "=", thread_id), of="threads", key=thread_id)
+
+
+async def kill(call: Call) -> Answer:
+    """End the thread's whole tree at once."""
+    return await _control(call, KillThread)
+
+
+async def pause(call: Call) -> Answer:
+    """Start nothing more in the thread."""
+    return await _control(call, PauseThread)
+
+
+async def resume(call: Call) -> Answer:
+    """Go on with the thread."""
+    return await _control(call, ResumeThread)
+
+
+async def _control(call: Call, command: type[KillThread | PauseThread | ResumeThread]) -> Answer:
+    call.body_as(NoBody)
+    await call.do(command(thread_id=call.params["id"], **call.command_fields()))
+    return answer(await call.row("threads", call.params["id"]))
+
+
+NARROW: Final = {"status": ThreadStatus}
+_list = partial(Route, "GET", by_head=True, narrow=NARROW)
+_control_route = partial(
+    Route,
+    "POST",
+    takes=NoBody,
+    headers=ACT_ON_THREAD,
+    gives=gives(Thread),
+    is_tagged=True,
+    refuses=THREAD_REFUSED,
+    is_kept=True,
+)
+ONE: Final = gives(ThreadWithMessages)
+
+ROUTES: Final = (
+    _list(
+        "/threads/{id}/messages", messages, gives=gives(MessageList), query=lists.MESSAGES.takes, refuses=(NotFound,)
+    ),
+    Route("GET", "/threads/{id}", thread, gives=ONE, query=("xml", lists.AT), is_tagged=True, refuses=(NotFound,)),
+    _list("/threads", threads, gives=gives(ThreadList), query=THREADS.takes),
+    _control_route("/threads/{id}/kill", kill),
+    _control_route("/threads/{id}/pause", pause),
+    _control_route("/threads/{id}/resume", resume),
+)

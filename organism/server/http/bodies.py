@@ -1,0 +1,206 @@
+"""The bodies of commands, over REST and WebSocket alike: parsed into frozen records, every fault named at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache
+from types import TracebackType
+from typing import Annotated, Any, Final, Literal, TypeVar, dataclass_transform
+
+from pydantic import ConfigDict, Field, Strict, TypeAdapter, ValidationError, with_config
+from pydantic.config import JsonDict
+from pydantic_core import ErrorDetails
+
+from organism.errors import (
+    Fault,
+    InvalidField,
+    InvalidPayload,
+    InvalidRequest,
+    MissingField,
+    OrganismError,
+    UnknownField,
+)
+from organism.server.http.problems import MOST_DETAILS
+
+MAX_WAIT_SECONDS: Final = 60.0
+_RESULT_OF_DONE: Final[JsonDict] = {
+    "anyOf": [{"properties": {"outcome": {"const": "done"}}}, {"properties": {"result": {"type": "null"}}}]
+}
+"""The rule of ``IndeterminateBody`` for readers of its schema."""
+
+Body = TypeVar("Body")
+Name = Annotated[str, Field(min_length=1, max_length=200)]
+Names = Annotated[list[Name], Field(max_length=1000)]
+Wait = Annotated[float, Strict(), Field(gt=0, le=MAX_WAIT_SECONDS, allow_inf_nan=False)]
+Position = Annotated[int, Strict(), Field(ge=0, lt=1 << 63)]
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
+def body(kind: type[Body]) -> type[Body]:
+    """Make a class a record that takes no other fields than its own."""
+    record: type[Body] = dataclass(frozen=True, slots=True, kw_only=True)(kind)
+    return with_config(ConfigDict(extra="forbid"))(record)
+
+
+@body
+class NoBody:
+    """A command that needs no fields."""
+
+
+@body
+class InjectBody:
+    """``POST /inject``: ``wait`` is in seconds."""
+
+    to: Annotated[Name, Field(examples=["greeter"])]
+    payload: Annotated[Any, Field(examples=[{"name": "Dan"}])]
+    thread_id: Name | None = None
+    wait: Wait | None = None
+
+
+@body
+class ExecuteBody:
+    """``POST /tools/execute``: ``arguments`` are of the tool's ``parameters``."""
+
+    name: Annotated[Name, Field(examples=["calculator"])]
+    arguments: Annotated[dict[str, Any], Field(examples=[{"expression": "2 * 21"}])] = field(default_factory=dict)
+
+
+@body
+class McpBody:
+    """``POST /mcp``: a message of JSON-RPC 2.0; what the method takes, the Model Context Protocol says."""
+
+    jsonrpc: Annotated[Literal["2.0"], Field(examples=["2.0"])]
+    method: Annotated[str | None, Field(examples=["tools/list"])] = None
+    id: Annotated[str | int | None, Field(examples=[1])] = None
+    params: dict[str, Any] | None = None
+    result: Any = None
+    error: dict[str, Any] | None = None
+
+
+@body
+class ReplayBody:
+    """``POST /dead-letters/{id}/replay``: without ``payload`` it is sent again as it was."""
+
+    payload: Any = None
+
+
+@body
+class ApprovalBody:
+    """``POST /approvals/{id}/resolve``."""
+
+    decision: Literal["approve", "reject"]
+    edits: Any = None
+    comment: Annotated[str, Field(max_length=10_000)] = ""
+
+
+@with_config(ConfigDict(extra="forbid", json_schema_extra=_RESULT_OF_DONE))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndeterminateBody:
+    """``POST /indeterminate/{id}/resolve``: ``result`` belongs to ``done``."""
+
+    outcome: Literal["done", "redo", "fail"]
+    result: Any = None
+
+
+Places = Mapping[str, str | None]
+"""Where a request has the fields of a command, by their pointers."""
+
+_KINDS: Final = {"missing": MissingField, "extra_forbidden": UnknownField, "unexpected_keyword_argument": UnknownField}
+
+
+def parsed(kind: type[Body], value: Any) -> Body:
+    """``value`` (JSON) as a ``kind``. Raises the error of the first fault, with all of them in ``details``."""
+    hashable: Any = kind
+    adapter: TypeAdapter[Body] = _adapter(hashable)
+    try:
+        return adapter.validate_python(value)
+    except ValidationError as error:
+        raise refusal(error.errors(include_url=False, include_context=False)) from None
+
+
+def refusal(errors: Sequence[ErrorDetails]) -> InvalidRequest:
+    """The error that names the first faults, and says how many more there are; its class is that of the first."""
+    faults = tuple(
+        Fault("".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in error["loc"]), _said(error))
+        for error in errors[:MOST_DETAILS]
+    )
+    raised = _KINDS.get(errors[0]["type"], InvalidField)
+    listed = "; ".join(f"{fault.pointer or '/'}: {fault.message}" for fault in faults)
+    more = f"; and {len(errors) - len(faults)} more" if len(errors) > len(faults) else ""
+    return raised(f"{listed}{more}.", details=faults)
+
+
+def _said(error: ErrorDetails) -> str:
+    if error["type"] == "missing":
+        return "is missing"
+    if error["type"] in _KINDS:
+        return "is not known here"
+    if error["type"] == "dataclass_type":
+        return f"a JSON object is expected; came {type(error['input']).__name__}"
+    expected = error["msg"][0].lower() + error["msg"][1:]
+    if isinstance(error["input"], dict | list):
+        return expected
+    return f"{expected}; came {str(error['input'])[:40]!r}"
+
+
+@contextmanager
+def payload_at(place: str) -> Iterator[None]:
+    """Faults of a payload point into the body that holds it at ``place``."""
+    try:
+        yield
+    except InvalidPayload as error:
+        error.details = tuple(Fault(place + fault.pointer, fault.message) for fault in error.details)
+        error.param = error.details[0].pointer if error.details else error.param or place or None
+        raise
+
+
+@contextmanager
+def named_in(places: Places) -> Iterator[None]:
+    """Faults of a command's fields point to where the request has them; None: in the path, where no pointer leads."""
+    try:
+        yield
+    except OrganismError as error:
+        error.param = places.get(error.param or "", error.param)
+        raise
+
+
+@cache
+def _adapter(kind: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(kind)
+
+
+class Faults:
+    """Looks at parts one after the other: ``with faults: …``, and in the end ``tell``."""
+
+    def __init__(self) -> None:
+        self._found: list[InvalidRequest] = []
+
+    def __enter__(self) -> None:
+        """Look at one part."""
+
+    def __exit__(self, _kind: object, error: BaseException | None, _trace: TracebackType | None) -> bool:
+        if isinstance(error, InvalidRequest):
+            self._found.append(error)
+            return True
+        return False
+
+    def tell(self) -> None:
+        """Raise what was found: the only fault as it is; of several the first, with all of them in ``details``."""
+        if len(self._found) == 1:
+            raise self._found[0]
+        if self._found:
+            each = [error.details or (Fault(error.param or "", error.message),) for error in self._found]
+            raise type(self._found[0])(" ".join(error.message for error in self._found), details=sum(each, ()))
+
+
+def refuse_unknown(query: Iterable[str], names: Sequence[str]) -> None:
+    """Raise ``UnknownField`` for parameters beside ``names``: what is ignored silently misleads."""
+    faults = Faults()
+    for name in query:
+        if name not in names:
+            takes = f"it takes {', '.join(names)}" if names else "it takes none"
+            with faults:
+                raise UnknownField(f"The parameter {name!r} is not known here; {takes}.", param=f"query.{name}")
+    faults.tell()

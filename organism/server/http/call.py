@@ -1,0 +1,252 @@
+"""What an endpoint gets and gives, and a line of the route table. An endpoint refuses by an ``OrganismError``."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import re
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from organism.bootstrap import Organism
+from organism.errors import InvalidField, NotFound, UnsupportedMediaType
+from organism.events.record import Actor
+from organism.model.commands import Command, Done, Idempotency, Injected
+from organism.model.principal import Principal
+from organism.model.redact import Redactor
+from organism.server.http.auth import Authenticator, Tokens
+from organism.server.http.bodies import Body, Places, named_in, parsed, payload_at, refuse_unknown
+from organism.server.http.connections import ConnectionRegistry, Receive, Streaming
+from organism.server.http.contract import Contract
+from organism.server.http.headers import JSON, Header
+from organism.server.http.rights import ROUTES, Right, right_of
+from organism.server.json import Cursors, encoded, parse_json, whole_number
+from organism.server.metrics import Metrics
+from organism.server.push.viewer import Tail
+from organism.tenants import Tenant
+
+_KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
+IN_PATH: Final[Places] = {"/thread_id": None, "/agent": None, "/approval": None, "/to": None}
+"""What an act concerns stands in its path: no field is to blame."""
+_TAG: Final = re.compile(r'(?:W/)?"?(\d{1,19})"?')
+
+DEPTH: Final = "SPASS-Caller-Depth"
+PARENT: Final = "SPASS-Parent-Request-Id"
+CALLER: Final = (DEPTH, PARENT)
+MOST_DEPTH: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A status and a finished body."""
+
+    body: bytes
+    status: int = 200
+    kind: bytes = JSON
+    headers: tuple[Header, ...] = ()
+    stream: Streaming | None = None
+    """What goes on after the body, if anything does."""
+
+    def also(self, headers: tuple[Header, ...]) -> Answer:
+        return Answer(self.body, self.status, self.kind, (*self.headers, *headers), self.stream) if headers else self
+
+
+def answer(value: Any, status: int = 200, *, position: int | None = None) -> Answer:
+    """The value (or finished JSON) as an answer; ``position`` becomes its ETag."""
+    tag = () if position is None else ((b"etag", b'"%d"' % position),)
+    return Answer(encoded(value), status, headers=tag)
+
+
+Documents = Callable[[str], Awaitable[bytes]]
+"""Gives a document of the API by its name."""
+
+
+class Process:
+    """What endpoints and sockets share of the running server. ``stopping`` is done once the graceful stop begins."""
+
+    def __init__(self, organism: Organism, tokens: Tokens, key: bytes, documents: Documents, mcp: Endpoint) -> None:
+        self.organism = organism
+        self.documents = documents
+        self.mcp = mcp
+        self.redactor = organism.parts.redactor
+        self.cursors = Cursors(key)
+        self.authenticator = Authenticator(tokens, self._seconds, self.redactor.learn)
+        self.connections = ConnectionRegistry(tokens, self._seconds)
+        self.metrics = Metrics()
+        self.stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._tails: dict[str, Tail] = {}
+
+    def tail(self, tenant: Tenant) -> Tail:
+        """The tail that all who watch a tenant share."""
+        if tenant.id not in self._tails:
+            self._tails[tenant.id] = Tail(tenant.log, tenant.views, feed=tenant.feed)
+        return self._tails[tenant.id]
+
+    def request_stop(self) -> None:
+        """Begin the graceful stop."""
+        if not self.stopping.done():
+            self.stopping.set_result(None)
+
+    def _seconds(self) -> float:
+        return self.organism.parts.monotonic_ns() / 1e9
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request, authenticated, its body read. ``headers`` have lower-case names; ``params`` are of the path."""
+
+    process: Process
+    right: Right
+    tenant: Tenant
+    who: Principal
+    request_id: str
+    method: str
+    path: str
+    params: Mapping[str, str]
+    query: Mapping[str, str]
+    headers: Mapping[bytes, bytes]
+    body: bytes
+    until_left: Callable[[], Awaitable[None]]
+
+    @property
+    def actor(self) -> Actor:
+        """The cause, in the log, of what this call does."""
+        return Actor(self.tenant.id, request_id=self.request_id, principal=self.who.name)
+
+    def header(self, name: bytes) -> str:
+        """A header's text, or the empty one."""
+        return self.headers.get(name, b"").decode("latin-1").strip()
+
+    def allow_query(self, *names: str) -> None:
+        """Raise ``UnknownField`` for parameters that this route does not take."""
+        refuse_unknown(self.query, names)
+
+    def permit(self, **fields: str) -> None:
+        """Raise ``Forbidden`` unless the token may do this to what the body names."""
+        self.right.check(self.who, fields)
+
+    def json(self) -> Any:
+        """The body's value; an empty body is an empty object."""
+        if not self.body:
+            return {}
+        kind = self.header(b"content-type").partition(";")[0].strip().lower()
+        if kind != "application/json":
+            raise UnsupportedMediaType(
+                f"This route takes application/json; came {kind or 'no Content-Type'!r}.", param="headers.content-type"
+            )
+        return parse_json(self.body)
+
+    def body_as(self, kind: type[Body]) -> Body:
+        """The body of a route that takes no parameter. Raises an ``InvalidRequest`` that names what is wrong."""
+        self.allow_query()
+        return parsed(kind, self.json())
+
+    def command_fields(self, *, of_thread: bool = True) -> dict[str, Any]:
+        """What every command takes from the request's headers. ``If-Match`` is refused unless it guards a thread."""
+        if not of_thread:
+            self.refuse_if_match()
+        return {"actor": self.actor, "idempotency": self.idempotency(), "if_position": self._if_position()}
+
+    def refuse_if_match(self) -> None:
+        """Raise ``InvalidField`` for an If-Match."""
+        if self._if_position() is not None:
+            raise InvalidField("If-Match guards a thread; this acts on none.", param="headers.if-match")
+
+    def idempotency(self) -> Idempotency | None:
+        """The idempotency key and what it is bound to, if the request has one. Raises ``InvalidField``."""
+        if b"idempotency-key" not in self.headers:
+            return None
+        self._if_position()  # one that cannot be read is refused, though the answer may be a recorded one
+        key = self.header(b"idempotency-key")
+        if not _KEY.fullmatch(key):
+            raise InvalidField(
+                "An Idempotency-Key is 1 to 255 visible ASCII characters.", param="headers.idempotency-key"
+            )
+        refuse_secret(self.process.redactor, key, "headers.idempotency-key")
+        asked = self.body + repr(sorted(self.query.items())).encode() if self.query else self.body
+        return Idempotency(key, self.method, self.path, hashlib.sha256(asked).hexdigest())
+
+    def _if_position(self) -> int | None:
+        said = self.header(b"if-match")
+        if b"if-match" not in self.headers or said == "*":
+            return None
+        if not (match := _TAG.fullmatch(said)):
+            raise InvalidField(
+                f'If-Match takes a position as "123", the ETag of the thread; came {said[:40]!r}.',
+                param="headers.if-match",
+            )
+        return int(match[1])
+
+    async def do(self, command: Command, places: Places = IN_PATH) -> Injected | Done:
+        """Carry out a command. ``places`` say where its fields stand in the request, if not in the body."""
+        with named_in(places):
+            return await self.tenant.do(command)
+
+    async def send(self, command: Command, place: str = "/payload", places: Places = IN_PATH) -> Injected:
+        """Carry out a command that sends a payload, which stands at ``place`` in the body."""
+        with payload_at(place):
+            sent = await self.do(command, places)
+        assert isinstance(sent, Injected)  # noqa: S101 - what sends is answered by nothing else; narrows the type
+        return sent
+
+    async def row(self, model: str, key: str, at: int | None = None) -> bytes:
+        """A row's JSON, as it stood ``at`` a position if one is given. Raises ``NotFound``."""
+        if (row := await self.tenant.views.row(model, key, at)) is None:
+            then = "" if at is None else f" at position {at}"
+            raise NotFound(f"There is no {model.removesuffix('s')} {key[:80]!r}{then}.")
+        return row
+
+
+Endpoint = Callable[[Call], Awaitable[Answer]]
+
+
+@dataclass(frozen=True, slots=True)
+class Route(Contract):
+    """A line of the route table, below ``mount``. Raises ``LookupError`` if the table of rights has no line for it.
+
+    ``by_head``: the answer depends on the log alone; the head is its ETag, and an unchanged head is a 304.
+    ``is_kept``: the answer shows how something then stands; under an idempotency key it is recorded whole.
+    """
+
+    method: str
+    path: str
+    endpoint: Endpoint
+    by_head: bool = field(default=False, kw_only=True)
+    is_kept: bool = field(default=False, kw_only=True)
+    mount: str = field(default="", kw_only=True)
+    right: Right = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "right", right_of(ROUTES, f"{self.method} {self.path}"))
+
+    @property
+    def address(self) -> str:
+        return self.mount + self.path
+
+
+def refuse_secret(redactor: Redactor, key: str, pointer: str) -> None:
+    """Raise ``InvalidField`` for a key or an id that holds a live secret: it would be stored."""
+    if redactor.holds(key.encode()) or redactor.holds_token(key.encode()):
+        raise InvalidField("A token or key of this server stands here; make one by chance.", param=pointer)
+
+
+def caller_fields(call: Call) -> dict[str, Any]:
+    """Keywords for an ``Inject``. Raises ``InvalidField``."""
+    said = {name: call.header(key) for name in CALLER if (key := name.lower().encode()) in call.headers}
+    fields: dict[str, Any] = {}
+    if DEPTH in said:
+        fields["caller_depth"] = whole_number(said[DEPTH], f"headers.{DEPTH.lower()}", 0, MOST_DEPTH)
+    if PARENT in said:
+        place = f"headers.{PARENT.lower()}"
+        if not _KEY.fullmatch(said[PARENT]):
+            raise InvalidField(f"{PARENT} is 1 to 255 visible ASCII characters.", param=place)
+        refuse_secret(call.process.redactor, said[PARENT], place)
+        fields["caller_request"] = said[PARENT]
+    return fields
+
+
+async def until_left(receive: Receive) -> None:
+    """Wait until the client is gone. What it still sends is dropped."""
+    while (await receive())["type"] != "http.disconnect":
+        pass

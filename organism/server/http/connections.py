@@ -1,0 +1,98 @@
+"""The authenticated connections: how many a token has open, how fast it may send, and which must end (S1, S15)."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, Protocol
+
+from organism.errors import Forbidden, InvalidAuthorization, RateLimitExceeded
+from organism.model.principal import Principal
+from organism.server.http.auth import RateLimiter, Tokens
+from organism.server.http.rights import SOCKET
+
+MAX_SOCKETS: Final = 1000
+NOT_AUTHENTICATED: Final = 4401
+NOT_ALLOWED: Final = 4403
+
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+
+
+class Subscriber(Protocol):
+    """A WebSocket or an event stream. ``who`` is replaced when its token's entry changes."""
+
+    who: Principal
+
+    def dismiss(self, code: int) -> None:
+        """Close the connection with this code."""
+
+
+class Streaming(Protocol):
+    """An HTTP answer that goes on."""
+
+    async def run(self, receive: Receive, send: Send) -> None:
+        """Send until the end, then end the response."""
+
+    def end(self) -> None:
+        """Come to an end."""
+
+
+class ConnectionRegistry:
+    """The open connections by token, and the answers that go on. ``now`` gives seconds that do not go back."""
+
+    def __init__(self, tokens: Tokens, now: Callable[[], float]) -> None:
+        self._tokens = tokens
+        self._now = now
+        self._subscribers: dict[bytes, set[Subscriber]] = {}
+        self._rates: dict[bytes, RateLimiter] = {}
+        self.answers: dict[Streaming, Principal] = {}
+        """To whom each answer goes on, until it ends by itself or the token does."""
+
+    @property
+    def count(self) -> int:
+        """How many subscribers there are."""
+        return sum(map(len, self._subscribers.values()))
+
+    def add(self, subscriber: Subscriber) -> None:
+        """Raises ``RateLimitExceeded`` if its token has too many."""
+        subscribers = self._subscribers.setdefault(subscriber.who.credential, set())
+        if len(subscribers) >= MAX_SOCKETS:
+            raise RateLimitExceeded(f"This token has {MAX_SOCKETS} sockets open; close one of them.")
+        subscribers.add(subscriber)
+
+    def remove(self, subscriber: Subscriber) -> None:
+        subscribers = self._subscribers[subscriber.who.credential]
+        subscribers.discard(subscriber)
+        if not subscribers:
+            del self._subscribers[subscriber.who.credential]
+
+    def note_command(self, who: Principal) -> None:
+        """Count a command. Raises ``RateLimitExceeded`` if its token has sent too many within a second."""
+        if who.rate is None:
+            return
+        rate = self._rates.get(who.credential)
+        if rate is None or rate.count != who.rate:
+            rate = self._rates[who.credential] = RateLimiter(who.rate, 1.0)
+        now = self._now()
+        if rate.wait(now):
+            raise RateLimitExceeded(f"This token may send {who.rate} commands a second; send this one again later.")
+        rate.note(now)
+
+    def review(self) -> None:
+        """Tokens have changed or ended: each connection gets its token's rights of now, or ends."""
+        for subscribers in [tuple(subscribers) for subscribers in self._subscribers.values()]:
+            try:
+                who = self._tokens.current(subscribers[0].who)
+                SOCKET.check(who)
+            except (InvalidAuthorization, Forbidden) as error:
+                code = NOT_ALLOWED if isinstance(error, Forbidden) else NOT_AUTHENTICATED
+                for subscriber in subscribers:
+                    subscriber.dismiss(code)
+                continue
+            for subscriber in subscribers:
+                subscriber.who = who
+        for answer, who in tuple(self.answers.items()):
+            try:
+                self._tokens.current(who)
+            except InvalidAuthorization:
+                answer.end()

@@ -1,0 +1,131 @@
+"""What a route takes, gives and may refuse: a line of the route table, of which ``documents`` makes OpenAPI."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import Field
+
+from organism.errors import (
+    AlreadyResolved,
+    InvalidPayload,
+    MailboxFull,
+    NotFound,
+    OrganismError,
+    PayloadTooLarge,
+    StalePosition,
+    ThreadKilled,
+)
+from organism.server.http.words import AgentName, EventType, Position, Time
+
+JSON: Final = "application/json"
+XML: Final = "application/xml"
+
+
+@dataclass(frozen=True, slots=True)
+class Gives:
+    """One form in which an answer may come: a shape, ``str`` for text, or None for no body at all."""
+
+    shape: Any
+    status: int = 200
+    kind: str = JSON
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contract:
+    """A route's promise.
+
+    ``query`` names parameters of ``QUERY``, or ``narrow`` says more; ``headers`` those of ``HEADERS``. ``takes`` is
+    the record of its JSON body. ``refuses`` are the errors of this route alone. ``is_tagged``: it gives an ETag.
+    """
+
+    gives: tuple[Gives, ...]
+    query: tuple[str, ...] = ()
+    narrow: Mapping[str, Any] = field(default_factory=dict)
+    headers: tuple[str, ...] = ()
+    takes: Any = None
+    takes_xml: bool = False
+    refuses: tuple[type[OrganismError], ...] = ()
+    is_tagged: bool = False
+
+    def parameters(self) -> Mapping[str, Any]:
+        """The query's parameters with their types. Raises ``LookupError`` for one that is described nowhere."""
+        return {name: self.narrow.get(name) or QUERY[name] for name in self.query}
+
+
+def gives(shape: Any, *more: Gives, status: int = 200) -> tuple[Gives, ...]:
+    """JSON of a shape, and other forms that the answer may come in."""
+    return (Gives(shape, status), *more)
+
+
+def _text(description: str, example: str | None = None, **more: Any) -> Any:
+    return Annotated[str, Field(description=description, examples=None if example is None else [example], **more)]
+
+
+QUERY: Final[Mapping[str, Any]] = {
+    "limit": Annotated[int, Field(ge=1, le=500, description="How many at most.", examples=[50])],
+    "offset": Annotated[int, Field(ge=0, le=1 << 40, description="How many to pass over.", examples=[0])],
+    "cursor": _text("`next` of the page before, of this list and filter.", min_length=1),
+    "status": _text("Only what stands so.", min_length=1),
+    "at": Annotated[Position | Time, Field(description="As it stood at this position, or the last one of this time.")],
+    "agent": Annotated[AgentName, Field(description="Only what this one takes part in, sent or got.")],
+    "thread_id": _text("Only what belongs to this thread.", min_length=1),
+    "since": Annotated[Time, Field(description="Only what was sent, or last active, at this time or later.")],
+    "q": _text("Only what has this text in its payload.", "Dan", min_length=1),
+    "xml": Annotated[bool, Field(description="With the recorded envelopes.")],
+    "after": Annotated[Position, Field(description="What follows this position.")],
+    "until": Annotated[Position, Field(description="Up to this position; by default to the head.")],
+    "thread": _text("Only events of this thread.", min_length=1),
+    "type": Annotated[EventType, Field(description="Only events of this type.")],
+    "content": Annotated[bool, Field(description="With the text that is kept beside the events.")],
+    "format": Annotated[Literal["json", "mermaid"], Field(description="As data, or as the text of a flowchart.")],
+    "to": Annotated[AgentName, Field(description="The receiver; with an XML body alone, where it must be there.")],
+    "wait": Annotated[
+        float, Field(gt=0, le=60, description="Seconds to wait for the thread's end; with an XML body.", examples=[10])
+    ],
+    "log": _text("The timeline of `since`, as `connected` named it.", min_length=1),
+    "threads": Annotated[list[str], Field(min_length=1, description="Only these threads, parted by commas.")],
+    "agents": Annotated[list[AgentName], Field(min_length=1, description="Only these agents, parted by commas.")],
+}
+"""Every query parameter must be declared here. Which ones a route takes is said by its contract."""
+
+HEADERS: Final[Mapping[str, Any]] = {
+    "Idempotency-Key": _text(
+        "The same key and body get the first answer again, byte for byte, for 24 hours.",
+        "order-17",
+        pattern=r"^[\x21-\x7e]{1,255}$",
+    ),
+    "If-Match": _text(
+        "The thread's ETag: if it has moved on since, 409 `stale_position`, and nothing is done.",
+        '"3"',
+        pattern=r'^(\*|(W/)?"?[0-9]{1,19}"?)$',
+    ),
+    "If-None-Match": _text("An ETag; while it is still that, the answer is 304.", '"3"'),
+    "SPASS-Caller-Depth": _text(
+        "How many runs of agents the caller lies in: three are too deep for another model's call.",
+        "1",
+        pattern=r"^[0-9]{1,7}$",
+    ),
+    "SPASS-Parent-Request-Id": _text(
+        "The request in which this one is made; it is kept with the message.",
+        "req-17",
+        pattern=r"^[\x21-\x7e]{1,255}$",
+    ),
+    "x-ag-messages-transcript": _text("`last`: only the last unit of the turn; `full`, or another value: all of it."),
+    "x-ag-session-control": _text("`force`: take over the turn that runs."),
+    "x-ag-messages-format": _text("`vercel`: as the AI SDK's UI messages; `agenta`, or another value: as they are."),
+    "x-ag-workflow-embeds": _text("`resolve`, which is also the default."),
+    "x-ag-session-id": _text("The session; that of the body wins."),
+    "Last-Event-ID": _text("The position that the client has; goes before `since`.", "3"),
+}
+"""Every request header that a route looks at, besides those of authentication and of content and its forms."""
+
+ACT: Final = ("Idempotency-Key",)
+ACT_ON_THREAD: Final = ("Idempotency-Key", "If-Match")
+ACT_REFUSED: Final = (NotFound,)
+THREAD_REFUSED: Final = (NotFound, StalePosition, ThreadKilled)
+QUESTION_REFUSED: Final = (*THREAD_REFUSED, AlreadyResolved)
+SENDING_REFUSED: Final = (*THREAD_REFUSED, InvalidPayload, PayloadTooLarge, MailboxFull)
+"""What acts refuse: any, one on a thread, one that answers a question, one that sends a payload."""

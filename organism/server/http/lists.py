@@ -1,0 +1,217 @@
+"""Lists: paging and filters parsed from the query, the envelope put around the finished rows.
+
+``{"<name>": [...], "count", "total", "limit", "offset", "next"}``: the rows are the log's own bytes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import orjson
+
+from organism.errors import BadPosition, InvalidField
+from organism.model.times import iso
+from organism.server.http.bodies import Faults
+from organism.server.http.call import Answer, Call
+from organism.server.json import MAX_POSITION, encoded, microseconds, splice, whole_number
+from organism.views.views import Among, Page, Query, Where
+
+AT: Final = "at"
+
+
+async def moment(call: Call) -> int | None:
+    """The position that ``at`` asks for, None for now. Raises ``BadPosition`` if it is ahead, or ``InvalidField``."""
+    said = call.query.get(AT)
+    if said is None:
+        return None
+    log = call.tenant.log
+    if not (said.isascii() and said.isdigit()):
+        at = await log.position_at(microseconds(said, "query.at"))
+    elif len(said) > len(str(MAX_POSITION)) or int(said) > log.head:
+        raise BadPosition(f"The position {said[:40]} is ahead of the log; its head is {log.head}.", param="query.at")
+    else:
+        at = int(said)
+    return None if at == log.head else at
+
+
+DEFAULT_LIMIT: Final = 50
+MAX_LIMIT: Final = 500
+LAST_US: Final = 253_402_300_799_999_999
+"""The end of the year 9999: later times do not sort as text."""
+_MAX_OFFSET: Final = 1 << 40
+_PAGING: Final = ("limit", "offset", "cursor")
+
+Filter = Callable[[str], Where | Among]
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """What a list route shows: the read model, its order, and the filters that its query takes, by name.
+
+    ``moves``: rows change places, so pages are of the rows as of the first page. ``reshape`` makes the shown array.
+    """
+
+    name: str
+    order_by: str
+    descending: bool = False
+    moves: bool = False
+    filters: Mapping[str, Filter] = field(default_factory=dict)
+    has_text: bool = False
+    has_xml: bool = False
+    reshape: Callable[[bytes], bytes] | None = None
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """The names of all parameters."""
+        return (*_PAGING, AT, *self.filters, *(("q",) * self.has_text), *(("xml",) * self.has_xml))
+
+
+async def list_of(call: Call, listing: Listing, *fixed: Where, of: str = "", key: str = "") -> Answer:
+    """The page of rows that the call asks for; ``fixed`` are the route's own conditions.
+
+    Raises ``NotFound`` if the list belongs to the row ``key`` of the read model ``of``, and there is no such row.
+    """
+    query, is_xml = await _query(call, listing, fixed)
+    if listing.moves and query.at is None:
+        query = replace(query, at=call.tenant.log.head)
+    page = await call.tenant.views.rows(listing.name, query)
+    if of and not page.total:
+        await call.row(of, key, query.at)
+    rows = page.rows if listing.reshape is None else listing.reshape(page.rows)
+    if is_xml:
+        rows = await with_xml(call, rows)
+    return Answer(envelope(listing.name, rows, page, query, next_cursor(call, page, query.at)))
+
+
+def envelope(name: str, rows: bytes, page: Page, query: Query, next_page: str | None) -> bytes:
+    """The list's JSON."""
+    return b'{"%b":%b,"count":%d,"total":%d,"limit":%d,"offset":%d,"next":%b}' % (
+        name.encode(),
+        rows,
+        page.count,
+        page.total,
+        query.limit,
+        page.before,
+        encoded(next_page),
+    )
+
+
+def next_cursor(call: Call, page: Page, at: int | None, path: str = "") -> str | None:
+    """The cursor of the next page, None on the last. ``path`` is that of the list, if it is not the call's own."""
+    if page.last is None or page.before + page.count >= page.total:
+        return None
+    return call.process.cursors.seal(_listing_id(call, path), [*page.last, at])
+
+
+async def _query(call: Call, listing: Listing, fixed: tuple[Where, ...]) -> tuple[Query, bool]:
+    """What is asked for, and whether with envelopes. Raises an ``InvalidRequest`` that names all that is wrong."""
+    faults = Faults()
+    with faults:
+        call.allow_query(*listing.takes)
+    conditions: list[Where | Among] = [*fixed]
+    for name, make in listing.filters.items():
+        with faults:
+            conditions += [make(call.query[name])] if name in call.query else []
+    with faults:
+        limit = whole(call, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+    with faults:
+        offset = whole(call, "offset", 0, 0, _MAX_OFFSET)
+    with faults:
+        at = await moment(call)
+    after = None
+    with faults:
+        if "cursor" in call.query:
+            if "offset" in call.query:
+                raise InvalidField(
+                    "`cursor` and `offset` both say where to begin; send one of them.", param="query.offset"
+                )
+            value, key, recorded = call.process.cursors.open(_listing_id(call), call.query["cursor"])
+            at, after = recorded if at is None else at, (value, key)
+    with faults:
+        is_xml = listing.has_xml and flag(call, "xml")
+    faults.tell()
+    query = Query(
+        tuple(each for each in conditions if isinstance(each, Where)),
+        listing.order_by,
+        listing.descending,
+        limit,
+        offset,
+        call.query.get("q", ""),
+        at,
+        after,
+        tuple(each for each in conditions if isinstance(each, Among)),
+    )
+    return query, is_xml
+
+
+def _listing_id(call: Call, path: str = "") -> str:
+    """What a cursor is bound to: all that chooses the rows."""
+    chosen = sorted((name, value) for name, value in call.query.items() if name not in {*_PAGING, "xml"})
+    return repr((call.tenant.id, call.tenant.log.timeline, path or call.path, chosen))
+
+
+def whole(call: Call, name: str, default: int, least: int, most: int) -> int:
+    """A whole number from the query. Raises ``InvalidField``."""
+    said = call.query.get(name)
+    return default if said is None else whole_number(said, f"query.{name}", least, most)
+
+
+def flag(call: Call, name: str) -> bool:
+    """A yes or no from the query: ``true`` or ``false``. Raises ``InvalidField``."""
+    said = call.query.get(name, "false")
+    if said not in {"true", "false"}:
+        raise InvalidField(f"`{name}` is true or false; came {said[:40]!r}.", param=f"query.{name}")
+    return said == "true"
+
+
+def allowed_word(name: str, said: str, allowed: Sequence[str]) -> str:
+    """The word, if it is one of those that are allowed. Raises ``InvalidField``."""
+    if said not in allowed:
+        raise InvalidField(f"`{name}` is one of {', '.join(allowed)}; came {said[:40]!r}.", param=f"query.{name}")
+    return said
+
+
+def since(column: str) -> Filter:
+    """A filter on a column of times: at or after an ISO 8601 time."""
+    return lambda said: Where(column, ">=", microseconds(said, "query.since"))
+
+
+def since_text(column: str) -> Filter:
+    """The same on a column that holds times as they are shown, which sort as the times do."""
+    return lambda said: Where(column, ">=", iso(min(max(0, microseconds(said, "query.since")), LAST_US)))
+
+
+def one_of(column: str, *allowed: str, name: str = "") -> Filter:
+    """A filter on a column that has few values; ``name`` is the parameter's, if it is not the column's."""
+    return lambda said: Where(column, "=", allowed_word(name or column, said, allowed))
+
+
+STATUSES: Final = ("active", "completed", "error", "killed")
+MESSAGES: Final = Listing(
+    "messages",
+    "position",
+    filters={
+        "agent": lambda name: Where("", "=", name, any_of=("sender", "receiver")),
+        "status": lambda said: Among(
+            "thread_id", "threads", (Where("status", "=", allowed_word("status", said, STATUSES)),)
+        ),
+        "since": since("sent_at"),
+    },
+    has_text=True,
+    has_xml=True,
+)
+"""All messages, and those of a thread."""
+
+
+async def with_xml(call: Call, rows: bytes) -> bytes:
+    """The messages of a JSON array, each with ``xml``: its envelope byte for byte, or null once it was erased."""
+    finished = [await message_with_xml(call, orjson.dumps(row)) for row in orjson.loads(rows)]
+    return b"[" + b",".join(finished) + b"]"
+
+
+async def message_with_xml(call: Call, row: bytes) -> bytes:
+    """One message with ``xml``."""
+    content = await call.tenant.log.content(orjson.loads(row)["position"])
+    return splice(row, {"xml": content[1].decode() if content else None})

@@ -1,0 +1,556 @@
+"""The shapes of the API: objects, lists, answers of acts, errors, what models cost, and the configuration in force."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
+
+from organism.config.settings import Limits, Retry, Taint
+from organism.server.http import words
+
+
+class WaitingForPeople(TypedDict):
+    """How much waits for a person."""
+
+    approvals: words.Count
+    dead_letters: words.Count
+    indeterminate: words.Count
+
+
+class Organism(TypedDict):
+    """The organism as a whole."""
+
+    name: Annotated[str, Field(examples=["hello-world"])]
+    status: words.OrganismStatus
+    uptime_seconds: words.Count
+    agent_count: words.Count
+    active_threads: words.Count
+    total_messages: words.Count
+    version: words.Version
+    position: Annotated[words.Position, Field(description="The head of the log.")]
+    waiting_for_people: WaitingForPeople
+
+
+class Agent(TypedDict):
+    """A listener, and what it does now."""
+
+    name: words.AgentName
+    description: Annotated[str, Field(examples=["Greets whoever is named"])]
+    is_agent: bool
+    peers: Annotated[list[words.AgentName], Field(description="Whom it may write to.")]
+    payload_class: Annotated[str, Field(examples=["handlers.hello.Greeting"])]
+    state: words.AgentState
+    current_thread: Annotated[words.ThreadId | None, Field(description="That of the latest start still open.")]
+    queue_depth: Annotated[words.Count, Field(description="What waits for a start, retries too.")]
+    last_activity: words.Time | None
+    paused: Annotated[bool, Field(description="True from the pause on, though something may still run.")]
+    message_count: words.Count
+    model: Annotated[str, Field(examples=["default"])] | None
+    version: words.Version | None
+
+
+class ControlledAgent(Agent):
+    """The agent as it stands after the act, and where the act stands in the log."""
+
+    position: words.Position
+
+
+class Message(TypedDict):
+    """A message."""
+
+    id: words.MessageId
+    thread_id: words.ThreadId
+    from_: Annotated[words.AgentName, Field(alias="from", description="Who sent it; `console` is the outside.")]
+    to: words.AgentName
+    payload_type: words.PayloadType
+    payload: words.Payload
+    timestamp: words.Time
+    position: words.Position
+    cause: Annotated[words.MessageId | None, Field(description="The message whose handling led to it.")]
+    xml: NotRequired[
+        Annotated[
+            Annotated[str, Field(examples=["<message/>"])] | None,
+            Field(description="With `?xml=true`: the recorded envelope, byte for byte; null once it was erased."),
+        ]
+    ]
+
+
+class Thread(TypedDict):
+    """A thread."""
+
+    id: words.ThreadId
+    status: words.ThreadStatus
+    paused: bool
+    participants: Annotated[
+        list[words.AgentName], Field(description="Who takes part, in the order in which they came.")
+    ]
+    message_count: words.Count
+    created_at: words.Time
+    last_activity: words.Time
+    error: Annotated[words.Reason | None, Field(description="Why it failed, if it did.")]
+    session_id: str | None
+    tokens: words.Count
+    cost_usd: Annotated[str, Field(description="A decimal number.", examples=["0"])]
+    position: Annotated[
+        words.Position, Field(description="That of its last event: its ETag, what `If-Match` compares.")
+    ]
+
+
+class ThreadWithMessages(Thread):
+    """A thread with its first 500 messages."""
+
+    messages: list[Message]
+    next: Annotated[words.Cursor | None, Field(description="The `cursor` for `/threads/{id}/messages` to go on with.")]
+
+
+class DeadLetterHead(TypedDict):
+    """A message that failed for good, or a send that was refused."""
+
+    id: words.MessageId
+    thread_id: words.ThreadId
+    agent: Annotated[words.AgentName, Field(description="Who was to handle it, or wanted to send it.")]
+    from_: Annotated[words.AgentName, Field(alias="from")]
+    to: words.AgentName
+    payload_type: words.PayloadType
+    code: Annotated[str, Field(examples=["handler_error"])]
+    reason: words.Reason
+    attempts: words.Count
+    timestamp: Annotated[words.Time, Field(description="When it died. UTC, ISO 8601.")]
+    position: words.Position
+
+
+class DeadLetter(DeadLetterHead):
+    """A message that failed for good, or a send that was refused, with its payload."""
+
+    payload: words.Payload
+
+
+class Approval(TypedDict):
+    """What waits, or waited, for a human's word."""
+
+    id: Annotated[str, Field(examples=["apr-01a2b3c4"])]
+    thread_id: words.ThreadId
+    message_id: words.MessageId
+    agent: words.AgentName
+    payload_type: Annotated[
+        words.PayloadType | None, Field(description="Of a call that waits for consent: its payload is the preview.")
+    ]
+    why: Annotated[str | None, Field(description="Of a tainted run's call that cannot be undone: why you are asked.")]
+    preview: words.Payload
+    form_schema: NotRequired[Annotated[words.Object, Field(description="What `edits` of the payload may be.")]]
+    digest: Annotated[
+        words.Digest, Field(description="Of the preview's canonical bytes, to which a decision is bound.")
+    ]
+    status: words.ApprovalStatus
+    requested_at: words.Time
+    expires_at: words.Time
+    position: words.Position
+
+
+class Indeterminate(TypedDict):
+    """An unsafe effect of which nobody knows whether it happened."""
+
+    id: Annotated[str, Field(description="`MESSAGE:STEP`.", examples=["msg-01a2b3c4:1"])]
+    thread_id: words.ThreadId
+    message_id: words.MessageId
+    agent: words.AgentName
+    step: words.Count
+    key: Annotated[str, Field(description="The key that the effect got.", examples=["msg-01a2b3c4/pay"])]
+    since: words.Time
+    position: words.Position
+
+
+class Page(TypedDict):
+    """What every list says besides its rows."""
+
+    count: Annotated[words.Count, Field(description="How many are here.")]
+    total: Annotated[words.Count, Field(description="How many there are.")]
+    limit: Annotated[int, Field(ge=1, le=500, examples=[50])]
+    offset: Annotated[int, Field(ge=0, description="How many come before these.", examples=[0])]
+    next: Annotated[words.Cursor | None, Field(description="The `cursor` of the next page; null on the last.")]
+
+
+class AgentList(Page):
+    """The listeners, in the order of organism.yaml."""
+
+    agents: list[Agent]
+
+
+class ThreadList(Page):
+    """Threads, newest activity first."""
+
+    threads: list[Thread]
+
+
+class MessageList(Page):
+    """Messages, oldest first."""
+
+    messages: list[Message]
+
+
+class DeadLetterList(Page):
+    """Open dead letters, newest first."""
+
+    dead_letters: list[DeadLetter]
+
+
+class ApprovalList(Page):
+    """Approvals, oldest first."""
+
+    approvals: list[Approval]
+
+
+class IndeterminateList(Page):
+    """Open questions, oldest first."""
+
+    indeterminate: list[Indeterminate]
+
+
+class ToolFunction(TypedDict):
+    """What a model is told of a tool."""
+
+    name: Annotated[str, Field(examples=["calculator"])]
+    description: str
+    parameters: Annotated[words.Object, Field(description="The JSON Schema of its arguments.")]
+
+
+class Tool(TypedDict):
+    """A tool, in the form in which OpenAI-compatible models take it."""
+
+    type: Literal["function"]
+    function: ToolFunction
+    brings_outside_text: Annotated[bool, Field(description="Its answers may hold text of strangers.")]
+    approval: Annotated[bool, Field(description="A person consents to each call.")]
+    confirm: Annotated[bool, Field(description="A call is previewed, then confirmed.")]
+
+
+class ToolList(TypedDict):
+    """The tools that may be called."""
+
+    object: Literal["list"]
+    data: list[Tool]
+
+
+class ModelShown(TypedDict):
+    """A model that the token may use, in the form in which OpenAI-compatible clients read it."""
+
+    id: Annotated[str, Field(description="Its name in organism.yaml.", examples=["gpt-4.1-mini"])]
+    object: Literal["model"]
+    created: Annotated[int, Field(description="Since when it is served: the organism's start, in seconds since 1970.")]
+    owned_by: Annotated[str, Field(description="Its provider.", examples=["offline"])]
+    context_window: Annotated[int, Field(description="Tokens of a request and its answer together.")]
+    description: Annotated[str, Field(description="What it is, where no one else is asked.")]
+
+
+class ModelList(TypedDict):
+    """The models that the token may use."""
+
+    object: Literal["list"]
+    data: list[ModelShown]
+
+
+class Why(TypedDict):
+    """How a message came about: it, the one whose handling led to it, and so on; the injection comes last."""
+
+    messages: list[Message]
+    count: words.Count
+    next: Annotated[words.MessageId | None, Field(description="Where the path goes on, if it is longer than 500.")]
+
+
+class Actor(TypedDict):
+    """Who caused it."""
+
+    tenant: Annotated[str, Field(examples=["default"])]
+    user: str | None
+    request_id: Annotated[str, Field(examples=["req-5f2c9a01d7e84b36"])] | None
+    principal: Annotated[str, Field(description="Who holds the token.", examples=["operator"])] | None
+
+
+class Event(TypedDict):
+    """One event of the log."""
+
+    position: words.Position
+    type: words.EventType
+    at: words.Time
+    thread_id: Annotated[words.ThreadId | None, Field(description="Null for what concerns the whole organism.")]
+    cause: Annotated[words.MessageId | None, Field(description="The message whose handling led to it.")]
+    correlation: Annotated[words.MessageId | None, Field(description="The message of the injection at the root.")]
+    actor: Actor | None
+    data: words.EventData
+    content: NotRequired[Annotated[Any, Field(description="With `content=true`: the text that was kept beside it.")]]
+
+
+class Events(TypedDict):
+    """A page of the log."""
+
+    events: list[Event]
+    next: Annotated[words.Position | None, Field(description="The `after` of the next page; null at the end.")]
+
+
+class Injected(TypedDict):
+    """The message is on disk."""
+
+    thread_id: words.ThreadId
+    message_id: words.MessageId
+    position: words.Position
+
+
+class InjectedAndEnded(Injected):
+    """The message's thread has ended; all of it is as it stood at that end."""
+
+    replies: Annotated[list[Message], Field(description="The messages to `console` that this injection caused.")]
+    thread: Thread
+
+
+class Folded(TypedDict):
+    """A run as it was in the end: what is null is left out."""
+
+    messages: Annotated[list[dict[str, Any]], Field(examples=[[{"role": "assistant", "content": "Hello"}]])]
+    stop_reason: Annotated[str, Field(examples=["stop"])]
+    pending_interaction: NotRequired[dict[str, Any]]
+
+
+class Output(TypedDict):
+    """What came of it."""
+
+    outputs: Folded
+
+
+class Invoked(TypedDict):
+    """The turn of an agent, all at once."""
+
+    data: Output
+    session_id: str | None
+    thread_id: words.ThreadId
+
+
+class ToolResult(TypedDict):
+    """What a tool answered."""
+
+    result: Annotated[Any, Field(description="Of the tool's own shape.", examples=[{"value": "42", "exact": True}])]
+
+
+class Reloaded(TypedDict):
+    """What a reload changed: the names of listeners."""
+
+    added: list[words.AgentName]
+    removed: list[words.AgentName]
+    updated: list[words.AgentName]
+    position: words.Position
+
+
+class StopBegun(TypedDict):
+    """The graceful stop has begun."""
+
+    status: Literal["stopping"]
+    position: words.Position
+
+
+class Ticket(TypedDict):
+    """Opens `/ws?ticket=…`, once."""
+
+    ticket: Annotated[str, Field(examples=["ticket_GyXq1b5T0dV8yQb"])]
+    expires_in_seconds: Annotated[int, Field(examples=[30])]
+
+
+class Fault(TypedDict):
+    """One of several things that are wrong."""
+
+    param: Annotated[str, Field(examples=["/payload/name"])]
+    message: Annotated[str, Field(examples=["is missing"])]
+
+
+class Refusal(TypedDict):
+    """What was wrong."""
+
+    type: words.ErrorType
+    code: Annotated[str, Field(description="Stable; `GET /errors` explains each.", examples=["invalid_payload"])]
+    message: Annotated[str, Field(examples=["/payload/name: is missing."])]
+    param: Annotated[
+        str | None,
+        Field(description="Where: a JSON pointer into the body, `query.x` or `headers.x`.", examples=["/payload/name"]),
+    ]
+    details: NotRequired[Annotated[list[Fault], Field(description="Every fault, where there are several.")]]
+    requested: NotRequired[Annotated[str, Field(description="What was asked for and cannot be had.")]]
+    supported: NotRequired[Annotated[list[str], Field(description="What can be had instead.")]]
+    request_id: Annotated[str, Field(description="Stands in the server's log, too.", examples=["req-5f2c9a01d7e84b36"])]
+
+
+class Error(TypedDict):
+    """The one shape of errors."""
+
+    error: Refusal
+
+
+class ErrorCode(TypedDict):
+    """What a code means and what to do."""
+
+    code: Annotated[str, Field(examples=["not_found"])]
+    type: words.ErrorType
+    http_status: Annotated[int, Field(examples=[404])]
+    title: Annotated[str, Field(examples=["Not found"])]
+    description: Annotated[str, Field(examples=["There is nothing here by that name."])]
+    remediation: Annotated[str, Field(examples=["Check the id or name; lists show what there is."])]
+    typical_param: str | None
+
+
+class ErrorCodes(TypedDict):
+    """Every code there is."""
+
+    version: Annotated[int, Field(examples=[1])]
+    count: words.Count
+    entries: list[ErrorCode]
+
+
+Money = Annotated[
+    str, Field(description="Exact, as text.", pattern=r"^[0-9]+(\.[0-9]+)?$", examples=["0.0123"], max_length=64)
+]
+ServedBy = Annotated[
+    str, Field(description="The provider that answered, whatever model was asked for.", examples=["openai", "offline"])
+]
+ModelName = Annotated[str, Field(description="Its name in organism.yaml.", examples=["gpt-4.1-mini"])]
+
+
+class ModelUsage(TypedDict):
+    """What one model was called for."""
+
+    model: ModelName
+    served_by: ServedBy
+    calls: words.Count
+    input_tokens: words.Count
+    output_tokens: words.Count
+    tokens: words.Count
+    cost_usd: Money
+
+
+class Usage(TypedDict):
+    """Calls of models: how many, what they used and cost, and how long they took."""
+
+    calls: words.Count
+    failed_calls: Annotated[words.Count, Field(description="Those that gave no answer, or died with the process.")]
+    input_tokens: words.Count
+    output_tokens: words.Count
+    tokens: Annotated[words.Count, Field(description="Both together.")]
+    cost_usd: Money
+    cost_eur: Annotated[Money | None, Field(description="By `fx.eur_per_usd` of organism.yaml; null without it.")]
+    model_seconds: Annotated[float, Field(ge=0, examples=[1.5])]
+    last_called: words.Time | None
+    models: Annotated[list[ModelUsage], Field(description="The same by the model that answered.")]
+
+
+class UsageOfAgent(Usage):
+    """An agent's calls."""
+
+    agent: words.AgentName
+
+
+class UsageOfThread(Usage):
+    """A thread's calls."""
+
+    thread_id: words.ThreadId
+
+
+class UsageOfDay(Usage):
+    """The calls of one day."""
+
+    day: Annotated[str, Field(description="Of UTC.", pattern=r"^\d{4,}-\d\d-\d\d$", examples=["2026-01-15"])]
+
+
+class UsageOfAll(TypedDict):
+    """All calls since the log began."""
+
+    total: Usage
+    agents: Annotated[list[UsageOfAgent], Field(description="By name, the first 500.")]
+    days: Annotated[list[UsageOfDay], Field(description="The newest 31 with calls, newest first.")]
+
+
+class Node(TypedDict):
+    """Who writes or is written to."""
+
+    name: words.AgentName
+    kind: Literal["agent", "listener", "console", "system"]
+    description: Annotated[str, Field(examples=["Greets whoever is named"])] | None
+    payload_class: Annotated[str, Field(examples=["handlers.hello.Greeting"])] | None
+
+
+class Edge(TypedDict):
+    """Who may write to whom."""
+
+    from_: Annotated[words.AgentName, Field(alias="from")]
+    to: Annotated[words.AgentName, Field(examples=["shouter"])]
+
+
+class Graph(TypedDict):
+    """Who may write to whom."""
+
+    nodes: list[Node]
+    edges: list[Edge]
+
+
+class OrganismSection(TypedDict):
+    """The section `organism`."""
+
+    name: Annotated[str, Field(examples=["hello-world"])]
+    imports: Annotated[list[str], Field(examples=[["handlers"]])]
+    charter: Annotated[
+        str | bool,
+        Field(description="The file that every prompt begins with; true: the usual one, false: none.", examples=[True]),
+    ]
+
+
+class Section(TypedDict, total=False):
+    """A listener's section of organism.yaml, or the file of a conversational agent: the keys that stand there."""
+
+    name: words.AgentName
+    payload_class: Annotated[str, Field(examples=["handlers.hello.Greeting"])]
+    handler: Annotated[str, Field(examples=["handlers.hello.greet"])]
+    description: Annotated[str, Field(examples=["Greets whoever is named"])]
+    agent: bool
+    peers: list[words.AgentName]
+    prompt: Annotated[str, Field(description="Its text for `admin` alone, else `sha256:…`.", examples=["Greet."])]
+    prompt_ref: Annotated[str, Field(examples=["greeter"])]
+    model: Annotated[str, Field(examples=["default"])]
+    tools: list[Annotated[str, Field(examples=["calculate"])]]
+    budget: words.Object
+    max_concurrent: Annotated[int, Field(examples=[5])]
+    timeout_s: Annotated[float, Field(examples=[30.0])]
+    max_payload_bytes: Annotated[int, Field(examples=[262144])]
+    broadcast: bool
+    blocking: bool
+    confirm: bool
+    approval: bool
+    brings_outside_text: bool
+    invoke: list[Literal["batch", "stream"]]
+    system_prompt: Annotated[str, Field(description="As `prompt`, in an agent's file.", examples=["Be exact."])]
+    max_tokens: Annotated[int, Field(examples=[512])]
+    temperature: Annotated[float, Field(examples=[0.3])]
+    rag_index: Annotated[str, Field(examples=["berlin-info"])]
+    rag_top_k: Annotated[int, Field(examples=[5])]
+    taint: Taint
+
+
+class Configuration(TypedDict):
+    """organism.yaml as it is in force, defaults filled in, without anything secret."""
+
+    organism: OrganismSection
+    limits: Limits
+    retry: Retry
+    models: words.Object
+    embeddings: words.Object
+    tools: words.Object
+    fx: words.Object
+    listeners: list[Section]
+
+
+class Healthy(TypedDict):
+    """The process answers."""
+
+    status: Literal["ok"]
+
+
+class Ready(TypedDict):
+    """It takes work."""
+
+    status: Literal["running", "paused"]

@@ -1,1 +1,0 @@
-"""Invoke over HTTP: what headers and body ask for, and the forms in which a run is told."""

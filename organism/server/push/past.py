@@ -1,0 +1,251 @@
+"""The past as one viewer wants it: read page by page, and no more of it than may pass the filter.
+
+The filter goes down to the log (``planned``), which has indexes of the events of a thread, the threads of an agent, the
+threads of rare events, and the spans that have a type. A thread's state before the page is looked up (``thread_at``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import orjson
+
+from organism.events.record import ORGANISM_STREAM, Record
+from organism.events.vocabulary import (
+    Event,
+    OrganismPaused,
+    OrganismReloaded,
+    OrganismResumed,
+    OrganismStarted,
+    OrganismStopped,
+    ThreadCompleted,
+    ThreadCreated,
+    ThreadFailed,
+    ThreadKilled,
+    ThreadPaused,
+    ThreadReopened,
+    ThreadResumed,
+)
+from organism.log.log import SPAN_EVENTS, EventFilter, EventLog, span_of
+from organism.server.push.frames import FOLDED, NAMELESS, PAUSES, WITH_CONTENT, Chunk, Filter, Folded, types_of
+from organism.views import threads
+from organism.views.threads import MARKS
+from organism.views.views import Query, Row, ViewStore, Where
+
+STEP_SPANS: Final = 8
+"""Spans that are looked at in one go: others need the log's reading thread too."""
+STEP_EVENTS: Final = STEP_SPANS * SPAN_EVENTS
+
+
+async def stretch(log: EventLog, types: Sequence[type[Event]], after: int, until: int) -> tuple[int, int]:
+    """The next positions that may be of these types: low < position ≤ high. There are none if low is ``until``."""
+    spans = await log.type_spans(types, span_of(after + 1), span_of(until), STEP_SPANS)
+    if not spans:
+        return until, until
+    in_a_row = sum(span == spans[0] + at for at, span in enumerate(spans))
+    return max(after, spans[0] * SPAN_EVENTS), min(until, (spans[0] + in_a_row) * SPAN_EVENTS)
+
+
+async def read_records(log: EventLog, after: int, until: int, wanted: EventFilter, limit: int) -> list[Record[Event]]:
+    """Records with after < position ≤ until, in order, as ``Log.read`` gives them; what holds none is not read."""
+    if not wanted.types or until - after <= STEP_EVENTS:
+        return await log.read(after, until, wanted, limit)
+    if wanted.threads:  # whose own events lie in an index; what is left out is what comes before the first of the types
+        return await log.read((await stretch(log, wanted.types, after, until))[0], until, wanted, limit)
+    found: list[Record[Event]] = []
+    while after < until and len(found) < limit:
+        low, after = await stretch(log, wanted.types, after, until)
+        if low < after:
+            found += await log.read(low, after, wanted, limit - len(found))
+    return found
+
+
+MANY_THREADS: Final = 500
+"""With more threads than this, reading everything is as fast."""
+MANY_AGENTS: Final = 8
+FIRST_PAGE, LEAST_PAGE, MOST_PAGE = 64, 4, 512
+PAGE_BYTES: Final = 64 << 10
+"""The size that a page should have: about what a socket takes at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What to ask the log for, up to ``until``; None: nothing there can pass. ``is_choice``: of some threads alone."""
+
+    asked: EventFilter | None
+    until: int
+    is_choice: bool = False
+
+
+class Past:
+    """Reads on from ``position`` for one filter."""
+
+    def __init__(self, log: EventLog, views: ViewStore, wanted: Filter, position: int) -> None:
+        self.wanted = wanted
+        self._log, self._views = log, views
+        self._folded = Folded(position)
+        self._plan = Plan(None, position)
+        self._events = FIRST_PAGE
+
+    @property
+    def position(self) -> int:
+        return self._folded.position
+
+    async def read(self) -> Chunk:
+        """The next page. What is not in it of the positions that it spans does not pass."""
+        after = self.position
+        if after >= self._plan.until:
+            await self._plan_on(after)
+        records, reached = await self._page(self._plan, after)
+        await load_threads(self._log, self._views, self._folded, records)
+        chunk = Chunk(after, reached, self._folded.frames(records))
+        self._folded.position = reached
+        if chunk.size_bytes > 2 * PAGE_BYTES:
+            self._events = max(LEAST_PAGE, self._events // 2)
+        elif chunk.size_bytes < PAGE_BYTES:
+            self._events = min(MOST_PAGE, self._events * 2)
+        return chunk
+
+    async def _plan_on(self, after: int) -> None:
+        """Plan what follows. A thread that one of two plans leaves out has moved on unseen: it is forgotten."""
+        before, self._plan = self._plan, await planned(self._log, self._views, self.wanted, after)
+        if before.is_choice or self._plan.is_choice:
+            folded = Folded(after)
+            folded.is_paused, self._folded = self._folded.is_paused, folded
+
+    async def _page(self, plan: Plan, after: int) -> tuple[list[Record[Event]], int]:
+        if plan.asked is None:
+            return [], plan.until
+        until = plan.until if plan.asked.threads else min(plan.until, after + STEP_EVENTS)
+        records = await self._log.read(after, until, plan.asked, self._events)
+        reached = records[-1].position if len(records) == self._events else until
+        if records and isinstance(records[-1].event, ThreadCreated):  # its frame speaks of the message that follows it
+            born = records[-1].position
+            records += await self._log.read(born, born + 1, WITH_CONTENT)
+            reached = max(reached, records[-1].position)
+        return records, reached
+
+
+async def planned(log: EventLog, views: ViewStore, wanted: Filter, after: int) -> Plan:
+    """How to read what follows ``after`` and may pass the filter, up to the head."""
+    head = log.head
+    types = types_of(wanted.events)
+    if not types:
+        return Plan(None, head)
+    asked, end = replace(WITH_CONTENT, types=types), head
+    threads, is_choice = wanted.threads, False
+    if head - after > STEP_EVENTS:
+        if wanted.events is not None:
+            begin, end = await stretch(log, types, after, head)
+            if begin > after:
+                return Plan(None, begin)
+        if is_choice := threads is None:
+            threads = await _chosen(views, wanted.agents, frozenset(types), after)
+    if threads is None:
+        return Plan(asked, end)
+    return Plan(replace(asked, threads=(*threads, ORGANISM_STREAM)), head, is_choice)
+
+
+OF_ORGANISM: Final = frozenset({OrganismStarted, OrganismStopped, OrganismPaused, OrganismResumed, OrganismReloaded})
+"""The events of the organism's own stream that make frames: it is read in any case."""
+
+
+async def _chosen(
+    views: ViewStore, agents: frozenset[str] | None, types: frozenset[type[Event]], after: int
+) -> frozenset[str] | None:
+    """The threads with something after the position that may pass; None: too many to name, or unknown."""
+    moved = Where("position", ">", after)
+
+    def marked(kinds: frozenset[type[Event]]) -> tuple[str, tuple[Where, ...], str]:
+        return "marks", (Where("mark", "in", sorted({MARKS[kind] for kind in kinds})), moved), "thread_id"
+
+    rare, ways = types - OF_ORGANISM, []
+    if rare <= MARKS.keys():
+        ways.append([marked(rare)])
+    if agents is not None and len(agents) <= MANY_AGENTS:
+        of_agents = [("threads", (moved, Where("participants", "has", agent)), "id") for agent in agents]
+        ways.append([marked(types & NAMELESS), *of_agents])
+    for queries in ways:
+        found = [await _named(views, *query) for query in queries]
+        if None not in found:
+            return frozenset().union(*filter(None, found))
+    return None
+
+
+async def _named(views: ViewStore, model: str, where: tuple[Where, ...], field: str) -> frozenset[str] | None:
+    """A field of the rows that fulfil the conditions; None: too many of them."""
+    page = await views.rows(model, Query(where, limit=MANY_THREADS))
+    return frozenset(row[field] for row in orjson.loads(page.rows)) if page.total == page.count else None
+
+
+# -- a thread as it stood
+
+
+STATUS: Final = (ThreadCreated, ThreadReopened, ThreadCompleted, ThreadFailed, ThreadKilled)
+PAUSING: Final = (ThreadPaused, ThreadResumed, ThreadKilled)
+HISTORY: Final = tuple(FOLDED)
+SHORT_EVENTS: Final = 64
+"""A history of fewer events is read: that takes one look, where a long one takes five."""
+
+
+async def load_threads(log: EventLog, views: ViewStore, folded: Folded, records: Sequence[Record[Event]]) -> None:
+    """Load what ``folded`` must know before it can make the frames of ``records``."""
+    for thread in folded.unknown(records):
+        row = await thread_at(log, views, thread, folded.position)
+        if row is not None:
+            folded.threads[thread] = row
+    if folded.is_paused is None and any(isinstance(record.event, OrganismStarted) for record in records):
+        paused = await _last(log, ORGANISM_STREAM, tuple(PAUSES), folded.position)
+        folded.is_paused = paused is not None and PAUSES[type(paused.event)]
+
+
+async def thread_at(log: EventLog, views: ViewStore, thread: str, position: int) -> Row | None:
+    """The thread's row as its frames showed it at ``position``; None if it was not born yet."""
+    history = await log.read(0, position, EventFilter((thread,), HISTORY), SHORT_EVENTS)
+    if len(history) == SHORT_EVENTS:
+        return await _long_thread_at(log, views, thread, position)
+    row: Row | None = None
+    for record in history:
+        row = threads.apply(thread, row, record)
+    return row
+
+
+async def _long_thread_at(log: EventLog, views: ViewStore, thread: str, position: int) -> Row | None:
+    row = await views.private_row("threads", thread)
+    status = await _last(log, thread, STATUS, position)
+    if row is None or status is None:
+        return None
+    row |= {"status": "active", "error": None, "paused": False}
+    if (pausing := await _last(log, thread, PAUSING, position)) is not None:
+        threads.apply(thread, row, pausing)
+    threads.apply(thread, row, status)
+    row["message_count"] = await _count(views, thread, position)
+    row["participants"] = await _present(views, row, position)
+    return row
+
+
+async def _last(log: EventLog, stream: str, types: tuple[type[Event], ...], position: int) -> Record[Event] | None:
+    found = await log.read(0, position, EventFilter((stream,), types), 1, reverse=True)
+    return found[0] if found else None
+
+
+async def _count(views: ViewStore, thread: str, position: int, *more: Where) -> int:
+    """How many messages of the thread there were at the position."""
+    where = (Where("thread_id", "=", thread), Where("position", "<=", position), *more)
+    return (await views.rows("messages", Query(where, limit=0))).total
+
+
+async def _present(views: ViewStore, row: Row, position: int) -> list[str]:
+    """Who took part at the position: the names are listed in the order in which they came, so a first part of them."""
+    names: list[str] = row["participants"]
+    low, high = 0, len(names)
+    while low < high:
+        middle = (low + high + 1) // 2
+        named = Where("sender", "=", names[middle - 1], ("sender", "receiver"))
+        if await _count(views, row["id"], position, named):
+            low = middle
+        else:
+            high = middle - 1
+    return names[:low]

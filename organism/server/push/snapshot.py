@@ -1,0 +1,179 @@
+"""How everything stands: what the agents do now, and the snapshot that a connection begins with."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import orjson
+
+from organism.errors import BadPosition, NotFound, OrganismError
+from organism.log.log import EventLog
+from organism.server.push.frames import Frame, make_frame
+from organism.tenants import Tenant
+from organism.views.models import waiting_for_people
+from organism.views.views import CHANGED, Page, Query, ViewStore, Where
+
+COALESCE_SECONDS: Final = 0.05
+"""Agents' states are read at most twenty times a second."""
+ACTIVE_SHOWN: Final = 500
+OTHERS_SHOWN: Final = 100
+_EVERY_AGENT: Final = Query(order_by="ordinal", limit=1_000_000)
+_ACTIVE: Final = Query((Where("status", "=", "active"),), CHANGED, descending=True, limit=ACTIVE_SHOWN)
+_OTHERS: Final = Query(
+    (Where("status", "in", ["completed", "error", "killed"]),), CHANGED, descending=True, limit=OTHERS_SHOWN
+)
+_SHOWN: Final = (("threads", _ACTIVE), ("threads", _OTHERS), ("agents", _EVERY_AGENT))
+_STATE: Final = ("state", "current_thread", "paused", "queue_depth")
+
+
+class AgentStates:
+    """The newest ``agent_state`` of each agent. ``version`` rises with each change; ``tell`` gets what changed."""
+
+    def __init__(self, views: ViewStore, tell: Callable[[Sequence[Frame], int], None]) -> None:
+        self.version = 0
+        self.is_due = asyncio.Event()
+        """Set when something may have changed."""
+        self._views = views
+        self._tell = tell
+        self._latest: dict[str, tuple[int, tuple[Any, ...], Frame]] = {}
+
+    async def follow(self) -> None:
+        """Read all agents whenever that is due, and tell what changed."""
+        while True:
+            await self.is_due.wait()
+            self.is_due.clear()
+            with suppress(OrganismError):  # the log is closing; everyone is told so by the tail
+                await self._read()
+            await asyncio.sleep(COALESCE_SECONDS)
+
+    def since(self, version: int) -> list[Frame]:
+        """The states that changed after ``version``."""
+        return [frame for changed, _, frame in self._latest.values() if changed > version]
+
+    async def _read(self) -> None:
+        changed: list[Frame] = []
+        for row in orjson.loads((await self._views.rows("agents", _EVERY_AGENT)).rows):
+            name, state = row["name"], {field: row[field] for field in _STATE}
+            values = tuple(state.values())
+            if name not in self._latest or self._latest[name][1] != values:
+                frame = make_frame("agent_state", {"agent": name, **state}, row["current_thread"], name)
+                self._latest[name] = (self.version + 1, values, frame)
+                changed.append(frame)
+        if changed:
+            self.version += 1
+            self._tell(changed, self.version)
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """Everything at one ``position``: ``agents`` and ``threads`` as JSON arrays, the ``states`` at a version."""
+
+    position: int
+    organism: bytes
+    waiting: Mapping[str, int]
+    agents: bytes
+    threads: bytes
+    threads_total: int
+    states_at: int
+
+
+class SnapshotReader:
+    """Reads snapshots of one log. Callers that come while one is read share the next."""
+
+    def __init__(self, log: EventLog, views: ViewStore, states: AgentStates) -> None:
+        self._log, self._views = log, views
+        self._states = states
+        self._reading: asyncio.Task[Snapshot] | None = None
+        self._next: asyncio.Task[Snapshot] | None = None
+
+    async def read(self) -> Snapshot:
+        """A snapshot that begins to be read after this call. Raises what reading it raises."""
+        if self._next is None:
+            self._next = asyncio.ensure_future(self._read_after(self._reading))
+            self._next.add_done_callback(lambda reading: reading.cancelled() or reading.exception())
+        return await asyncio.shield(self._next)  # a viewer that leaves does not take it from the others
+
+    async def _read_after(self, other: asyncio.Task[Snapshot] | None) -> Snapshot:
+        if other is not None:
+            await asyncio.wait([other])
+        self._reading, self._next = self._next, None
+        return await self._read()
+
+    async def _read(self) -> Snapshot:
+        """As of the organism's row: other rows that are newer because the log moved on are read again, as of then."""
+        log, views = self._log, self._views
+        organism = await views.row("organism", "organism")
+        if organism is None:
+            raise NotFound("The organism has not started yet.")
+        position, states_at = orjson.loads(organism)["position"], self._states.version
+        while True:
+            is_past = log.head > position
+            active, others, agents = [await views.rows(model, replace(query, at=position)) for model, query in _SHOWN]
+            waiting = await waiting_for_people(views, position)
+            if is_past or log.head == position:
+                total = active.total + others.total
+                return Snapshot(position, organism, waiting, agents.rows, _joined(active, others), total, states_at)
+
+
+def _joined(first: Page, second: Page) -> bytes:
+    """Two JSON arrays as one."""
+    if not first.count or not second.count:
+        return first.rows if first.count else second.rows
+    return first.rows[:-1] + b"," + second.rows[1:]
+
+
+def organism_row(row: bytes, waiting: Mapping[str, int], now_us: int, status: str = "") -> dict[str, Any]:
+    """The API's Organism. ``status`` is the process's: the log knows running and paused only."""
+    shown: dict[str, Any] = {**orjson.loads(row), "waiting_for_people": waiting}
+    started_at = shown.pop("started_at")
+    shown["uptime_seconds"] = max(0, now_us - started_at) // 1_000_000
+    if status in {"starting", "stopping"}:
+        shown["status"] = status
+    return shown
+
+
+@dataclass(frozen=True, slots=True)
+class Start:
+    """How a connection begins: the fields of ``connected``; ``announce`` says whether ``caught_up`` shall follow."""
+
+    connected: dict[str, Any]
+    states_at: int = 0
+    announce: bool = True
+
+    @property
+    def position(self) -> int:
+        """What the client has by then."""
+        position: int = self.connected["position"]
+        return position
+
+
+async def start_from_snapshot(tenant: Tenant, reader: SnapshotReader, status: str) -> Start:
+    """For a client that has nothing yet."""
+    shown = await reader.read()
+    fields = {
+        "position": shown.position,
+        "log": tenant.log.timeline,
+        "organism": organism_row(shown.organism, shown.waiting, tenant.clock.now_us(), status),
+        "agents": shown.agents,
+        "threads": shown.threads,
+        "threads_total": shown.threads_total,
+    }
+    return Start(fields, shown.states_at, announce=False)
+
+
+def start_from_position(log: EventLog, since: int | None, timeline: str | None) -> Start:
+    """For a client that has the state at ``since``. Raises ``BadPosition`` unless that is a position of this log."""
+    if timeline is not None and timeline != log.timeline:
+        raise BadPosition(
+            f"The position belongs to the log {timeline[:40]!r}; this is {log.timeline!r}, restored or new.",
+            param="/log",
+        )
+    if since is None:
+        raise BadPosition("`log` says where `since` belongs; send `since` too.", param="/since")
+    if since > log.head:
+        raise BadPosition(f"The position {since} is ahead of the log; its head is {log.head}.", param="/since")
+    return Start({"position": since, "log": log.timeline})

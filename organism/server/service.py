@@ -1,0 +1,112 @@
+"""What tools ask of the server itself: probes, error codes, the documents of the API, and metrics."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from typing import Any, Final
+
+import orjson
+from msgspec import field
+
+from organism.errors import LogUnavailable, Stopping
+from organism.events.entity import Entity
+from organism.server.documents.asyncapi import document as asyncapi_document
+from organism.server.documents.openapi import document as openapi_document
+from organism.server.documents.page import page
+from organism.server.http import problems
+from organism.server.http.call import Answer, Call, Route, answer
+from organism.server.http.contract import Gives, gives
+from organism.server.http.headers import JSON, PAGE, Header
+from organism.server.http.shapes import ErrorCodes, Healthy, Ready
+from organism.server.http.words import Object
+
+HTML: Final = b"text/html; charset=utf-8"
+
+
+class Documents(Entity):
+    """The finished documents of a server, each made when it is first asked for: that takes half a second."""
+
+    _routes: Sequence[Route]
+    _made: dict[str, bytes] = field(default_factory=dict)
+
+    async def text(self, name: str) -> bytes:
+        """A document by its name in ``MAKERS``. It is made in a thread: the loop has agents to serve."""
+        if name not in self._made:
+            self._made[name] = await asyncio.to_thread(MAKERS[name], self._routes)
+        return self._made[name]
+
+
+def _indented(document: Any) -> bytes:
+    return orjson.dumps(document, option=orjson.OPT_INDENT_2)
+
+
+MAKERS: Final[Mapping[str, Callable[[Sequence[Route]], bytes]]] = {
+    "openapi": lambda routes: _indented(openapi_document(routes)),
+    "asyncapi": lambda _: _indented(asyncapi_document()),
+    "docs": lambda routes: page(openapi_document(routes)),
+}
+
+
+async def healthz(_call: Call) -> Answer:
+    """The process answers."""
+    return answer({"status": "ok"})
+
+
+async def readyz(call: Call) -> Answer:
+    """It takes work: neither starting nor stopping, and its log can be written."""
+    status = call.process.organism.status
+    if status in {"starting", "stopping"}:
+        raise Stopping(f"The organism is {status}.")
+    if not call.tenant.log.available:
+        raise LogUnavailable
+    return answer({"status": status})
+
+
+async def errors(_call: Call) -> Answer:
+    """The table of all error codes."""
+    return answer(problems.table())
+
+
+async def openapi(call: Call) -> Answer:
+    """This document: the REST API as OpenAPI 3.1."""
+    return await _document(call, "openapi")
+
+
+async def asyncapi(call: Call) -> Answer:
+    """The socket `/ws`, its frames and commands, as AsyncAPI 3.0."""
+    return await _document(call, "asyncapi")
+
+
+async def docs(call: Call) -> Answer:
+    """The REST API as a page to read."""
+    return await _document(call, "docs", kind=HTML, headers=PAGE)
+
+
+async def _document(call: Call, name: str, kind: bytes = JSON, headers: tuple[Header, ...] = ()) -> Answer:
+    call.allow_query()
+    body = await call.process.documents(name)
+    tag = (b"etag", b'"%b"' % sha256(body).hexdigest()[:32].encode())
+    return Answer(body, kind=kind, headers=(tag, *headers))
+
+
+async def metrics(call: Call) -> Answer:
+    """The numbers of the whole process, as text; OpenMetrics for who accepts it."""
+    call.allow_query()
+    process = call.process
+    tenants = tuple(process.organism.tenants.values())
+    body, kind = await process.metrics.shown(tenants, process.connections.count, call.header(b"accept"))
+    return Answer(body, kind=kind.encode())
+
+
+ROUTES: Final = (
+    Route("GET", "/healthz", healthz, gives=gives(Healthy)),
+    Route("GET", "/readyz", readyz, gives=gives(Ready), refuses=(Stopping, LogUnavailable)),
+    Route("GET", "/errors", errors, gives=gives(ErrorCodes)),
+    Route("GET", "/openapi.json", openapi, gives=gives(Object), is_tagged=True),
+    Route("GET", "/asyncapi.json", asyncapi, gives=gives(Object), is_tagged=True),
+    Route("GET", "/docs", docs, gives=(Gives(str, kind="text/html"),), is_tagged=True),
+)
+NUMBERS: Final = (Gives(str, kind="text/plain"), Gives(str, kind="application/openmetrics-text"))
+AT_ROOT: Final = (Route("GET", "/metrics", metrics, gives=NUMBERS),)

@@ -1,0 +1,93 @@
+"""Inject: a message from outside. It is acknowledged when it is on disk, with ``wait`` when its thread has ended."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from organism.agents.invoke import is_turn
+from organism.errors import BudgetExhausted, InvalidField, MissingField, UnsupportedMediaType
+from organism.model.commands import Inject
+from organism.server.http.bodies import MAX_WAIT_SECONDS, Faults, InjectBody
+from organism.server.http.call import CALLER, Answer, Call, Route, answer, caller_fields
+from organism.server.http.contract import ACT_ON_THREAD, SENDING_REFUSED, Gives, gives
+from organism.server.http.shapes import Injected as Sent
+from organism.server.http.shapes import InjectedAndEnded
+from organism.server.json import encoded, splice
+from organism.server.surfaces.waiting import hold_budget, send_and_wait
+
+OF_XML: Final = ("to", "thread_id", "wait")
+"""What the query says of an XML body; a JSON body says it itself."""
+IN_QUERY: Final = {"/to": "query.to", "/thread_id": "query.thread_id"}
+_NUMBER: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
+_XML_KINDS: Final = frozenset({"application/xml", "text/xml"})
+
+
+async def inject(call: Call) -> Answer:
+    """Send a payload from ``console`` to a listener: 202 with its ids, or after ``wait`` 200 with the replies."""
+    kind = call.header(b"content-type").partition(";")[0].strip().lower()
+    is_xml = kind in _XML_KINDS
+    if not is_xml and kind != "application/json":
+        came = repr(kind) if kind else "no Content-Type"
+        raise UnsupportedMediaType(
+            f"Inject takes application/json or application/xml; came {came}.", param="headers.content-type"
+        )
+    wanted = _from_query(call) if is_xml else call.body_as(InjectBody)
+    for receiver in call.tenant.receivers(wanted.to):
+        call.permit(to=receiver)
+    command = Inject(
+        to=wanted.to,
+        json=wanted.payload,
+        xml=call.body if is_xml else None,
+        thread_id=wanted.thread_id,
+        **caller_fields(call),
+        **call.command_fields(of_thread=wanted.thread_id is not None),
+    )
+    place, places = ("", IN_QUERY) if is_xml else ("/payload", {})
+    sent, ending = await send_and_wait(call, command, wanted.wait, place, places)
+    if ending is None:
+        return answer(sent, 202)
+    listener = call.tenant.pump.state.rules.listeners.get(wanted.to)
+    if listener is not None and is_turn(listener):
+        await hold_budget(call.tenant.log, sent, ending.position)
+    replies = b"[" + b",".join(ending.replies) + b"]"
+    return Answer(splice(encoded(sent), {"replies": replies, "thread": ending.thread}))
+
+
+def _from_query(call: Call) -> InjectBody:
+    """The document is the body; whom it is for stands in the query, since no document is asked about that (S12)."""
+    faults = Faults()
+    with faults:
+        call.allow_query(*OF_XML)
+    with faults:
+        to = call.query.get("to", "")
+        if not to:
+            raise MissingField("The receiver (?to=NAME) is missing.", param="query.to")
+    with faults:
+        seconds = _wait(call.query.get("wait"))
+    faults.tell()
+    return InjectBody(to=to, payload=None, thread_id=call.query.get("thread_id") or None, wait=seconds)
+
+
+def _wait(said: str | None) -> float | None:
+    if said is None:
+        return None
+    seconds = float(said) if _NUMBER.fullmatch(said) else 0.0
+    if not 0 < seconds <= MAX_WAIT_SECONDS:
+        raise InvalidField(
+            f"`wait` is a number of seconds up to {MAX_WAIT_SECONDS:.0f}; came {said[:40]!r}.", param="query.wait"
+        )
+    return seconds
+
+
+ROUTES: Final = (
+    Route(
+        *("POST", "/inject", inject),
+        gives=gives(Sent, Gives(InjectedAndEnded), status=202),
+        query=OF_XML,
+        takes=InjectBody,
+        takes_xml=True,
+        headers=(*ACT_ON_THREAD, *CALLER),
+        refuses=(*SENDING_REFUSED, BudgetExhausted),
+    ),
+)

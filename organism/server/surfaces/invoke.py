@@ -1,0 +1,125 @@
+"""Invoke: ask an agent and get its turn, at once or as it comes.
+
+Both surfaces, by the path's name and by the body's, at the root and below /api/v1, are one endpoint with one prelude.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from functools import partial
+from typing import Any, Final
+
+from organism import errors
+from organism.agents.invoke import Shape, delivers, outputs, resolved
+from organism.config.settings import Listener
+from organism.model.agent import Prompt
+from organism.model.commands import Inject, Injected
+from organism.model.run import RunEntry
+from organism.server.http.bodies import named_in
+from organism.server.http.call import CALLER, Answer, Call, Route, answer, caller_fields
+from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
+from organism.server.http.shapes import Invoked
+from organism.server.surfaces import requests as request
+from organism.server.surfaces.run import RunStream, entries_of, first_entries, refusal, writer_for
+from organism.server.surfaces.vercel import HEADERS as UI_HEADERS
+from organism.server.surfaces.vercel import UiStream, with_parts
+from organism.server.surfaces.waiting import unless_left
+from organism.server.ws.stream import HEARTBEAT
+
+UNBUFFERED: Final = ((b"x-accel-buffering", b"no"),)
+
+
+async def invoke(call: Call) -> Answer:
+    """Ask the agent that the body names."""
+    return await _invoke(call, None)
+
+
+async def invoke_agent(call: Call) -> Answer:
+    """Ask the agent that the path names."""
+    return await _invoke(call, call.params["name"])
+
+
+async def _invoke(call: Call, named: str | None) -> Answer:
+    call.allow_query()
+    wanted = request.parse_request(named, call.json(), call.headers)
+    place = "/agent" if named is None else None
+    for receiver in call.tenant.receivers(wanted.agent):
+        call.permit(agent=receiver)
+    listener = call.tenant.pump.state.rules.listeners.get(wanted.agent)
+    if listener is None:
+        raise errors.NotFound(f"There is no agent {wanted.agent[:80]!r}.", param=place)
+    with named_in(wanted.headers):
+        if wanted.session_id is not None:
+            raise errors.NotFound(f"There is no session {wanted.session_id[:80]!r}.", param="/session_id")
+        shape = resolved(wanted.flags, delivers(listener))
+    told = {**caller_fields(call), **call.command_fields(of_thread=False)}
+    command = Inject(to=wanted.agent, json=_payload(wanted, listener), **told)
+    sent = await call.send(command, wanted.place, {"/to": place})
+    return await unless_left(call, _answer(wanted, shape, sent, entries_of(call.tenant, sent)))
+
+
+async def _answer(
+    wanted: request.InvokeRequest, shape: Shape, sent: Injected, entries: AsyncIterator[RunEntry]
+) -> Answer:
+    first = await first_entries(entries)
+    if (refused := refusal(first)) is not None:
+        raise refused
+    return (
+        _stream(wanted, sent, first, entries) if shape.is_stream else await _batch(wanted, shape, sent, first, entries)
+    )
+
+
+def _payload(wanted: request.InvokeRequest, listener: Listener) -> Mapping[str, Any]:
+    """What is sent: the payload as it came, or a prompt made of the talk."""
+    if wanted.payload is not None:
+        return wanted.payload
+    if listener.payload_class is not Prompt:
+        kind = listener.payload_class.__name__
+        raise errors.InvalidField(f"{wanted.agent} takes a {kind}; send it as data.inputs.payload.", param=wanted.place)
+    history = [{"role": said.role, "content": said.content} for said in wanted.history]
+    return {"message": wanted.message, **({"history": history} if history else {})}
+
+
+def _stream(
+    wanted: request.InvokeRequest, sent: Injected, first: list[RunEntry], rest: AsyncIterator[RunEntry]
+) -> Answer:
+    write = UiStream(sent.message_id).lines if wanted.is_ui else writer_for(wanted.kind)
+    headers = (*UNBUFFERED, *(UI_HEADERS if wanted.is_ui else ()))
+    beat = HEARTBEAT if wanted.kind == request.EVENTS else b""
+    return Answer(b"", kind=wanted.kind.encode(), headers=headers, stream=RunStream(first, rest, write, beat))
+
+
+async def _batch(
+    wanted: request.InvokeRequest, shape: Shape, sent: Injected, first: list[RunEntry], rest: AsyncIterator[RunEntry]
+) -> Answer:
+    folded = await outputs(first, rest, shape)
+    if "stop_reason" not in folded:
+        raise errors.Stopping("The server stops before the run is done; it goes on with the next start.")
+    if wanted.is_ui:
+        folded["messages"] = with_parts(folded["messages"])
+    given = answer({"data": {"outputs": folded}, "session_id": wanted.session_id, "thread_id": sent.thread_id})
+    return Answer(given.body, headers=UI_HEADERS[1:] if wanted.is_ui else ())
+
+
+_ask = partial(
+    Route,
+    "POST",
+    gives=gives(Invoked, *(Gives(str, kind=kind) for kind in request.STREAMS)),
+    headers=(*ACT, *CALLER, *request.HEADERS),
+    refuses=(
+        *SENDING_REFUSED,
+        errors.NotAcceptable,
+        errors.ForceNotSupported,
+        errors.ModelNotInAllowlist,
+        errors.RecursionDepthExceeded,
+        errors.BudgetExhausted,
+        errors.Upstream,
+        errors.UpstreamTimeout,
+        errors.HandlingFailed,
+    ),
+)
+
+ROUTES: Final = (
+    _ask("/invoke", invoke, takes=request.InvokeBody | request.ChatBody),
+    _ask("/agents/{name}/invoke", invoke_agent, takes=request.TurnBody | request.ChatBody),
+)

@@ -1,0 +1,146 @@
+"""The organism as an MCP server, by the protocol's own library: requests are stateless and answered as JSON."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import MutableMapping
+from http import HTTPStatus
+from typing import Any, Final
+
+import orjson
+from mcp.server.lowlevel import Server
+from mcp.server.streamable_http_manager import StreamableHTTPSessionManager
+from mcp.types import (
+    CallToolRequestParams,
+    CallToolResult,
+    ListToolsResult,
+    PaginatedRequestParams,
+    TextContent,
+    Tool,
+    ToolAnnotations,
+)
+
+from organism.bootstrap import VERSION
+from organism.errors import InvalidField, NotAcceptable, OrganismError, Stopping
+from organism.model.commands import Inject
+from organism.pump.rules import call_json, tool_spec
+from organism.server.http import problems
+from organism.server.http.bodies import MAX_WAIT_SECONDS
+from organism.server.http.call import Answer, Call, Process, caller_fields
+from organism.server.surfaces.tool_calls import checked, permitted, result_of
+from organism.server.surfaces.waiting import send_and_wait
+
+CALL: Final = "organism.call"
+"""Under this name a request's scope holds its call."""
+
+
+async def started(process: Process) -> McpServer:
+    """The server, which runs until the process stops."""
+    server = McpServer()
+    server.owner = asyncio.create_task(server.run(process), name="mcp")
+    await server.is_open.wait()
+    return server
+
+
+class McpServer:
+    """Answers requests of the protocol. The library's session manager runs in a task of its own, ``owner``."""
+
+    def __init__(self) -> None:
+        server: Server[Any] = Server("organism", version=VERSION, on_list_tools=_listed, on_call_tool=_called)
+        self._manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
+        self._under_way = 0
+        self._is_closed = False
+        self.is_idle = asyncio.Event()
+        """Set while no request is under way."""
+        self.is_idle.set()
+        self.is_open = asyncio.Event()
+        self.owner: asyncio.Task[None] | None = None
+
+    async def run(self, process: Process) -> None:
+        """Run until the process stops and what is under way is answered."""
+        async with self._manager.run():
+            self.is_open.set()
+            await asyncio.wait([process.stopping])
+            self._is_closed = True
+            await self.is_idle.wait()
+
+    async def answer(self, call: Call) -> Answer:
+        """Answer one request. Raises ``Stopping``, or the error of a request that the library refuses."""
+        if self._is_closed:
+            raise Stopping
+        self._under_way += 1
+        self.is_idle.clear()
+        try:
+            return await self._handled(call)
+        finally:
+            self._under_way -= 1
+            if not self._under_way:
+                self.is_idle.set()
+
+    async def _handled(self, call: Call) -> Answer:
+        """Hand the request to the library's ASGI application, and gather what it sends."""
+        bodies = [{"type": "http.request", "body": call.body, "more_body": False}]
+        sent: list[MutableMapping[str, Any]] = []
+
+        async def receive() -> dict[str, Any]:
+            if not bodies:
+                await call.until_left()
+                return {"type": "http.disconnect"}
+            return bodies.pop()
+
+        async def send(message: MutableMapping[str, Any]) -> None:
+            sent.append(message)
+
+        head = {"method": call.method, "path": call.path, "headers": [*call.headers.items()], "query_string": b""}
+        await self._manager.handle_request({"type": "http", "http_version": "1.1", **head, CALL: call}, receive, send)
+        start, *rest = sent or [{"status": 500, "headers": []}]
+        body = b"".join(message.get("body", b"") for message in rest)
+        if start["status"] >= HTTPStatus.BAD_REQUEST:
+            raise _refusal(start["status"], body)
+        return Answer(body, int(start["status"]), dict(start["headers"]).get(b"content-type", b"application/json"))
+
+
+def _refusal(status: int, body: bytes) -> OrganismError:
+    """The error of a request that the library refuses, with its reason."""
+    try:
+        said = orjson.loads(body)["error"]["message"]
+    except (ValueError, LookupError, TypeError):
+        said = ""
+    message = f"The Model Context Protocol does not take this: {str(said).splitlines()[0] if said else status}"
+    if status == HTTPStatus.NOT_ACCEPTABLE:
+        return NotAcceptable(message, param="headers.accept")
+    return InvalidField(message) if status < HTTPStatus.INTERNAL_SERVER_ERROR else OrganismError()
+
+
+async def _listed(context: Any, _page: PaginatedRequestParams | None) -> ListToolsResult:
+    """The tools that the token may call."""
+    call: Call = context.request.scope[CALL]
+    codec = call.tenant.pump.state.rules.codec
+    tools = []
+    for listener in permitted(call):
+        spec = tool_spec(listener, codec)
+        hints = ToolAnnotations(open_world_hint=listener.brings_outside_text)
+        schema = dict(spec.parameters)
+        tools.append(Tool(name=spec.name, description=spec.description, input_schema=schema, annotations=hints))
+    return ListToolsResult(tools=tools)
+
+
+async def _called(context: Any, params: CallToolRequestParams) -> CallToolResult:
+    call: Call = context.request.scope[CALL]
+    try:
+        result = await _result(call, params.name, params.arguments or {})
+    except OrganismError as error:
+        said = call.process.redactor.shown(f"{error.code}: {problems.brief(error.message)}".encode()).decode()
+        return CallToolResult(content=[TextContent(type="text", text=said)], is_error=True)
+    text = TextContent(type="text", text=orjson.dumps(result).decode())
+    return CallToolResult(content=[text], structured_content=result if isinstance(result, dict) else {"result": result})
+
+
+async def _result(call: Call, name: str, arguments: dict[str, Any]) -> Any:
+    call.permit(name=name)
+    json = call_json(checked(call, name), arguments)
+    command = Inject(to=name, json=json, actor=call.actor, **caller_fields(call))
+    sent, ending = await send_and_wait(call, command, MAX_WAIT_SECONDS, "")
+    if ending is None:
+        return {"thread_id": sent.thread_id, "status": "running"}
+    return result_of(sent, ending)

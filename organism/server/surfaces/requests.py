@@ -1,0 +1,259 @@
+"""What an invoke asks for, by its body and headers, the same for every surface.
+
+Headers are sugar for the flags of the body, which win. An unknown value of a header counts as absent, as does a flag
+that is null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, Literal
+
+from pydantic import ConfigDict, Field, Strict, with_config
+from pydantic.config import JsonDict
+
+from organism.agents.invoke import Flags
+from organism.errors import Fault, InvalidField, MissingField
+from organism.model.agent import Said
+from organism.server.http.bodies import Name, Places, parsed
+
+JSON: Final = "application/json"
+NDJSON: Final = "application/x-ndjson"
+JSON_LINES: Final = "application/jsonl"
+EVENTS: Final = "text/event-stream"
+STREAMS: Final = (NDJSON, JSON_LINES, EVENTS)
+MAX_MESSAGES: Final = 1000
+
+ACCEPT: Final = b"accept"
+FORMAT: Final = b"x-ag-messages-format"
+TRANSCRIPT: Final = b"x-ag-messages-transcript"
+CONTROL: Final = b"x-ag-session-control"
+SESSION: Final = b"x-ag-session-id"
+HEADERS: Final = tuple(map(bytes.decode, (TRANSCRIPT, CONTROL, FORMAT, b"x-ag-workflow-embeds", SESSION)))
+
+_CLOSED: Final = ConfigDict(extra="forbid")
+_OPEN: Final = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": True})
+_INPUTS: Final = ("messages", "message", "payload")
+_ONE_INPUT: Final[JsonDict] = {
+    "oneOf": [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in _INPUTS]
+}
+"""For the schema, what ``_inputs`` checks; below, what ``_talk`` checks."""
+_SAID_BY_USER: Final[JsonDict] = {"required": ["role"], "properties": {"role": {"const": "user"}}}
+_TALK: Final = Field(min_length=1, max_length=MAX_MESSAGES, json_schema_extra={"contains": _SAID_BY_USER})
+
+Flag = Annotated[bool, Strict()] | None
+
+
+@with_config(_OPEN)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """A part of a message; only text is read."""
+
+    type: str
+    text: str = ""
+
+
+@with_config(_OPEN)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TalkMessage:
+    """A message of the talk so far: its text stands in ``content`` or in ``parts``."""
+
+    role: Literal["user", "assistant", "tool"]
+    content: str | list[Piece] | None = None
+    parts: list[Piece] | None = None
+
+    @property
+    def text(self) -> str:
+        """All of its text."""
+        if isinstance(self.content, str):
+            return self.content
+        pieces = (*(self.content or ()), *(self.parts or ()))
+        return "".join(piece.text for piece in pieces if piece.type == "text")
+
+
+@with_config(ConfigDict(extra="forbid", json_schema_extra=_ONE_INPUT))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """What the agent gets: the talk so far, its next message alone, or a payload of its class."""
+
+    messages: Annotated[list[TalkMessage], _TALK] | None = None
+    message: str | None = None
+    payload: dict[str, Any] | None = None
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Given:
+    """What stands under ``data``."""
+
+    inputs: Annotated[Inputs, Field(examples=[{"message": "What can you do?"}])]
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlagsBody:
+    """What the caller asks for; null is not said."""
+
+    stream: Flag = None
+    trim: Flag = None
+    force: Flag = None
+    resolve: Flag = None
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TurnBody:
+    """``POST /agents/{name}/invoke``; an ``agent`` that stands here too is the path's."""
+
+    data: Given
+    agent: Name | None = None
+    session_id: Name | None = None
+    flags: FlagsBody | None = None
+
+
+@with_config(_CLOSED)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvokeBody:
+    """``POST /invoke``."""
+
+    agent: Annotated[Name, Field(examples=["concise-de"])]
+    data: Given
+    session_id: Name | None = None
+    flags: FlagsBody | None = None
+
+
+@with_config(_OPEN)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChatBody:
+    """What the AI SDK's chat transport posts, with `x-ag-messages-format: vercel`: the talk as UI messages.
+
+    A page may add ``agent``, ``session_id`` and ``flags``. Nothing else is read: the SDK sends the whole talk each
+    time, so the chat's ``id``, ``trigger`` and ``messageId`` say nothing more.
+    """
+
+    messages: Annotated[list[TalkMessage], _TALK]
+    agent: Name | None = None
+    session_id: Name | None = None
+    flags: FlagsBody | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InvokeRequest:
+    """An invoke, whatever surface it came by.
+
+    ``payload`` is the input as it is, or None if ``message`` and ``history`` are given; ``place`` is its pointer in the
+    body. ``is_ui`` asks for the AI SDK's messages, ``kind`` is the media type that a stream would have. ``headers``
+    names, by the pointer of a field of the body, the header that was used instead.
+    """
+
+    agent: str
+    payload: dict[str, Any] | None
+    message: str
+    history: tuple[Said, ...]
+    session_id: str | None
+    flags: Flags
+    is_ui: bool
+    kind: str
+    place: str
+    headers: Places
+
+
+def parse_request(named: str | None, body: Any, headers: Mapping[bytes, bytes]) -> InvokeRequest:
+    """Read an invoke; ``named`` is the agent of the path, if it names one.
+
+    Raises ``MissingField``, ``UnknownField`` or ``InvalidField`` with every fault.
+    """
+    is_ui = _header(headers, FORMAT).lower() == "vercel"
+    said: InvokeBody | TurnBody | ChatBody
+    if is_ui and isinstance(body, dict) and "messages" in body and "data" not in body:
+        said = parsed(ChatBody, body)
+    else:
+        said = parsed(InvokeBody, body) if named is None else parsed(TurnBody, body)
+    agent = said.agent or named
+    if agent is None:
+        raise MissingField("/agent: is missing.", param="/agent")
+    if named is not None and agent != named:
+        raise InvalidField(f"The path names {named!r}, the body {agent!r}; name one.", param="/agent")
+    given = said.flags or FlagsBody()
+    in_headers = {"/flags/stream": ACCEPT} if given.stream is None else {}
+    in_headers |= {"/flags/force": CONTROL} if given.force is None else {}
+    in_headers |= {"/session_id": SESSION} if said.session_id is None else {}
+    accepted = accepted_kind(_header(headers, ACCEPT))
+    if isinstance(said, ChatBody):
+        accepted = accepted or EVENTS  # the SDK reads nothing else, and its `fetch` accepts anything
+        place, payload, (message, history) = "/messages", None, _talk(said.messages, "/messages")
+    else:
+        place, payload, message, history = _inputs(said.data.inputs)
+    return InvokeRequest(
+        agent=agent,
+        payload=payload,
+        message=message,
+        history=history,
+        session_id=said.session_id or _header(headers, SESSION) or None,
+        flags=_flags(given, accepted, headers),
+        is_ui=is_ui,
+        kind=EVENTS if is_ui else accepted if accepted and accepted != JSON else NDJSON,
+        place=place,
+        headers={pointer: f"headers.{name.decode()}" for pointer, name in in_headers.items()},
+    )
+
+
+def _flags(given: FlagsBody, accepted: str | None, headers: Mapping[bytes, bytes]) -> Flags:
+    stream = None if accepted is None else accepted != JSON
+    trim = {"full": False, "last": True}.get(_header(headers, TRANSCRIPT).lower())
+    force = {"force": True}.get(_header(headers, CONTROL).lower())
+    return Flags(
+        stream=stream if given.stream is None else given.stream,
+        trim=trim if given.trim is None else given.trim,
+        force=force if given.force is None else given.force,
+    )
+
+
+def accepted_kind(accept: str) -> str | None:
+    """The form of ours with the greatest weight in the Accept header; None if it names none."""
+    best, weight = None, 0.0
+    for part in accept.lower().split(",")[:50]:
+        name, *parameters = (piece.strip() for piece in part.split(";"))
+        quality = next((_weight(value[2:]) for value in parameters if value.startswith("q=")), 1.0)
+        if name in {JSON, *STREAMS} and quality > weight:
+            best, weight = name, quality
+    return best
+
+
+def _weight(said: str) -> float:
+    try:
+        weight = float(said)
+    except ValueError:
+        return 0.0
+    return weight if 0 <= weight <= 1 else 0.0
+
+
+def _header(headers: Mapping[bytes, bytes], name: bytes) -> str:
+    return headers.get(name, b"").decode("latin-1").strip()
+
+
+def _inputs(inputs: Inputs) -> tuple[str, dict[str, Any] | None, str, tuple[Said, ...]]:
+    """The pointer of the input, and what it is. Raises unless there is exactly one."""
+    named = [name for name in _INPUTS if getattr(inputs, name) is not None]
+    if not named:
+        raise MissingField("Give one of `messages`, `message` and `payload`.", param="/data/inputs")
+    if len(named) > 1:
+        faults = tuple(Fault(f"/data/inputs/{name}", "stands beside another input") for name in named)
+        raise InvalidField(f"Give one input; came {', '.join(named)}.", details=faults)
+    place = f"/data/inputs/{named[0]}"
+    if inputs.messages is None:
+        return place, inputs.payload, inputs.message or "", ()
+    message, history = _talk(inputs.messages, place)
+    return place, None, message, history
+
+
+def _talk(messages: Sequence[TalkMessage], place: str) -> tuple[str, tuple[Said, ...]]:
+    """The user's last message, and the rest without what tools said: the answers contain that."""
+    asks = [index for index, each in enumerate(messages) if each.role == "user"]
+    if not asks:
+        raise InvalidField("One of the messages is the user's; it is what the agent answers.", param=place)
+    others = (each for index, each in enumerate(messages) if index != asks[-1])
+    return messages[asks[-1]].text, tuple(
+        Said(each.role, each.text) for each in others if each.role != "tool" and each.text
+    )

@@ -1,0 +1,280 @@
+"""An invoked run as it comes: its entries, and the HTTP response that streams them.
+
+A handler that shows no run has entries made of its replies.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from contextlib import suppress
+from typing import Any, Final
+
+import orjson
+from msgspec import field
+
+from organism.errors import HandlingFailed, OrganismError, ThreadKilled
+from organism.events.entity import Entity
+from organism.events.record import Record
+from organism.events.vocabulary import (
+    RUN_ENTRIES,
+    Event,
+    MessageDead,
+    MessageDropped,
+    MessageHandled,
+    MessageSent,
+    RunDelta,
+    RunDone,
+    RunEvent,
+    ThreadCompleted,
+)
+from organism.events.vocabulary import ThreadKilled as KilledThread
+from organism.log.log import EventFilter, EventLog
+from organism.model.agent import Answer
+from organism.model.commands import Injected
+from organism.model.ids import CONSOLE
+from organism.model.run import RunEntry
+from organism.pump.run.replies import ENDS
+from organism.pump.stream.feed import Delta, Live
+from organism.server.http import problems
+from organism.server.http.call import until_left
+from organism.server.http.connections import Receive, Send
+from organism.server.surfaces.requests import EVENTS
+from organism.server.ws.stream import HEARTBEAT_SECONDS
+from organism.tenants import Tenant
+from organism.views.run import entry_of
+
+_SHOWN: Final[tuple[type[Event], ...]] = (*RUN_ENTRIES.values(), MessageHandled, MessageDropped, MessageDead)
+"""What is read of a handling: its run, and its end."""
+_KILLED: Final = "The thread was killed."
+MOST_HEARD: Final = 1000
+"""Pieces of text that may wait for a slow client; what comes beyond reaches it from the log, gathered."""
+
+
+async def entries_of(tenant: Tenant, sent: Injected) -> AsyncIterator[RunEntry]:
+    """The entries, from the first to ``done``. They end without it if the log closes before.
+
+    A handler that shows no run answers by what it sends: each reply to ``console`` is a message.
+    """
+    run = _RunFollower(tenant, sent)
+    async for entry in run.entries():
+        yield entry
+    if run.outcome in {"killed", "dead"}:
+        for entry in _failed(is_killed=run.outcome == "killed"):
+            yield entry
+    elif run.outcome:
+        async for entry in _replies(tenant.log, sent):
+            yield entry
+
+
+class _RunFollower:
+    """Follows one run: its events, and between them pieces of text that are not in the log yet.
+
+    Nothing comes twice and nothing is left out, however late and slowly it is read: a piece that finds no room is
+    skipped, and its text comes from the log. ``outcome`` is that of a handling that showed no run.
+    """
+
+    def __init__(self, tenant: Tenant, sent: Injected) -> None:
+        self._tenant = tenant
+        self._sent = sent
+        self._live = Live(sent.position)
+        self._entries: asyncio.Queue[RunEntry | None] = asyncio.Queue()
+        self._is_over = False
+        self.outcome = ""
+
+    async def entries(self) -> AsyncIterator[RunEntry]:
+        """The entries up to ``done``; none if the handling shows no run."""
+        reading = asyncio.ensure_future(self._read())
+        reading.add_done_callback(lambda _: self._entries.put_nowait(None))
+        self._tenant.feed.join(self._hear)
+        for delta in self._tenant.feed.said():
+            self._hear(delta)
+        try:
+            while (entry := await self._entries.get()) is not None:
+                yield entry
+                self._entries.task_done()
+            reading.result()
+        finally:
+            self._tenant.feed.leave(self._hear)
+            reading.cancel()
+
+    def _hear(self, delta: Delta) -> None:
+        if delta.message == self._sent.message_id and self._entries.qsize() < MOST_HEARD:
+            self._add_pieces([self._live.hear(delta)])
+
+    def _add_pieces(self, pieces: Iterable[Delta | None]) -> None:
+        for piece in pieces:
+            if piece is not None and piece.text:
+                self._entries.put_nowait(piece.entry)
+
+    async def _read(self) -> None:
+        wanted = EventFilter((self._sent.thread_id,), _SHOWN, content=True)
+        async for records in self._tenant.log.follow(self._sent.position, wanted):
+            for record in records:
+                self._take(record)
+                if self._is_over:
+                    return
+            if self._entries.qsize() > MOST_HEARD:
+                await self._entries.join()
+
+    def _take(self, record: Record[Any]) -> None:
+        """Add what of an event was not heard before, then what was heard early and waited for it."""
+        event: RunEvent | MessageHandled | MessageDropped | MessageDead = record.event
+        if event.message != self._sent.message_id:
+            return
+        if isinstance(event, RunEvent):
+            held = self._live.held(record) if isinstance(event, RunDelta) else 0
+            waited = self._live.read(record)
+            entry = _beyond(entry_of(record), held)
+            if entry is not None:
+                self._entries.put_nowait(entry)
+            self._add_pieces(waited)
+            self._is_over = isinstance(event, RunDone)
+            return
+        self._is_over = True
+        if isinstance(event, MessageHandled):
+            self.outcome = event.outcome
+        else:
+            self.outcome = "killed" if isinstance(event, MessageDropped) else "dead"
+
+
+def _beyond(entry: RunEntry, held: int) -> RunEntry | None:
+    """The part of a delta after ``held`` characters of its block, None if there is none; any other entry as it is."""
+    data = entry["data"]
+    if "delta" not in data:
+        return entry
+    new = data["delta"][max(0, held - data["offset"]) :]
+    if not new:
+        return None
+    return {"type": entry["type"], "data": {**data, "delta": new, "offset": max(held, data["offset"])}}
+
+
+async def _replies(log: EventLog, sent: Injected) -> AsyncIterator[RunEntry]:
+    """A message for each reply to ``console``, then the thread's end."""
+    async for records in log.follow(sent.position, EventFilter((sent.thread_id,), (MessageSent, *ENDS))):
+        for record in records:
+            event = record.event
+            if isinstance(event, MessageSent):
+                if event.to == CONSOLE and record.correlation == sent.message_id:
+                    yield _entry("message", text=await _text(log, record.position, event))
+                continue
+            ended = _failed(is_killed=isinstance(event, KilledThread))
+            for entry in [_entry("done", stopReason="stop")] if isinstance(event, ThreadCompleted) else ended:
+                yield entry
+            return
+
+
+async def _text(log: EventLog, position: int, sent: MessageSent) -> str:
+    kept = await log.content(position)
+    payload = orjson.loads(kept[0]) if kept is not None else {"erased": True}
+    is_answer = sent.type == Answer.__name__ and "text" in payload
+    return str(payload["text"]) if is_answer else orjson.dumps(payload).decode()
+
+
+def _failed(*, is_killed: bool) -> Iterator[RunEntry]:
+    if is_killed:
+        yield _entry("error", code=ThreadKilled.code, message=_KILLED)
+    else:
+        reason = "The handling failed; the operator finds it among the dead letters."
+        yield _entry("error", code=HandlingFailed.code, message=reason)
+    yield _entry("done", stopReason="killed" if is_killed else "error")
+
+
+def _entry(kind: str, **data: Any) -> RunEntry:
+    return {"type": kind, "data": data}
+
+
+def refusal(first: list[RunEntry]) -> OrganismError | None:
+    """The error that the run ended with before it showed anything, or None.
+
+    An error after which another attempt succeeded does not count.
+    """
+    errors = [entry["data"] for entry in first if entry["type"] == "error"]
+    if not errors or first[-1]["type"] != "done":
+        return None
+    reason = first[-1]["data"]["stopReason"]
+    if reason == "killed":
+        return ThreadKilled(_KILLED)
+    if reason != "error" and first[-2]["type"] != "error":
+        return None
+    kind = problems.kinds().get(str(errors[-1].get("code")), HandlingFailed)
+    return kind(str(errors[-1].get("message", "")))
+
+
+_ENOUGH: Final = frozenset({"message_delta", "thought_delta", "message", "thought", "data", "file", "done"}) | {
+    *("tool_call", "tool_result", "interaction_request")
+}
+"""Entries that show something of the run: an error before the first of them is answered with its own status."""
+
+
+def writer_for(kind: str) -> Callable[[RunEntry], bytes]:
+    """How an entry is written in a stream of this media type."""
+    form = b"data: %b\n\n" if kind == EVENTS else b"%b\n"
+    return lambda entry: form % orjson.dumps(entry)
+
+
+async def first_entries(entries: AsyncIterator[RunEntry]) -> list[RunEntry]:
+    """The entries up to the first that shows something. After an error the next attempt may still succeed."""
+    first: list[RunEntry] = []
+    async for entry in entries:
+        first.append(entry)
+        if entry["type"] in _ENOUGH:
+            break
+    return first
+
+
+class RunStream(Entity):
+    """A response that goes on until the run is done, the client leaves, or the server stops; the run goes on anyway.
+
+    ``heartbeat`` is sent while nothing else is, so that no proxy takes the connection for dead.
+    """
+
+    _first: Iterable[RunEntry]
+    _rest: AsyncIterator[RunEntry]
+    _write: Callable[[RunEntry], bytes]
+    _heartbeat: bytes = b""
+    _news: asyncio.Event = field(default_factory=asyncio.Event)
+    _sending: asyncio.Future[None] | None = None
+    _is_over: bool = False
+
+    async def run(self, receive: Receive, send: Send) -> None:
+        """Send until the end, then end the response. A stream without ``done`` was cut."""
+        self._sending = asyncio.ensure_future(self._send_all(send))
+        leaving = asyncio.ensure_future(until_left(receive))
+        beating = asyncio.ensure_future(self._beat(send))
+        try:
+            if not self._is_over:
+                await asyncio.wait({self._sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            self._sending.cancel()
+            leaving.cancel()
+            beating.cancel()
+            with suppress(asyncio.CancelledError, OrganismError):
+                await self._sending
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
+
+    async def _send_all(self, send: Send) -> None:
+        for entry in self._first:
+            await self._send(send, entry)
+        async for entry in self._rest:
+            await self._send(send, entry)
+
+    async def _send(self, send: Send, entry: RunEntry) -> None:
+        if written := self._write(entry):
+            self._news.set()
+            await send({"type": "http.response.body", "body": written, "more_body": True})
+
+    async def _beat(self, send: Send) -> None:
+        while self._heartbeat:
+            self._news.clear()
+            try:
+                async with asyncio.timeout(HEARTBEAT_SECONDS):
+                    await self._news.wait()
+            except TimeoutError:
+                await send({"type": "http.response.body", "body": self._heartbeat, "more_body": True})
+
+    def end(self) -> None:
+        """Send no more."""
+        self._is_over = True
+        if self._sending is not None:
+            self._sending.cancel()

@@ -1,0 +1,172 @@
+"""Tools and models: which there are, and the call of a tool, which is an injection that waits and a thread of its own.
+
+``/mcp`` offers the tools by the Model Context Protocol. It needs the extra ``mcp``, whose import takes a second:
+``mcp_server`` is imported by the first request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Mapping
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+from organism.codec import Codec
+from organism.config.settings import Listener, Model
+from organism.errors import HandlingFailed, NotAcceptable, NotFound, Stopping
+from organism.model.commands import Inject
+from organism.pump.rules import call_json, tool_spec
+from organism.server.http.bodies import MAX_WAIT_SECONDS, ExecuteBody, McpBody
+from organism.server.http.call import CALLER, Answer, Call, Route, answer, caller_fields
+from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
+from organism.server.http.rights import gone_tool_right
+from organism.server.http.shapes import Injected as Sent
+from organism.server.http.shapes import ModelList, ToolList, ToolResult
+from organism.server.http.words import Object
+from organism.server.surfaces.tool_calls import REFUSALS, checked, permitted, result_of
+from organism.server.surfaces.waiting import send_and_wait
+
+if TYPE_CHECKING:
+    from organism.server.surfaces.mcp import McpServer
+
+
+async def tools(call: Call) -> Answer:
+    """The tools that the token may execute.
+
+    There are the shipped ones that are on, and every listener that an agent names in ``tools``.
+    """
+    call.allow_query()
+    codec = call.tenant.pump.state.rules.codec
+    return answer({"object": "list", "data": [_shown(listener, codec) for listener in permitted(call)]})
+
+
+async def execute(call: Call) -> Answer:
+    """Call a tool and wait for its result; 202 with the call's ids if it takes longer than a minute."""
+    body = call.body_as(ExecuteBody)
+    call.permit(name=body.name)
+    json = await _payload(call, body)
+    command = Inject(to=body.name, json=json, **caller_fields(call), **call.command_fields(of_thread=False))
+    sent, ending = await send_and_wait(call, command, MAX_WAIT_SECONDS, "/arguments", {"/to": "/name"})
+    if ending is None:
+        return answer(sent, 202)
+    return answer({"result": result_of(sent, ending)})
+
+
+async def _payload(call: Call, body: ExecuteBody) -> Mapping[str, Any]:
+    """What is sent to the tool. Raises ``Forbidden``, for a repetition too.
+
+    Raises ``NotFound`` if there is no such tool, unless the call repeats one that was answered before it was removed.
+    """
+    try:
+        return call_json(checked(call, body.name), body.arguments)
+    except NotFound:
+        once = call.idempotency()
+        if once is None or await call.tenant.operator.answered(once) is None:
+            raise
+        gone_tool_right(body.name).check(call.who, {"name": body.name})
+        return body.arguments
+
+
+def _shown(listener: Listener, codec: Codec) -> dict[str, Any]:
+    """A tool in the form that OpenAI-compatible models take, with fields of ours."""
+    spec = tool_spec(listener, codec)
+    function = {"name": spec.name, "description": spec.description, "parameters": spec.parameters}
+    return {
+        "type": "function",
+        "function": function,
+        "brings_outside_text": listener.brings_outside_text,
+        "approval": listener.approval,
+        "confirm": listener.confirm,
+    }
+
+
+ABOUT: Final = {
+    "offline": (
+        "A small stand-in without network or key: it quotes and summarises what it is given, fills schemas and calls "
+        "tools for plain requests. Configure a real model in organism.yaml."
+    ),
+    "local": "A small model in the server's own process.",
+    "scripted": "Answers from a file, for tests.",
+    "replay": "Gives what was answered before.",
+}
+"""Descriptions of the providers that are not other people's models."""
+
+
+async def models(call: Call) -> Answer:
+    """The models of the configuration that the token may use."""
+    call.allow_query()
+    state, allowed = call.tenant.pump.state, call.who.models
+    since = state.routing.life_at // 1_000_000
+    found = state.rules.settings.models.items()
+    return answer(
+        {
+            "object": "list",
+            "data": [_shown_model(name, model, since) for name, model in found if allowed is None or name in allowed],
+        }
+    )
+
+
+def _shown_model(name: str, model: Model, since: int) -> dict[str, object]:
+    return {
+        "id": name,
+        "object": "model",
+        "created": since,
+        "owned_by": model.provider,
+        "context_window": model.context_window,
+        "description": ABOUT.get(model.provider, ""),
+    }
+
+
+class Mcp:
+    """The MCP server of one process, started by the first request."""
+
+    def __init__(self) -> None:
+        self._starting = asyncio.Lock()
+        self.server: McpServer | None = None
+
+    async def answer(self, call: Call) -> Answer:
+        """Answer one request. Raises ``NotFound`` where the extra is not installed."""
+        async with self._starting:
+            if self.server is None:
+                self.server = await self._started(call)
+        return await self.server.answer(call)
+
+    async def _started(self, call: Call) -> McpServer:
+        try:
+            module = await asyncio.to_thread(import_module, "organism.server.surfaces.mcp")
+        except ImportError as error:
+            raise NotFound("There is no /mcp here: it needs the extra `mcp`, pip install 'organism[mcp]'.") from error
+        server: McpServer = await module.started(call.process)
+        return server
+
+
+async def mcp(call: Call) -> Answer:
+    """A message of the Model Context Protocol (streamable HTTP, without sessions), answered as JSON.
+
+    A notification, or an answer to the server, gets 202 without a body.
+    """
+    call.body_as(McpBody)
+    return await call.process.mcp(call)
+
+
+FOR_MODELS: Final = (
+    Route("GET", "/models", models, gives=gives(ModelList)),
+    Route("GET", "/tools", tools, gives=gives(ToolList)),
+    Route(
+        *("POST", "/tools/execute", execute),
+        gives=gives(ToolResult, Gives(Sent, status=202)),
+        takes=ExecuteBody,
+        headers=(*ACT, *CALLER),
+        refuses=(*SENDING_REFUSED, *REFUSALS.values(), HandlingFailed),
+    ),
+)
+"""Mounted below /v1, where clients of models look for them."""
+
+AT_ROOT: Final = (
+    Route(
+        *("POST", "/mcp", mcp),
+        gives=gives(Object, Gives(None, status=202)),
+        takes=McpBody,
+        refuses=(NotFound, NotAcceptable, Stopping),
+    ),
+)

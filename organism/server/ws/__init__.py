@@ -1,0 +1,1 @@
+"""Live connections: WebSockets with their commands, and event streams."""

@@ -1,0 +1,213 @@
+"""What a client of the WebSocket may ask for: by its commands, and by the query of its address."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from hashlib import sha256
+from typing import Annotated, Any, ClassVar, Final, Literal
+
+import orjson
+from pydantic import Field, Strict
+
+from organism.errors import BadPosition, Fault, InvalidField, InvalidRequest, MissingField
+from organism.events.record import Actor
+from organism.model.commands import (
+    Command,
+    Idempotency,
+    Inject,
+    KillThread,
+    PauseAgent,
+    PauseThread,
+    ResolveApproval,
+    ResumeAgent,
+    ResumeThread,
+)
+from organism.server.http import rights
+from organism.server.http.auth import TICKET
+from organism.server.http.bodies import Faults, Name, Names, NoBody, Position, body, parsed, refuse_unknown
+from organism.server.http.rights import Right, right_of
+from organism.server.json import MAX_POSITION
+from organism.server.push.frames import FRAMES, Filter, as_array, singly
+
+LISTS: Final = ("threads", "agents", "events")
+IN_QUERY: Final = ("since", "log", *LISTS, "batch", TICKET)
+IN_ADDRESS: Final = {"/since": "query.since", "/log": "query.log"}
+"""Where the fields of ``subscribe`` are if they come in the address."""
+
+
+@body
+class Subscribe:
+    """Replace the filter; with ``since``, go on from that position of the timeline ``log``.
+
+    With ``batch`` what is pushed comes as JSON arrays, one for each commit.
+    """
+
+    threads: Names | None = None
+    agents: Names | None = None
+    events: Names | None = None
+    since: Position | None = None
+    log: Name | None = None
+    batch: Annotated[bool, Strict()] = False
+
+    @property
+    def resumes(self) -> bool:
+        """Whether the client has the state already and goes on from a position."""
+        return self.since is not None or self.log is not None
+
+    def filter(self) -> Filter:
+        """Raises ``InvalidField`` for an event that there is none of."""
+        unknown = tuple(
+            Fault(f"/events/{at}", f"there is no event {name!r}")
+            for at, name in enumerate(self.events or ())
+            if name not in FRAMES
+        )
+        if unknown:
+            raise InvalidField(f"Events are {', '.join(sorted(FRAMES))}.", details=unknown)
+        threads, agents, events = (
+            None if names is None else frozenset(names) for names in (self.threads, self.agents, self.events)
+        )
+        return Filter(threads, agents, events, as_array if self.batch else singly)
+
+    def shown(self) -> dict[str, list[str]]:
+        """The filter as its answer shows it: the lists that are given."""
+        given = {"threads": self.threads, "agents": self.agents, "events": self.events}
+        return {name: names for name, names in given.items() if names is not None}
+
+
+@body
+class InjectCommand:
+    """Send a payload from ``console`` to a listener."""
+
+    to: Annotated[Name, Field(examples=["greeter"])]
+    payload: Annotated[Any, Field(examples=[{"name": "Dan"}])]
+    thread_id: Name | None = None
+    idempotency_key: Annotated[str, Field(pattern=r"^[\x21-\x7e]{1,255}$")] | None = None
+
+    def command(self, actor: Actor, on_sent: Callable[[str, str], None] | None = None) -> Inject:
+        """The command, bound to its key if it has one."""
+        asked = orjson.dumps([self.to, self.payload, self.thread_id], option=orjson.OPT_SORT_KEYS)
+        key = self.idempotency_key
+        once = Idempotency(key, "WS", "/ws/inject", sha256(asked).hexdigest()) if key else None
+        return Inject(
+            to=self.to, json=self.payload, thread_id=self.thread_id, actor=actor, idempotency=once, on_sent=on_sent
+        )
+
+
+@body
+class Kill:
+    """End a thread's whole tree."""
+
+    thread_id: Annotated[Name, Field(examples=["thr-01a2b3c4"])]
+
+    def command(self, actor: Actor) -> Command:
+        return KillThread(thread_id=self.thread_id, actor=actor)
+
+
+@body
+class Pause:
+    """Pause an agent or a thread: one of them is named."""
+
+    agent: Name | None = None
+    thread_id: Name | None = None
+
+    OF_AGENT: ClassVar[type[PauseAgent | ResumeAgent]] = PauseAgent
+    OF_THREAD: ClassVar[type[PauseThread | ResumeThread]] = PauseThread
+
+    def command(self, actor: Actor) -> Command:
+        """Raises ``MissingField`` or ``InvalidField`` unless one of the two is named."""
+        if self.agent and self.thread_id:
+            raise InvalidField("Name an `agent` or a `thread_id`, not both.", param="/thread_id")
+        if self.thread_id:
+            return self.OF_THREAD(thread_id=self.thread_id, actor=actor)
+        if self.agent:
+            return self.OF_AGENT(agent=self.agent, actor=actor)
+        raise MissingField(
+            "Name an `agent` or a `thread_id`; the whole organism is paused and resumed by "
+            "POST /api/v1/organism/pause and /resume.",
+            param="/agent",
+        )
+
+
+@body
+class Resume(Pause):
+    """Resume an agent or a thread: one of them is named."""
+
+    OF_AGENT = ResumeAgent
+    OF_THREAD = ResumeThread
+
+
+@body
+class Resolve:
+    """Decide an approval."""
+
+    approval: Annotated[Name, Field(examples=["apr-01a2b3c4"])]
+    decision: Literal["approve", "reject"]
+    edits: Any = None
+    comment: Annotated[str, Field(max_length=10_000)] = ""
+
+    def command(self, actor: Actor) -> Command:
+        return ResolveApproval(
+            approval=self.approval, decision=self.decision, edits=self.edits, comment=self.comment, actor=actor
+        )
+
+
+@body
+class Auth:
+    """The first message of a client that could send no header."""
+
+    token: Annotated[Name, Field(examples=["org_9f86d081"])]
+
+
+COMMANDS: Final[Mapping[str, type[Any]]] = {
+    "subscribe": Subscribe,
+    "inject": InjectCommand,
+    "kill": Kill,
+    "pause": Pause,
+    "resume": Resume,
+    "resolve": Resolve,
+    "auth": Auth,
+    "ping": NoBody,
+}
+"""The bodies of the commands, by name."""
+RIGHTS: Final[Mapping[str, Right]] = {name: right_of(rights.COMMANDS, name) for name in COMMANDS}
+
+
+def opening_of(query: Mapping[str, str], allowed: Sequence[str] = IN_QUERY) -> Subscribe:
+    """What the query of an address subscribes to; its lists are separated by commas.
+
+    Raises ``InvalidRequest`` with all that is wrong.
+    """
+    faults = Faults()
+    given = {}
+    for name, text in query.items():
+        with faults:
+            refuse_unknown((name,), allowed)
+            if name != TICKET:
+                given[name] = _value(name, text)
+    with faults:
+        try:
+            begin = parsed(Subscribe, given)
+            begin.filter()
+        except InvalidRequest as error:
+            places = tuple(Fault("query." + fault.pointer.split("/")[1], fault.message) for fault in error.details)
+            raise type(error)(error.message, details=places) from error
+    faults.tell()
+    return begin
+
+
+def _value(name: str, text: str) -> Any:
+    if name == "since":
+        return position_in(text, "query.since")
+    if name == "batch":
+        return {"true": True, "false": False}.get(text, text)
+    return [part for part in text.split(",") if part] if name in LISTS else text
+
+
+def position_in(text: str, place: str) -> int:
+    """The position that a text says. Raises ``InvalidField``, and ``BadPosition`` for one that no log can have."""
+    if not (text.isascii() and text.isdigit()):
+        name = place.rpartition(".")[2]
+        raise InvalidField(f"`{name}` is a position, a whole number; came {text[:40]!r}.", param=place)
+    if len(text) > len(str(MAX_POSITION)) or int(text) > MAX_POSITION:
+        raise BadPosition(f"The position {text[:40]} is ahead of any log.", param=place)
+    return int(text)

@@ -1,0 +1,64 @@
+"""What happens now: events by Server-Sent Events, for clients that only listen, and the ticket that opens ``/ws``."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from organism.errors import BadPosition, RateLimitExceeded
+from organism.server.http.auth import LIFE_SECONDS
+from organism.server.http.bodies import NoBody, named_in
+from organism.server.http.call import Answer, Call, Route, answer
+from organism.server.http.contract import Gives, gives
+from organism.server.http.shapes import Ticket
+from organism.server.http.words import FrameNames, Position
+from organism.server.push.snapshot import Start, start_from_position, start_from_snapshot
+from organism.server.push.viewer import Tail
+from organism.server.ws.commands import IN_ADDRESS, LISTS, Subscribe, opening_of, position_in
+from organism.server.ws.stream import Stream
+
+TAKEN: Final = ("since", "log", *LISTS)
+LAST_SEEN: Final = "headers.last-event-id"
+KIND: Final = b"text/event-stream"
+UNBUFFERED: Final = ((b"x-accel-buffering", b"no"),)
+"""Asks a proxy not to gather events before it passes them on."""
+
+
+async def events(call: Call) -> Answer:
+    """First ``connected``, then every event after it that passes the filter.
+
+    ``Last-Event-ID``, else ``since``, goes on after a position that the client has, as ``/ws?since=`` does.
+    """
+    asked = opening_of(call.query, TAKEN)
+    tail = call.process.tail(call.tenant)
+    start = await _start(call, asked, tail)
+    stream = Stream(call.who, call.process.connections, tail, asked.filter(), start)
+    return Answer(b"", kind=KIND, headers=UNBUFFERED, stream=stream)
+
+
+async def _start(call: Call, asked: Subscribe, tail: Tail) -> Start:
+    """The position that the client has: the header's is the newer one, since a browser comes again by the same URL."""
+    seen = call.header(b"last-event-id")
+    since = position_in(seen, LAST_SEEN) if seen else asked.since
+    if since is None and asked.log is None:
+        return await start_from_snapshot(call.tenant, tail.snapshots, call.process.organism.status)
+    with named_in({**IN_ADDRESS, "/since": LAST_SEEN} if seen else IN_ADDRESS):
+        return start_from_position(call.tenant.log, since, asked.log)
+
+
+async def ticket(call: Call) -> Answer:
+    """A ticket for ``/ws?ticket=…``: good for 30 seconds, once, with the rights of the token that asks."""
+    call.body_as(NoBody)
+    return answer({"ticket": call.process.authenticator.tickets.issue(call.who), "expires_in_seconds": LIFE_SECONDS})
+
+
+ROUTES: Final = (
+    Route(
+        *("GET", "/events", events),
+        gives=(Gives(str, kind=KIND.decode()),),
+        query=TAKEN,
+        narrow={"since": Position, "events": FrameNames},
+        headers=("Last-Event-ID",),
+        refuses=(BadPosition, RateLimitExceeded),
+    ),
+    Route("POST", "/ws-ticket", ticket, gives=gives(Ticket), takes=NoBody, refuses=(RateLimitExceeded,)),
+)

@@ -1,0 +1,356 @@
+"""The WebSocket ``/ws``: who may open it, its first frame, its commands. Pushing is in ``viewer``.
+
+accept ─▶ (token in a header, or ``auth`` within ten seconds) ─▶ ``connected`` ─▶ events and answers
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from http import HTTPStatus
+from secrets import token_hex
+from typing import Any, Final
+
+import orjson
+import structlog
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from organism.errors import (
+    BadPosition,
+    Forbidden,
+    InvalidField,
+    InvalidJson,
+    MissingAuthorization,
+    MissingField,
+    NotFound,
+    OrganismError,
+    RateLimitExceeded,
+)
+from organism.events.record import Actor
+from organism.model.commands import Injected
+from organism.model.principal import Principal
+from organism.model.redact import Redactor
+from organism.server.http import headers as fixed
+from organism.server.http import problems
+from organism.server.http.auth import TICKET, token_in
+from organism.server.http.bodies import named_in, parsed, payload_at
+from organism.server.http.call import Answer, Process, refuse_secret
+from organism.server.http.connections import NOT_ALLOWED, NOT_AUTHENTICATED
+from organism.server.http.edge import address_of, headers_of, problem, query_of, refuse_empty
+from organism.server.http.headers import Hosts
+from organism.server.http.logs import Access
+from organism.server.http.protocols import EXTENSION, FrameProtocol
+from organism.server.http.rights import SOCKET
+from organism.server.json import parse_json
+from organism.server.push.frames import encode, websocket_frame
+from organism.server.push.snapshot import start_from_position, start_from_snapshot
+from organism.server.push.viewer import Viewer
+from organism.server.ws.commands import COMMANDS, IN_ADDRESS, RIGHTS, Auth, InjectCommand, Subscribe, opening_of
+
+PATH: Final = "/ws"
+AUTH_SECONDS: Final = 10.0
+MAX_ID_BYTES: Final = 200
+MAX_UNAUTHENTICATED: Final = 64
+MAX_UNDER_WAY: Final = 64
+"""How many commands of one connection may run at once; no more are read until one of them is answered."""
+AT_ONCE: Final = frozenset({"subscribe", "auth", "ping"})
+"""The commands that write nothing: each is answered before the next one is read."""
+POLICY: Final = 1008
+RESTART: Final = 1012
+
+_log = structlog.get_logger("organism.server")
+
+
+class WebSockets:
+    """All WebSockets of the process."""
+
+    def __init__(self, process: Process, hosts: Hosts) -> None:
+        self.process = process
+        self._hosts = hosts
+        self._unauthenticated = asyncio.Semaphore(MAX_UNAUTHENTICATED)
+
+    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
+        """Serve one connection, from its handshake to its end."""
+        access = Access(f"ws-{token_hex(8)}", "GET", PATH)
+        socket = WebSocket(scope, receive, send)
+        try:
+            headers = headers_of(scope["headers"])
+            self._hosts.check_host(headers)
+            self._hosts.check_origin(headers)
+            if scope["path"] != PATH:
+                raise NotFound(f"There is no WebSocket at {scope['path'][:200]!r}; it is at {PATH}.")
+            query = query_of(scope["query_string"], takes_ticket=True)
+            refuse_empty(query)
+            begin = opening_of(query)
+            if TICKET not in query and not {b"authorization", b"x-api-key"} & headers.keys():
+                self._check_room()
+        except OrganismError as error:
+            await _refuse_handshake(socket, problem(error, access.request_id, self.process.redactor), access.request_id)
+            access.end(error.status)
+            return
+        await socket.accept(headers=list(fixed.API))
+        connection = Connection(socket, scope["extensions"][EXTENSION], access, self.process.redactor)
+        status: int = HTTPStatus.SWITCHING_PROTOCOLS
+        with suppress(WebSocketDisconnect):
+            try:
+                who = await self._authenticated(connection, headers, query.get(TICKET), address_of(scope))
+                access.tenant = who.tenant
+                await self._serve(connection, who, begin, address_of(scope))
+            except OrganismError as error:
+                status = error.status
+                connection.refuse(connection.first_id if access.tenant is None else None, error)
+                refused = NOT_ALLOWED if isinstance(error, Forbidden) else POLICY
+                await connection.close(NOT_AUTHENTICATED if access.tenant is None else refused)
+            finally:
+                access.end(status)
+
+    async def _serve(self, connection: Connection, who: Principal, begin: Subscribe, address: str) -> None:
+        SOCKET.check(who)
+        session = Session(self.process, connection, who, address)
+        self.process.connections.add(session)
+        try:
+            await session.run(begin)
+        finally:
+            self.process.connections.remove(session)
+
+    async def _authenticated(
+        self, connection: Connection, headers: Mapping[bytes, bytes], ticket: str | None, address: str
+    ) -> Principal:
+        """Whose ticket or token it is: of the URL, a header, or the first message. Nothing is sent before."""
+        authenticator = self.process.authenticator
+        if ticket is not None:
+            return authenticator.by_ticket(ticket, address)
+        with suppress(MissingAuthorization):
+            return authenticator.by_token(token_in(headers), address)
+        self._check_room()
+        async with self._unauthenticated:
+            try:
+                async with asyncio.timeout(AUTH_SECONDS):
+                    said = _json_of(await connection.receive())
+            except TimeoutError:
+                raise MissingAuthorization(f"No `auth` came within {AUTH_SECONDS:.0f} seconds.") from None
+        connection.first_id = _id_of(said)
+        if not isinstance(said, dict) or said.get("cmd") != "auth":
+            raise MissingAuthorization('Send {"cmd":"auth","token":"…"} first, or an Authorization header.')
+        who = _principal(self.process, _command(said)[1], address)
+        position = self.process.organism.tenants[who.tenant].log.head
+        connection.answer("ok", connection.first_id, {"position": position})
+        return who
+
+    def _check_room(self) -> None:
+        if self._unauthenticated.locked():
+            raise RateLimitExceeded("Too many connections wait for their authentication.")
+
+
+class Connection:
+    """One accepted WebSocket: JSON in, frames out. ``first_id`` is of the message that should authenticate it."""
+
+    def __init__(self, socket: WebSocket, protocol: FrameProtocol, access: Access, redactor: Redactor) -> None:
+        self.protocol = protocol
+        self.access = access
+        self.first_id: Any = None
+        self._redactor = redactor
+        self._socket = socket
+
+    async def receive(self) -> str | None:
+        """The next message's text, None if it is a binary one. Raises ``WebSocketDisconnect`` at the end."""
+        message = await self._socket.receive()
+        if message["type"] == "websocket.disconnect":
+            raise WebSocketDisconnect(message.get("code", 1005))
+        text: str | None = message.get("text")
+        return text
+
+    def answer(self, event: str, given: Any, fields: Mapping[str, Any]) -> None:
+        """Answer a command; its ``id`` is echoed if it had one."""
+        echoed = {} if given is None else {"id": given}
+        self.protocol.write_frames(websocket_frame(self._redactor.kept(encode(event, {**echoed, **fields}))))
+
+    def refuse(self, given: Any, error: OrganismError) -> None:
+        """Answer a command with what was wrong."""
+        fields = problems.fields(error)
+        head = {"id": given, "code": error.code, "error": fields.pop("message")}
+        said = encode("error", {**head, **fields, "request_id": self.access.request_id})
+        self.protocol.write_frames(websocket_frame(self._redactor.shown(said)))
+
+    @contextmanager
+    def errors_answered(self, given: Any) -> Iterator[None]:
+        """An error is the answer to the command, and the connection lives."""
+        try:
+            yield
+        except OrganismError as error:
+            self.refuse(given, error)
+        except WebSocketDisconnect:
+            raise
+        except Exception:  # noqa: BLE001 - the server's edge: it is recorded, and the client gets its id
+            _log.exception("command failed", request_id=self.access.request_id)
+            self.refuse(given, OrganismError())
+
+    async def close(self, code: int) -> None:
+        with suppress(WebSocketDisconnect, RuntimeError):
+            await self._socket.close(code)
+
+
+class Session:
+    """An authenticated connection: one viewer, and the commands of its client."""
+
+    def __init__(self, process: Process, connection: Connection, who: Principal, address: str) -> None:
+        self.who = who
+        self._process = process
+        self._connection = connection
+        self._address = address
+        self._tenant = process.organism.tenants[who.tenant]
+        self._tail = process.tail(self._tenant)
+        self._viewer = Viewer(self._tail, connection.protocol, lambda: self.dismiss(RESTART))
+        self._closing: asyncio.Task[None] | None = None
+        self._room = asyncio.Semaphore(MAX_UNDER_WAY)
+        self._injecting = asyncio.Lock()
+
+    async def run(self, begin: Subscribe) -> None:
+        """Say how things stand, then serve until the client leaves or the log closes."""
+        self._viewer.want(begin.filter())
+        try:
+            self._tail.join(self._viewer)  # what is committed while the snapshot is read stays in the tail's window
+            if begin.resumes:
+                with named_in(IN_ADDRESS):
+                    start = start_from_position(self._tenant.log, begin.since, begin.log)
+            else:
+                start = await start_from_snapshot(self._tenant, self._tail.snapshots, self._process.organism.status)
+            self._connection.protocol.write_frames(websocket_frame(encode("connected", start.connected)))
+            self._viewer.begin(start)
+            await self._serve_commands()
+        except OrganismError as error:  # a position of no use; or the log is closing, or cannot be read just now
+            self._connection.refuse(None, error)
+            await self._connection.close(POLICY if isinstance(error, BadPosition) else RESTART)
+        finally:
+            self._viewer.end()
+
+    def dismiss(self, code: int) -> None:
+        """Close the connection; see ``Subscriber``."""
+        self._closing = self._closing or asyncio.ensure_future(self._connection.close(code))
+
+    async def _serve_commands(self) -> None:
+        """Carry out commands until the client leaves or is dismissed; what was read by then is still carried out."""
+        async with asyncio.TaskGroup() as under_way:
+            with suppress(WebSocketDisconnect):
+                while self._closing is None and await self._connection.protocol.drained():
+                    command = self._read(await self._connection.receive())
+                    if command is not None:
+                        await self._room.acquire()
+                        under_way.create_task(self._carry_out(*command))
+        if self._closing is not None:
+            await self._closing
+
+    def _read(self, text: str | None) -> tuple[str, Any, Any] | None:
+        """A command to be carried out: its name, its body and its id; None if it is answered already."""
+        with self._connection.errors_answered(None):
+            try:
+                said = _json_of(text)
+            except InvalidJson:  # it counts as a command: reading it costs as much
+                self._process.connections.note_command(self.who)
+                raise
+            with self._connection.errors_answered(_id_of(said)):
+                self._process.connections.note_command(self.who)
+                name, body = _command(said)
+                if name not in AT_ONCE:
+                    return name, body, _id_of(said)
+                self._check_right(name, body)
+                self._answer_at_once(body, _id_of(said))
+        return None
+
+    def _check_right(self, name: str, body: Any) -> None:
+        right = RIGHTS[name]
+        right.check(self.who, {field: getattr(body, field, None) for field in right.objects})
+        if isinstance(body, InjectCommand):
+            for receiver in self._tenant.receivers(body.to):
+                right.check(self.who, {"to": receiver})
+
+    def _answer_at_once(self, body: Any, given: Any) -> None:
+        if isinstance(body, Subscribe):
+            self._subscribe(body, given)
+            return
+        if isinstance(body, Auth):  # the rights stay those of the token that came first
+            _principal(self._process, body, self._address)
+        self._connection.answer("ok", given, {"position": self._viewer.position})
+
+    def _subscribe(self, body: Subscribe, given: Any) -> None:
+        """The new filter holds from the answered position on."""
+        wanted = body.filter()
+        start = start_from_position(self._tenant.log, body.since, body.log) if body.resumes else None
+        position = self._viewer.position if start is None else start.position
+        self._connection.answer("subscribed", given, {"filter": body.shown(), "position": position})
+        self._viewer.want(wanted)
+        if start is not None:
+            self._viewer.begin(start)
+
+    async def _carry_out(self, name: str, body: Any, given: Any) -> None:
+        """Carry out a command beside the others, unless the client was dismissed since it came."""
+        with self._connection.errors_answered(given):
+            try:
+                if self._closing is None:
+                    self._check_right(name, body)
+                    await self._act(body, given)
+            finally:
+                self._room.release()
+
+    async def _act(self, body: Any, given: Any) -> None:
+        request_id = self._connection.access.request_id
+        actor = Actor(self._tenant.id, request_id=request_id, principal=self.who.name)
+        if not isinstance(body, InjectCommand):
+            done = await self._tenant.do(body.command(actor))
+            self._connection.answer("ok", given, {"position": done.position})
+            return
+        if body.idempotency_key:
+            refuse_secret(self._process.redactor, body.idempotency_key, "/idempotency_key")
+        with payload_at("/payload"):
+            sent = await self._inject(body, actor)
+        fields = {"thread_id": sent.thread_id, "message_id": sent.message_id, "position": sent.position}
+        self._connection.answer("injected", given, fields)
+
+    async def _inject(self, body: InjectCommand, actor: Actor) -> Injected:
+        """Inject in the order of the commands: the next one begins once this one has its place in the log."""
+        await self._injecting.acquire()
+        with ExitStack() as turn:
+            turn.callback(self._injecting.release)
+            sent = await self._tenant.do(body.command(actor, on_sent=lambda *_ids: turn.close()))
+        assert isinstance(sent, Injected)  # noqa: S101 - what injects is answered by nothing else; narrows the type
+        return sent
+
+
+def _principal(process: Process, body: Auth, address: str) -> Principal:
+    """Whose token an ``auth`` names. Raises ``InvalidAuthorization``."""
+    with named_in({"headers.authorization": "/token"}):
+        return process.authenticator.by_token(body.token.encode(), address)
+
+
+def _json_of(text: str | None) -> Any:
+    if text is None:
+        raise InvalidJson("Send text frames; a binary one came.")
+    return parse_json(text.encode())
+
+
+def _command(said: Any) -> tuple[str, Any]:
+    """The command's name and its parsed body."""
+    if not isinstance(said, dict):
+        raise InvalidField('A command is a JSON object as {"cmd":"ping"}.')
+    name = said.get("cmd")
+    if _id_of(said) is None and said.get("id") is not None:
+        raise InvalidField(f"An `id` has at most {MAX_ID_BYTES} bytes of JSON; a longer one came.", param="/id")
+    if name is None:
+        raise MissingField(f"`cmd` is missing; it is one of {', '.join(COMMANDS)}.", param="/cmd")
+    if not isinstance(name, str) or name not in COMMANDS:
+        raise InvalidField(f"There is no command {str(name)[:40]!r}; there are {', '.join(COMMANDS)}.", param="/cmd")
+    return name, parsed(COMMANDS[name], {key: value for key, value in said.items() if key not in {"cmd", "id"}})
+
+
+def _id_of(said: Any) -> Any:
+    """The ``id`` of a command, which each answer to it carries; None if it has none, or one that is too long."""
+    given = said.get("id") if isinstance(said, dict) else None
+    return given if len(orjson.dumps(given)) <= MAX_ID_BYTES else None
+
+
+async def _refuse_handshake(socket: WebSocket, said: Answer, request_id: str) -> None:
+    """Answer the handshake with the HTTP error."""
+    headers = [(b"content-type", said.kind), (b"x-request-id", request_id.encode()), *said.headers, *fixed.API]
+    await socket.send({"type": "websocket.http.response.start", "status": said.status, "headers": headers})
+    await socket.send({"type": "websocket.http.response.body", "body": said.body})
