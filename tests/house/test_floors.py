@@ -30,7 +30,7 @@ WRONG = (
     ("xml", "organism/pump/decide/inject.py", "import xml.etree.ElementTree"),
     ("sqlite", "organism/pump/pump.py", "import sqlite3"),
     ("sqlite", "organism/codec/xml.py", "import aiosqlite"),
-    ("connections", "organism/server/push/past.py", "from organism.sqlite import driver"),
+    ("connections", "organism/server/api/threads.py", "from organism.sqlite import driver"),
     ("patterns", "organism/codec/xml.py", "import re2"),
     ("vectors", "organism/rag/embed.py", "import hnswlib"),
     ("http", "organism/pump/pump.py", "from starlette.responses import Response"),
