@@ -195,7 +195,7 @@ class Turn:
             return _failure(error.code, error.message)
         if isinstance(reply, SystemErrorPayload | ToolError):
             return _failure(reply.code, reply.message)
-        return Result(PayloadSchema.of(type(reply)).to_json_text(reply).decode())
+        return Result(PayloadSchema.of(type(reply)).json(reply).decode())
 
 
 def _failure(code: str, message: str, details: Sequence[Mapping[str, str]] = ()) -> Result:

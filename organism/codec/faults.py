@@ -2,25 +2,21 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from enum import Enum
 from itertools import islice
 from typing import Any
 
-from lxml.etree import XMLSchema, _Element
+from lxml.etree import _Element
 
-from organism.codec.lexical import LEXICAL, Unfit, checker, length_checker, uncarried
-from organism.codec.limits import MAX_DEPTH, MAX_FAULTS, XSI, Terms, came, invalid, shown
+from organism.codec.lexical import LEXICAL, XSD_TRUE, Unfit, checker, length_checker, uncarried
+from organism.codec.limits import MAX_DEPTH, MAX_FAULTS, XSI, came, invalid, shown
 from organism.codec.shape import Items, Kind, Maybe, Nested, Options, Payload, Scalar, Shape, Table, Variant, inner
 from organism.errors import Fault, InvalidPayload
 
 NIL = f"{{{XSI}}}nil"
 MAKING_FAULTS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, AssertionError, RuntimeError)
 """What a ``__post_init__`` may be expected to raise when it does not like its values."""
-_MAX_MESSAGE_CHARS = 300
-_LACKS = "Missing child element(s)"
-_NAMESPACE = re.compile(r"\{[^{}]*\}")
 _MAX_STEPS = 100_000
 _MAX_POINTER_CHARS = 500
 
@@ -143,90 +139,48 @@ def _options(pointer: str, shape: Options, value: Any) -> Iterator[Fault]:
         yield Fault(pointer, f"expected one of {listed}, came {shown(value)}")
 
 
-# ── documents: libxml2's schema errors, and what it does not say ──────────────────────────────────────────────────────
+# ── documents ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def schema_faults(compiled: XMLSchema, element: _Element, payload: Payload) -> list[Fault]:
-    """What the last validation by ``compiled`` has against ``element``, the root of ``payload``, in document order.
-
-    Of the fields that an element lacks libxml2 names the next one at most, and at the element's own place: the missing
-    ones are looked for here, and come last.
-    """
-    places = list(islice(_places("", Nested(payload.root.cls), element, payload), Terms().elements))
-    path_of, own = element.getroottree().getpath, len(element.getroottree().getpath(element))
-    pointers = {path_of(child)[own:]: pointer for pointer, _, child in places}
-    missing = [fault for place in places for fault in _missing(*place, payload)]
-    faults: dict[Fault, None] = {}
-    errors: Any = compiled.error_log  # lxml's stubs do not know that it can be walked
-    for error in errors:
-        if missing and _LACKS in error.message:
-            continue
-        _, _, path = (error.path or "").partition(f"/{payload.root.name}")
-        faults[Fault(_pointer(path, pointers), _NAMESPACE.sub("", error.message).rstrip(". ")[:_MAX_MESSAGE_CHARS])] = (
-            None
-        )
-        if len(faults) == MAX_FAULTS:
-            break
-    return [*faults, *missing][:MAX_FAULTS] or [Fault("", "the document does not fit its schema")]
-
-
-def pattern_faults(element: _Element, payload: Payload) -> list[Fault]:
-    """What the patterns of ``payload`` have against ``element``, its root; libxml2 does not know them."""
-    places = _places("", Nested(payload.root.cls), element, payload)
-    return list(islice((fault for place in places for fault in _misfits(*place)), MAX_FAULTS))
-
-
-def _misfits(pointer: str, shape: Shape, element: _Element) -> Iterator[Fault]:
-    match shape:
-        case Scalar():
-            texts = [(pointer, shape, element.text or "")]
-        case Table(key):
-            texts = [(step(pointer, child.get("key", "")), key, child.get("key", "")) for child in element]
-        case _:
-            return
-    for place, scalar, text in texts:
-        if scalar.facets.pattern is not None and (message := checker(scalar)(text)) is not None:
-            yield Fault(place, message)
-
-
-def _missing(pointer: str, shape: Shape, element: _Element, payload: Payload) -> Iterator[Fault]:
-    for field in payload.records[shape.cls].fields if isinstance(shape, Nested) else ():
-        if field.absent is None and element.find(field.name) is None:
-            yield Fault(step(pointer, field.name), "this field is missing")
-
-
-def _places(pointer: str, shape: Shape, element: _Element, payload: Payload) -> Iterator[tuple[str, Shape, _Element]]:
-    """The pointer and shape of ``element`` and of each in it, as far as they are known; nothing lies in what is nil."""
-    kind = inner(shape)
-    if element.get(NIL) is not None:
-        yield pointer, Maybe(kind), element
-        return
-    yield pointer, kind, element
-    match kind:
-        case Nested(cls):
-            found = ((field.name, field.shape, element.find(field.name)) for field in payload.records[cls].fields)
-            parts: Any = [part for part in found if part[2] is not None]
+def as_json(payload: Payload, shape: Shape, element: _Element) -> Any:  # noqa: PLR0911 - one a shape
+    """What a document that is not valid says, as JSON would say it: what is wrong is then found as in JSON."""
+    if element.get(NIL, "").strip() in XSD_TRUE:
+        return None
+    match inner(shape):
+        case Scalar(kind):
+            return {} if len(element) else _json_scalar(kind, element.text or "")
+        case Options() as options:
+            return _json_scalar(Kind.INT if options.numeric else Kind.STR, element.text or "")
         case Items(item):
-            parts = [(at, item, child) for at, child in enumerate(element)]
+            return [as_json(payload, item, child) for child in element]
         case Table(_, value):
-            parts = [(child.get("key", ""), value, child) for child in element]
+            return {child.get("key", ""): as_json(payload, value, child) for child in element}
         case Variant(classes):
-            parts = [
-                (cls.__name__, Nested(cls), child) for child in element for cls in classes if cls.__name__ == child.tag
-            ]
-        case _:
-            return
-    for name, part, child in parts:
-        yield from _places(step(pointer, name), part, child, payload)
+            return _json_object(payload, {cls.__name__: Nested(cls) for cls in classes}, element)
+        case Nested(cls):
+            return _json_object(payload, {field.name: field.shape for field in payload.records[cls].fields}, element)
 
 
-def _pointer(path: str, pointers: dict[str, str]) -> str:
-    """The pointer of the element at libxml2's ``path`` below the root (``/items/item[2]/name``)."""
-    names: list[str] = []
-    while path and path not in pointers:
-        path, _, name = path.rpartition("/")
-        names.append(name.partition("[")[0])
-    pointer = pointers.get(path, "")
-    for name in filter(None, reversed(names)):
-        pointer = step(pointer, name)
-    return pointer
+def _json_object(payload: Payload, shapes: Mapping[str, Shape], element: _Element) -> dict[str, Any]:
+    """Its children by name; one that comes twice becomes a list, which is not taken in its place."""
+    said: dict[str, Any] = {}
+    for child in element:
+        name = str(child.tag)
+        value = as_json(payload, shapes[name], child) if name in shapes else None
+        said[name] = [said[name], value] if name in said else value
+    return said
+
+
+def _json_scalar(kind: Kind, text: str) -> Any:
+    """The text as JSON has it, or as it is if it does not fit the kind."""
+    try:
+        match kind:
+            case Kind.STR:
+                return text
+            case Kind.INT | Kind.FLOAT:
+                return LEXICAL[kind].value(text)
+            case Kind.BOOL:
+                return {"true": True, "1": True, "false": False, "0": False}.get(text.strip(), text)
+    except ValueError:
+        return text
+    return text.strip()

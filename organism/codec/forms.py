@@ -9,18 +9,16 @@ from anyone: every fault is reported.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date, datetime
-from decimal import Decimal
 from itertools import islice
 from operator import attrgetter, call
 from typing import Any, NamedTuple
 
-import orjson
 from lxml.etree import _Element
 
 from organism.codec.faults import MAKING_FAULTS, NIL, carried_fault, refused_by_class, step
 from organism.codec.lexical import (
     LEXICAL,
+    XSD_TRUE,
     Unfit,
     attribute,
     checker,
@@ -56,7 +54,6 @@ Take = Callable[[Any, Place, list[Fault]], Any]
 _XSI_DECLARED = attribute("xmlns:xsi", XSI)
 _NIL_MARK = attribute("xsi:nil", "true")
 _NATIVE = frozenset({Kind.STR, Kind.INT, Kind.FLOAT, Kind.BOOL})
-_KINDS = {Decimal: Kind.DECIMAL, bytes: Kind.BYTES, date: Kind.DATE, datetime: Kind.DATETIME}
 _UNREAD = object()
 
 
@@ -65,8 +62,8 @@ class Form(NamedTuple):
 
     ``write`` gives what stands between an element's tags; it raises ``Unfit`` for a wrong value, AttributeError for a
     missing one, RecursionError for one that holds itself. ``read`` gives the value of a valid element; it raises what a
-    ``__post_init__`` raises, and ValueError where Python's range is narrower than the XSD's. ``to_json`` gives what
-    ``orjson`` can write. ``from_json`` adds to the faults and then gives anything.
+    ``__post_init__`` raises, ``Unfit`` where a pattern does not match, and ValueError where Python's range is narrower
+    than the XSD's. ``to_json`` gives what ``orjson`` can write. ``from_json`` adds its faults, and then gives anything.
     """
 
     write: Write
@@ -78,32 +75,6 @@ class Form(NamedTuple):
 def form_of(payload: Payload) -> Form:
     """The form of the payload's root class."""
     return _Forms(payload).of(payload.root.cls)
-
-
-def json_writer(payload: Payload, to_json: Give) -> Callable[[Any], bytes]:
-    """A function from a payload that the codec made to compact JSON."""
-    if all(map(_is_native, payload.records.values())):
-        return lambda value: orjson.dumps(value, _native_text, orjson.OPT_PASSTHROUGH_DATETIME)
-    return lambda value: orjson.dumps(to_json(value))
-
-
-def _is_native(record: Record) -> bool:
-    """Whether orjson, which knows dataclasses, makes the right JSON of it: no unions, no attribute but the fields."""
-    cls = record.cls
-    is_odd = hasattr(cls, "__post_init__") or len(cls.__dict__.get("__dataclass_fields__", ())) != len(record.fields)
-    return not is_odd and not any(field.name.startswith("_") or _has_union(field.shape) for field in record.fields)
-
-
-def _has_union(shape: Shape) -> bool:
-    match shape:
-        case Maybe(inner) | Items(inner) | Table(_, inner):
-            return _has_union(inner)
-        case _:
-            return isinstance(shape, Variant)
-
-
-def _native_text(value: Any) -> str:
-    return LEXICAL[_KINDS[type(value)]].text(value)
 
 
 class _Forms:
@@ -248,7 +219,7 @@ def _element(name: str, shape: Shape, form: Form, *, nil: bool) -> tuple[str, Wr
         return absent if value is None else element % content(value)
 
     def read_maybe(found: _Element) -> Any:
-        return None if found.get(NIL, "").strip() in {"true", "1"} else read(found)
+        return None if found.get(NIL, "").strip() in XSD_TRUE else read(found)
 
     return "%s", write_maybe, read_maybe if nil else read
 
@@ -265,12 +236,25 @@ def _scalar(shape: Scalar) -> Form:
         message = (carried_fault(taken) if is_text else None) or (None if is_free else check(taken))
         return _wrong(faults, at, message) if message else taken
 
+    read_text = _text_reader(shape) if is_text else value_of
     return Form(
         _text if is_text else LEXICAL[kind].text,
-        (lambda element: element.text or "") if is_text else lambda element: value_of(element.text or ""),
+        lambda element: read_text(element.text or ""),
         _same if kind in _NATIVE else LEXICAL[kind].text,
         from_json,
     )
+
+
+def _text_reader(shape: Scalar) -> Callable[[str], str]:
+    """A function that gives the text, held to its pattern: the XSD does not check it (docs/adr/0051-patterns.md)."""
+    check = checker(shape)
+
+    def read(text: str) -> str:
+        if message := check(text):
+            raise Unfit(message)
+        return text
+
+    return read if shape.facets.pattern else str
 
 
 def _options(shape: Options) -> Form:
@@ -331,6 +315,7 @@ def _items(shape: Items, form: Form) -> Form:
 def _table(shape: Table, form: Form) -> Form:
     is_optional, check_length = isinstance(shape.value, Maybe), length_checker(shape.facets, "items")
     read_one, key_form, end = _element("item", shape.value, form, nil=True)[2], _scalar(shape.key), closing("item")
+    read_key = _text_reader(shape.key)
 
     def write(table: Any) -> str:
         if type(table) is not dict:
@@ -345,7 +330,7 @@ def _table(shape: Table, form: Form) -> Form:
         return "".join(items)
 
     def read(element: _Element) -> dict[str, Any]:
-        table = {str(child.get("key")): read_one(child) for child in element}
+        table = {read_key(child.get("key", "")): read_one(child) for child in element}
         if len(table) < len(element):
             raise Unfit("a key stands twice in a dict")
         return table

@@ -23,6 +23,7 @@ DATE_PATTERN = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 DATETIME_PATTERN = DATE_PATTERN + r"T([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+\-][0-9]{2}:[0-9]{2})"
 BYTES_PATTERN = "[A-Za-z0-9+/]*={0,2}"  # libxml2 passes over other characters in base64, which the XSD forbids
 DECIMAL_PATTERN = r"[+\-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)"
+XSD_TRUE = frozenset({"true", "1"})
 _MAX_DECIMAL_CHARS = 1_000_000
 _MAX_SHOWN_BITS = 200
 _MAX_OFFSET = timedelta(hours=14)
@@ -172,7 +173,7 @@ LEXICAL: dict[Kind, Lexical] = {
     Kind.STR: Lexical(_str_text, str, _checked_by(_str_text)),
     Kind.INT: Lexical(_int_text, int, _checked_by(_int_text)),
     Kind.FLOAT: Lexical(_float_text, float, lambda value: float(_float_text(value))),
-    Kind.BOOL: Lexical(_bool_text, lambda text: text.strip() in {"true", "1"}, _checked_by(_bool_text)),
+    Kind.BOOL: Lexical(_bool_text, lambda text: text.strip() in XSD_TRUE, _checked_by(_bool_text)),
     Kind.DECIMAL: Lexical(_decimal_text, Decimal, _matching(DECIMAL_PATTERN, Decimal, _DECIMAL_LIKE)),
     Kind.BYTES: Lexical(_bytes_text, a2b_base64, _json_bytes),
     Kind.DATE: Lexical(

@@ -2,25 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import Any
 
+import orjson
 from lxml import etree
 from lxml.etree import XMLSchema, XMLSchemaParseError, _Element
 
 from organism.codec.describe import example_of, json_schema_of, usage_of
-from organism.codec.faults import pattern_faults, schema_faults
-from organism.codec.forms import Give, Read, Take, Write, form_of, json_writer
+from organism.codec.faults import as_json
+from organism.codec.forms import Give, Read, Take, Write, form_of
 from organism.codec.lexical import closing, opening
-from organism.codec.limits import MAX_FAULTS, UnsupportedPayload
+from organism.codec.limits import UnsupportedPayload
 from organism.codec.reflect import payload_of
-from organism.codec.shape import Payload
+from organism.codec.shape import Nested, Payload
 from organism.codec.xsd import payload_xsd, text_of
 from organism.errors import Fault
 
 _REMEMBERED = "__payload_schema__"
+_NATIVE_ONLY = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+"""orjson ends the process where the code of such an object raises: a dataclass with an unset slot is enough."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,11 +42,9 @@ class PayloadSchema:
     digest: str
     shapes: Payload
     compiled: XMLSchema
-    has_patterns: bool
     write: Write
     read: Read
     to_json: Give
-    to_json_text: Callable[[Any], bytes]
     take: Take
 
     @classmethod
@@ -61,9 +61,8 @@ class PayloadSchema:
         shapes = payload_of(payload_class)
         name = shapes.root.name
         xsd = text_of(payload_xsd(shapes))
-        enforced = payload_xsd(shapes, enforced=True)
         try:
-            compiled, example = XMLSchema(enforced), example_of(shapes)
+            compiled, example = XMLSchema(payload_xsd(shapes, enforced=True)), example_of(shapes)
         except XMLSchemaParseError as error:
             reason = f"its constraints cannot be an XSD: {error}"
             raise UnsupportedPayload(f"{name} cannot be a payload: {reason}.") from error
@@ -83,31 +82,29 @@ class PayloadSchema:
             digest=sha256(xsd.encode()).hexdigest(),
             shapes=shapes,
             compiled=compiled,
-            has_patterns=text_of(enforced) != xsd,
             write=form.write,
             read=form.read,
             to_json=form.to_json,
-            to_json_text=json_writer(shapes, form.to_json),
             take=form.from_json,
         )
-        if faults := schema.faults(example):  # a schema that takes nothing helps nobody
-            reason = f"no example that fits its constraints was found: {faults[0].message}"
+        if not compiled.validate(example):  # a schema that takes nothing helps nobody
+            reason = f"no example that fits its constraints was found: {schema.document_faults(example)[0].message}"
             raise UnsupportedPayload(f"{name} cannot be a payload: {reason}")
         return schema
+
+    def json(self, payload: Any) -> bytes:
+        """Compact JSON."""
+        return orjson.dumps(self.to_json(payload), option=_NATIVE_ONLY)
 
     def from_json(self, value: Any) -> tuple[Any, list[Fault]]:
         """The payload from its JSON value, or anything and every fault."""
         faults: list[Fault] = []
         return self.take(value, None, faults), faults
 
-    def faults(self, element: _Element) -> list[Fault]:
-        """What the XSD and the patterns have against an element of this payload; nothing: it is valid."""
-        found = [] if self.compiled.validate(element) else schema_faults(self.compiled, element, self.shapes)
-        return [*found, *self.misfits(element)][:MAX_FAULTS]
-
-    def misfits(self, element: _Element) -> list[Fault]:
-        """What the patterns alone have against it."""
-        return pattern_faults(element, self.shapes) if self.has_patterns else []
+    def document_faults(self, element: _Element) -> list[Fault]:
+        """What is wrong with a document of this payload, in the words for JSON; nothing where only its XSD knows."""
+        root = Nested(self.shapes.root.cls)
+        return self.from_json(as_json(self.shapes, root, element))[1]
 
     def document(self, content: str) -> str:
         """The payload's element around ``content``, as a document with no envelope."""

@@ -8,15 +8,13 @@ names.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, NamedTuple
 
-import orjson
 from lxml.etree import XMLSchema, _Element
 
-from organism.codec.faults import MAKING_FAULTS, refusal, refused_by_class, schema_faults
+from organism.codec.faults import MAKING_FAULTS, refusal, refused_by_class
 from organism.codec.lexical import attribute, closing, escaped, opening
 from organism.codec.limits import (
     ENVELOPE,
@@ -30,7 +28,7 @@ from organism.codec.limits import (
     too_deep,
 )
 from organism.codec.schema import PayloadSchema
-from organism.codec.xml import hold_bytes, is_large, parse, parse_foreign, streamed_faults
+from organism.codec.xml import first_fault, hold_bytes, parse, parse_foreign
 from organism.codec.xsd import element_names, envelope_xsd
 from organism.errors import Fault, InvalidPayload
 
@@ -39,13 +37,8 @@ _IN_ENVELOPE = f"{{{ENVELOPE}}}"
 _MESSAGE = _IN_ENVELOPE + "message"
 _META = _IN_ENVELOPE + "meta"
 _CLAIMS = ("from", "to", "thread", "tenant")
-_HEAD = "".join((opening("message", attribute("xmlns", ENVELOPE)), opening("meta"), opening("from")))
-_TO = closing("from") + opening("to")
-_THREAD = closing("to") + opening("thread")
-_BODY = closing("thread") + closing("meta")
-_TAIL = closing("message")
-_NATIVE_ONLY = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
-"""orjson ends the process where the code of such an object raises: a dataclass with an unset slot is enough."""
+_META_TEMPLATE = "".join(f"{opening(name)}%s{closing(name)}" for name in ("from", "to", "thread"))
+_HEAD = opening("message", attribute("xmlns", ENVELOPE)) + opening("meta") + _META_TEMPLATE + closing("meta")
 _WRITING_FAULTS = (AttributeError, TypeError, ValueError, RecursionError)
 
 
@@ -76,10 +69,10 @@ class Mended(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A class in use. ``read_as`` is the first class of its name: documents tell names, not classes."""
+    """A class in use: its envelope's template, and the first class of its name: documents tell names, not classes."""
 
     schema: PayloadSchema
-    wrap: Callable[[str, str, str, str], str]
+    template: str
     read_as: PayloadSchema
 
 
@@ -105,7 +98,8 @@ class Codec:
                     f"{_place(schema.cls)}. Rename one of them.",
                     details=(Fault(schema.name, "the name is taken by a class with another schema"),),
                 )
-            entry = _Entry(schema, _wrapper(schema.name), first)
+            payload = opening(schema.name, attribute("xmlns", "")) + "%s" + closing(schema.name)
+            entry = _Entry(schema, _HEAD + payload + closing("message"), first)
             self._by_class[schema.cls] = entry
             self._by_name.setdefault(schema.name, entry)
         self.schemas = tuple(entry.schema for entry in self._by_name.values())
@@ -165,11 +159,11 @@ class Codec:
 
         Raises ``InvalidPayload`` (``PayloadOverLimit`` beyond the terms).
         """
-        schema, wrap, read_as = self._entry(payload)
+        schema, template, read_as = self._entry(payload)
         terms = terms or self.terms
         try:
             content = schema.write(payload)
-            xml = wrap(from_, to, token, content).encode()
+            xml = (template % (escaped(from_), escaped(to), escaped(token), content)).encode()
             if len(xml) > terms.payload_bytes:
                 hold_bytes(len(schema.document(content).encode()), terms.payload_bytes)
             root = parse(xml, terms)
@@ -177,10 +171,10 @@ class Codec:
             raise
         except (*_WRITING_FAULTS, InvalidPayload) as error:
             raise refusal(schema.shapes, payload, error) from error
-        if not self._validate(root) or read_as.misfits(root[1]):
+        if not self._validate(root):
             raise refusal(schema.shapes, payload, self._misfit(root))
         fresh = _made(read_as, root[1])
-        return Sealed(xml, read_as.to_json_text(fresh), fresh, schema.name)
+        return Sealed(xml, read_as.json(fresh), fresh, schema.name)
 
     def decode(self, envelope: bytes, terms: Terms | None = None) -> Decoded:
         """Parse, validate and read an envelope that the organism wrote; raises ``InvalidPayload``."""
@@ -189,16 +183,14 @@ class Codec:
             raise self._misfit(root)
         meta, element = root
         from_, to, token = [child.text for child in meta]
-        schema = self._by_name[str(element.tag)].schema
-        if schema.misfits(element):
-            raise self._misfit(root)
-        return Decoded(from_ or "", to or "", token or "", _made(schema, element))
+        payload = _made(self._by_name[str(element.tag)].schema, element)
+        return Decoded(from_ or "", to or "", token or "", payload)
 
     def json(self, payload: object) -> bytes:
         """Compact JSON of a payload; of a handler's making too, though only ``seal`` says whether that fits."""
         schema = self._entry(payload).schema
         try:
-            return orjson.dumps(schema.to_json(payload), option=_NATIVE_ONLY)
+            return schema.json(payload)
         except _WRITING_FAULTS as error:
             raise refusal(schema.shapes, payload, error) from error
 
@@ -207,10 +199,7 @@ class Codec:
         element = next((child for child in root if str(child.tag) in self._by_name), None)
         if element is None:
             return UnknownPayload("The document is not an envelope with a payload that is known here.")
-        schema = self.schema(str(element.tag))
-        errors: Any = self._xsd.error_log  # lxml's stubs do not know that it has a length
-        found = schema_faults(self._xsd, element, schema.shapes) if len(errors) else []
-        return invalid("The message does not fit", [*found, *schema.misfits(element)])
+        return _unfit(self.schema(str(element.tag)), element, first_fault(root, self._xsd))
 
     # ── what comes from outside ──────────────────────────────────────────────────────────────────────────────────────
 
@@ -246,10 +235,8 @@ class Codec:
 
     def _valid(self, element: _Element) -> Any:
         schema = self.schema(str(element.tag))
-        messages = streamed_faults(element, schema.compiled) if is_large(element) else []
-        faults = [Fault("", message) for message in dict.fromkeys(messages)] or schema.faults(element)
-        if faults:
-            raise invalid(f"The {schema.name} does not fit", faults)
+        if message := first_fault(element, schema.compiled):
+            raise _unfit(schema, element, message)
         return _made(schema, element)
 
 
@@ -258,30 +245,16 @@ def _place(cls: type) -> str:
 
 
 def _made(schema: PayloadSchema, valid: _Element) -> Any:
-    """The payload of what is valid. The class may still refuse its values, or Python may be narrower than the XSD."""
+    """The payload of what its XSD takes; patterns, the class and the ranges of Python may still refuse it."""
     try:
         return schema.read(valid)
     except MAKING_FAULTS as error:
-        raise invalid(f"The {schema.name} does not fit", [Fault("", refused_by_class(error))]) from error
+        raise _unfit(schema, valid, refused_by_class(error)) from error
 
 
-# ── the envelope: written as canonical text, read as elements ─────────────────────────────────────────────────────────
-
-
-def _wrapper(name: str) -> Callable[[str, str, str, str], str]:
-    """A function from sender, receiver, token and the content of an element ``name`` to the canonical envelope."""
-    before, after = _BODY + opening(name, attribute("xmlns", "")), closing(name) + _TAIL
-
-    def wrap(from_: str, to: str, token: str, content: str) -> str:
-        return "".join((_between(from_, to), escaped(token), before, content, after))
-
-    return wrap
-
-
-@lru_cache(maxsize=1024)
-def _between(from_: str, to: str) -> str:
-    """The envelope's begin: the same for all that one listener sends to another."""
-    return "".join((_HEAD, escaped(from_), _TO, escaped(to), _THREAD))
+def _unfit(schema: PayloadSchema, element: _Element, reason: str) -> InvalidPayload:
+    """The refusal of a document, with all faults; ``reason`` is told where there is none that JSON could have."""
+    return invalid(f"The {schema.name} does not fit", schema.document_faults(element) or [Fault("", reason)])
 
 
 def _opened(root: _Element) -> tuple[_Element, dict[str, str]]:

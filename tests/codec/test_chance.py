@@ -99,17 +99,26 @@ def _spoilt_json(value: Any, chance: Random) -> Any:
 def test_the_schema_that_is_shown_takes_what_is_taken_and_what_the_enforced_one_takes(data: st.DataObject) -> None:
     made: PayloadType = data.draw(payload_types())
     chance = data.draw(seeds)
-    schema = Codec.of([made.cls]).schema("Made")
+    codec = Codec.of([made.cls])
+    schema = codec.schema("Made")
     shown, enforced = xmlschema.XMLSchema10(schema.xsd), etree.XMLSchema(envelope_xsd([schema.shapes]))
     for _ in range(3):
         root = codec_xml.parse(schema.document(schema.write(made.make(chance))).encode(), Terms())
         for document in (root, *(_spoilt(root, chance) for _ in range(6))):
             is_valid = shown.is_valid(document)
-            assert (not schema.faults(document)) == is_valid, etree.tostring(document)
+            assert _is_read(codec, document) == is_valid, etree.tostring(document)
             message = codec_xml.parse(GOOD.format("e:", ":e", ENVELOPE, "").encode(), Terms())
             message.append(copy.deepcopy(document))
             assert enforced.validate(message) == (schema.compiled.validate(document) and document.tag == "Made")
         assert shown.is_valid(root)
+
+
+def _is_read(codec: Codec, document: _Element) -> bool:
+    try:
+        codec.from_xml(etree.tostring(document, encoding="utf-8"))
+    except InvalidPayload as refused:
+        return "a key stands twice" in refused.message  # of which no schema knows
+    return True
 
 
 def _spoilt(root: _Element, chance: Random) -> _Element:
