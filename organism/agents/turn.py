@@ -223,7 +223,7 @@ def _answered(text: str, notes: tuple[str, ...]) -> HandlerResponse:
 def prompted_turn_of(listener: Listener, config: PromptConfig, codec: Codec) -> Handler:
     """The handler of a ``prompt_ref``: one call, its answer checked; a misfit is a dead letter naming every field."""
     prompt = AgentFactory.prompt_of(config)
-    fields: Callable[[object], Any] = codec.schema(listener.payload_class.__name__).to_json
+    fields: Callable[[object], Any] = codec.schema(listener.payload_class.__name__).form.to_json
 
     async def turn(payload: object, metadata: HandlerMetadata) -> HandlerResponse:
         given = fields(payload)

@@ -12,7 +12,7 @@ from lxml.etree import XMLSchema, XMLSchemaParseError, _Element
 
 from organism.codec.describe import example_of, json_schema_of, usage_of
 from organism.codec.faults import as_json
-from organism.codec.forms import Give, Read, Take, Write, form_of
+from organism.codec.forms import Form, form_of
 from organism.codec.lexical import closing, opening
 from organism.codec.limits import UnsupportedPayload
 from organism.codec.reflect import payload_of
@@ -42,10 +42,7 @@ class PayloadSchema:
     digest: str
     shapes: Payload
     compiled: XMLSchema
-    write: Write
-    read: Read
-    to_json: Give
-    take: Take
+    form: Form
 
     @classmethod
     def of(cls, payload_class: type) -> PayloadSchema:
@@ -71,7 +68,6 @@ class PayloadSchema:
             details = (Fault(name, reason),)
             raise UnsupportedPayload(f"{name} cannot be a payload: {reason}.", details=details) from error
         example_xml = etree.tostring(example, encoding="utf-8")
-        form = form_of(shapes)
         schema = cls(
             cls=payload_class,
             name=name,
@@ -82,10 +78,7 @@ class PayloadSchema:
             digest=sha256(xsd.encode()).hexdigest(),
             shapes=shapes,
             compiled=compiled,
-            write=form.write,
-            read=form.read,
-            to_json=form.to_json,
-            take=form.from_json,
+            form=form_of(shapes),
         )
         if not compiled.validate(example):  # a schema that takes nothing helps nobody
             reason = f"no example that fits its constraints was found: {schema.document_faults(example)[0].message}"
@@ -94,12 +87,12 @@ class PayloadSchema:
 
     def json(self, payload: Any) -> bytes:
         """Compact JSON."""
-        return orjson.dumps(self.to_json(payload), option=_NATIVE_ONLY)
+        return orjson.dumps(self.form.to_json(payload), option=_NATIVE_ONLY)
 
     def from_json(self, value: Any) -> tuple[Any, list[Fault]]:
         """The payload from its JSON value, or anything and every fault."""
         faults: list[Fault] = []
-        return self.take(value, None, faults), faults
+        return self.form.from_json(value, None, faults), faults
 
     def document_faults(self, element: _Element) -> list[Fault]:
         """What is wrong with a document of this payload, in the words for JSON; nothing where only its XSD knows."""

@@ -162,7 +162,7 @@ class Codec:
         schema, template, read_as = self._entry(payload)
         terms = terms or self.terms
         try:
-            content = schema.write(payload)
+            content = schema.form.write(payload)
             xml = (template % (escaped(from_), escaped(to), escaped(token), content)).encode()
             if len(xml) > terms.payload_bytes:
                 hold_bytes(len(schema.document(content).encode()), terms.payload_bytes)
@@ -247,7 +247,7 @@ def _place(cls: type) -> str:
 def _made(schema: PayloadSchema, valid: _Element) -> Any:
     """The payload of what its XSD takes; patterns, the class and the ranges of Python may still refuse it."""
     try:
-        return schema.read(valid)
+        return schema.form.read(valid)
     except MAKING_FAULTS as error:
         raise _unfit(schema, valid, refused_by_class(error)) from error
 

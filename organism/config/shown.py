@@ -1,7 +1,7 @@
 """What of the configuration is shown, and what of it is secret (S30).
 
-Shown are the keys that each section's list names, so that a key nobody thought of is gone, not masked; and of an
-address no part that may carry a credential.
+Shown are the keys that the records of the configuration declare (``load`` refuses any other): of a secret only the name
+of its variable, and of an address no part that may carry a credential.
 """
 
 from __future__ import annotations
@@ -19,27 +19,10 @@ from organism.config.settings import Listener, Model, Settings
 from organism.config.tools import McpServer, Tools
 from organism.model.redact import NAMED
 
-SPEND: Final = ("tokens", "usd", "calls", "seconds")
-LISTENER: Final = (
-    "name", "payload_class", "handler", "description", "agent", "peers", "prompt", "prompt_ref", "model", "tools",
-    "budget", "max_concurrent", "timeout_s", "max_payload_bytes", "broadcast", "blocking", "confirm", "approval",
-    "invoke", "brings_outside_text",
-)  # fmt: skip
 _IN_FORCE: Final = (
     "max_concurrent", "timeout_s", "max_payload_bytes", "broadcast", "blocking", "confirm", "approval",
     "brings_outside_text",
 )  # fmt: skip
-MODEL: Final = (
-    "provider", "model", "base_url", "api_key_env", "context_window", "price", "max_concurrent", "rate_limit_tpm",
-    "fallback", "timeout_s", "script",
-)  # fmt: skip
-AGENT: Final = (
-    "name", "model", "description", "system_prompt", "max_tokens", "temperature", "tools", "rag_index", "rag_top_k",
-    "budget", "taint",
-)  # fmt: skip
-EMBEDDING: Final = ("provider", "model", "base_url", "api_key_env", "dim", "batch", "default")
-PRICE: Final = ("input_usd_per_million", "output_usd_per_million")
-BUDGET: Final = ("run", "day")
 
 
 def shown_settings(settings: Settings) -> dict[str, Any]:
@@ -64,9 +47,7 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
 
 def shown_section(listener: Listener, *, with_prompt: bool) -> dict[str, Any]:
     """A listener's section, or an agent's file, as it was written; in place of a prompt's text its SHA-256 (S23)."""
-    section = _listed(listener.section, AGENT if _is_file(listener) else LISTENER)
-    if "budget" in section:
-        section["budget"] = _budget(section["budget"])
+    section = dict(listener.section)
     for key in ("prompt", "system_prompt"):
         if key in section and not with_prompt:
             section[key] = f"sha256:{sha256(section[key].encode()).hexdigest()}"
@@ -82,31 +63,21 @@ def _in_force(listener: Listener) -> dict[str, Any]:
     """The section with what the limits and the defaults add to it."""
     lists = {"peers": list(listener.peers), "invoke": list(listener.invoke)}
     named = {"agent": listener.is_agent, "payload_class": listener.payload_class_path, **lists}
-    effective = {key: getattr(listener, key) for key in _IN_FORCE}
-    return _listed({**shown_section(listener, with_prompt=True), **named, **effective}, LISTENER)
-
-
-def _listed(section: Mapping[str, Any], keys: tuple[str, ...]) -> dict[str, Any]:
-    return {key: section[key] for key in keys if key in section}
-
-
-def _budget(budget: Mapping[str, Any]) -> dict[str, Any]:
-    return {span: _listed(spend, SPEND) for span, spend in _listed(budget, BUDGET).items()}
+    return {**listener.section, **named, **{key: getattr(listener, key) for key in _IN_FORCE}}
 
 
 def _model(model: Model, folder: Path) -> dict[str, Any]:
     """Its section with the defaults; its key is named by its variable, never shown."""
     section = {key: value for key, value in asdict(model).items() if value is not None}
-    section["price"] = {key: float(amount) for key, amount in _listed(section["price"], PRICE).items()}
+    section["price"] = {key: float(amount) for key, amount in section["price"].items()}
     section["fallback"] = list(model.fallback)
     if model.script is not None:
         section["script"] = os.path.relpath(model.script, folder)
-    return _listed(section, MODEL)
+    return section
 
 
 def _embedding(section: Mapping[str, Any]) -> dict[str, Any]:
-    shown = _listed(section, EMBEDDING)
-    return shown | ({"base_url": _address(shown["base_url"])} if "base_url" in shown else {})
+    return {**section, **({"base_url": _address(section["base_url"])} if "base_url" in section else {})}
 
 
 def _address(url: str) -> str:

@@ -103,7 +103,7 @@ def test_the_schema_that_is_shown_takes_what_is_taken_and_what_the_enforced_one_
     schema = codec.schema("Made")
     shown, enforced = xmlschema.XMLSchema10(schema.xsd), etree.XMLSchema(envelope_xsd([schema.shapes]))
     for _ in range(3):
-        root = codec_xml.parse(schema.document(schema.write(made.make(chance))).encode(), Terms())
+        root = codec_xml.parse(schema.document(schema.form.write(made.make(chance))).encode(), Terms())
         for document in (root, *(_spoilt(root, chance) for _ in range(6))):
             is_valid = shown.is_valid(document)
             assert _is_read(codec, document) == is_valid, etree.tostring(document)

@@ -120,7 +120,7 @@ def test_what_cannot_be_mended_is_refused(text: str, words: str) -> None:
 @settings(derandomize=True)
 @given(st.text(max_size=30), st.lists(st.text(max_size=5), max_size=3))
 def test_a_strict_document_is_left_as_it_is(text: str, tags: list[str]) -> None:
-    document = CODEC.schema("Reply").write(Reply(repair_json(text)[0], [repair_json(tag)[0] for tag in tags]))
+    document = CODEC.schema("Reply").form.write(Reply(repair_json(text)[0], [repair_json(tag)[0] for tag in tags]))
     whole = CODEC.schema("Reply").document(document)
     assert repair_text(whole, {"Reply"}) == Repaired(whole.encode(), ())
 
