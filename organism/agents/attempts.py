@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import Awaitable, Callable
+from contextlib import aclosing
 from dataclasses import dataclass
 from itertools import count
 from typing import Final
@@ -221,17 +222,14 @@ class Attempts:
         if seconds <= 0:
             raise ProviderError("timeout", "No time was left for it.")
         self.sent += 1
-        parts = provider.stream(self._plan.request.to(served.model.model, seconds))
+        request = self._plan.request.to(served.model.model, seconds)
         try:
-            async with asyncio.timeout(seconds):
+            async with aclosing(provider.stream(request)) as parts, asyncio.timeout(seconds):
                 async for part in parts:
                     if self._answer.add(part):
                         return
         except TimeoutError:
             raise ProviderError("timeout", f"It did not answer within {seconds:.4g} s.") from None
-        finally:
-            if isinstance(parts, AsyncGenerator):
-                await parts.aclose()
         raise ProviderError("malformed", "Its answer has no end.")
 
     def _wait_s(self, number: int, error: ProviderError) -> float:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from typing import Any, Final, TypeVar
@@ -68,7 +68,7 @@ async def stream(
     response_format: Mapping[str, Any] | None = None,
     temperature: float = 0.0,
     max_tokens: int | None = None,
-) -> AsyncIterator[Part]:
+) -> AsyncGenerator[Part, None]:
     """The parts of the answer as they come, a ``Finish`` last. Raises as ``call`` does."""
     _check(model, messages, response_format, max_tokens)
     request = ModelRequest(
@@ -82,7 +82,7 @@ async def stream(
     key, url = _configured()
     provider: Provider = OpenAIProvider(url, key, API_KEY if key else None) if key or url else Offline()
     try:
-        async with aclosing(provider.stream(request)) as parts:  # type: ignore[type-var]  # each provider's is a generator
+        async with aclosing(provider.stream(request)) as parts:
             async for part in parts:
                 if isinstance(part, Usage):
                     _logger().info("llm_called", model=model, input=part.input_tokens, output=part.output_tokens)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
@@ -56,7 +56,7 @@ class Listening:
         self.is_closed = False
         self.gate: asyncio.Event | None = None
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part, None]:
         """See ``Provider``."""
         assert not self.is_closed
         self.requests.append(request)

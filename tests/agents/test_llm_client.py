@@ -102,7 +102,7 @@ async def test_a_stream_that_is_left_ends_the_call(openai: Peer) -> None:
     await openai.script(Answer(text="hello", pieces=5, hang_after=3))
     parts = llm_client.stream("m", MESSAGES)
     assert isinstance(await anext(parts), TextDelta)
-    await parts.aclose()  # type: ignore[attr-defined]  # it is a generator
+    await parts.aclose()
     assert [request["end"] for request in await openai.until(gone=1)] == ["gone"]
 
 

@@ -11,7 +11,6 @@ import pytest
 from organism.agents.providers import Fault, Provider, ProviderError
 from organism.agents.providers import scripted as script
 from organism.agents.providers.anthropic import AnthropicProvider
-from organism.agents.providers.local import Local
 from organism.agents.providers.offline import Offline
 from organism.agents.providers.openai import OpenAIProvider
 from organism.agents.providers.scripted import Scripted
@@ -19,7 +18,6 @@ from organism.model.completion import Finish, TextDelta, ThoughtDelta, ToolCall,
 from tests.agents.peer.answers import Answer, Called
 from tests.agents.peer.steering import Peer
 from tests.agents.providers.asking import Came, ask, gathered, request, tool
-from tests.agents.providers.playing_engine import PlayingEngine
 
 PATIENCE_SECONDS = 20
 SEARCH = tool("search", "Looks things up.", words={"type": "string"})
@@ -104,35 +102,14 @@ def _fault(answer: Answer) -> script.ScriptedFault | None:
     return None if kind is None else script.ScriptedFault(kind, retry_after_s=float(after) if after else None)
 
 
-class InProcess:
-    """A provider whose engine works in a thread of this process."""
-
-    def __init__(self) -> None:
-        self.engine = PlayingEngine()
-        self.provider: Provider = Local(lambda: self.engine)
-
-    async def answers(self, *answers: Answer) -> Provider:
-        self.engine.answers = list(answers)
-        return self.provider
-
-    async def until_asked(self, asking: asyncio.Future[Any]) -> None:
-        await asyncio.to_thread(self.engine.is_asked.wait, PATIENCE_SECONDS)
-
-    async def is_free(self) -> None:
-        await asyncio.to_thread(self.engine.is_free.wait, PATIENCE_SECONDS)
-
-
 FINISHES: Mapping[str, Any] = {"length": "length", "max_tokens": "length"}
 FAULTS: Mapping[int, Fault] = {401: "unauthorized", 400: "rejected", 429: "rate_limited", 503: "unavailable"}
 PROVIDERS: dict[str, Callable[[Peer], Told]] = {
     "openai": lambda peer: Asked(peer, OpenAIProvider),
     "anthropic": lambda peer: Asked(peer, AnthropicProvider),
     "scripted": lambda _: Script(),
-    "local": lambda _: InProcess(),
 }
-LENGTH = {"openai": "length", "anthropic": "max_tokens", "scripted": "length", "local": "length"}
-NAMES_NO_TIME = {"local"}
-"""Providers that nobody has to wait for."""
+LENGTH = {"openai": "length", "anthropic": "max_tokens", "scripted": "length"}
 
 
 class Unasked:
@@ -255,12 +232,11 @@ async def test_what_goes_wrong_is_a_fault_of_the_port(told: Told, status: int) -
     assert caught.value.may_retry is (status in {429, 503})
 
 
-async def test_the_time_to_wait_is_passed_on(told: Told, request: pytest.FixtureRequest) -> None:
-    named = request.node.callspec.params["told"] not in NAMES_NO_TIME
+async def test_the_time_to_wait_is_passed_on(told: Told) -> None:
     provider = await told.answers(Answer(status=429, error="No.", headers={"Retry-After": "7"}))
     with pytest.raises(ProviderError) as caught:
         await ask(provider, "Hello!")
-    assert caught.value.retry_after_s == (7 if named else None)
+    assert caught.value.retry_after_s == 7
 
 
 async def test_an_answer_that_is_cut_gives_its_beginning_and_a_fault(told: Told) -> None:

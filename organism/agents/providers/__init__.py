@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncGenerator
 from typing import Literal, Protocol
 
 from organism.model.completion import ModelRequest, Part
@@ -31,7 +31,7 @@ class ProviderError(Exception):
 class Provider(Protocol):
     """One configured model. A provider makes one attempt a call; retries are the gateway's."""
 
-    def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
+    def stream(self, request: ModelRequest) -> AsyncGenerator[Part, None]:
         """The parts as they come, a ``Finish`` last. Closing it ends the call. Raises ``ProviderError``."""
 
     async def close(self) -> None:

@@ -1,24 +1,20 @@
-"""A small model in this process: SmolLM2-135M by llama.cpp, one call at a time in a thread (``local``)."""
+"""A small model in this process: SmolLM2-135M by llama.cpp, asked over a private socket (``local``)."""
 
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections.abc import AsyncGenerator, Callable
+from contextlib import aclosing
+from dataclasses import replace
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
 from secrets import token_hex
 from tempfile import TemporaryDirectory
-from threading import Event as Flag
-from time import time
 from typing import Final, Protocol
 
-from organism.agents.providers import ProviderError, openai
-from organism.agents.providers.answer import AnswerReader
-from organism.agents.providers.failures import Access, Failures
-from organism.agents.providers.server import request_json
+from organism.agents.providers import ProviderError
+from organism.agents.providers.openai import OpenAIProvider
 from organism.model.completion import ModelRequest, Part
 
 MOST_TOKENS: Final = 1024
@@ -32,89 +28,51 @@ FIRST: Final = '{"messages":[{"role":"user","content":"-"}],"max_tokens":1,"stre
 THREADS: Final = 1
 """More threads wait for each other on a machine that does other things too, and are slower in the end."""
 
-_PLACE: Final = Access("local://the model of this process")
-
 
 class Engine(Protocol):
-    """What computes; called in one thread. The twin of ``Llama`` in the tests is ``PlayingEngine``."""
+    """A running engine; a test puts another in its place."""
 
-    def answer(self, body: str, hear: Callable[[str], bool]) -> None:
-        """Answer a streamed request: ``hear`` gets each chunk as JSON; true ends it. Raises ``ValueError``."""
+    provider: OpenAIProvider
 
-    def close(self) -> None:
-        """Free the weights."""
+    def stop(self) -> None:
+        """Free the weights; blocks."""
 
 
 class Local:
-    """One model. See ``Provider``. ``load`` makes the engine, in its thread, at the first call."""
+    """One model; see ``Provider``. ``start`` makes the engine, in a thread, at the first call."""
 
-    def __init__(self, load: Callable[[], Engine]) -> None:
-        self._load = load
-        self._engine: Engine | None = None
-        self._thread = ThreadPoolExecutor(1, "local-model")
-        self._is_closed = Flag()
+    def __init__(self, start: Callable[[], Engine]) -> None:
+        self._start = start
+        self._starting: asyncio.Task[Engine] | None = None
+        self._is_closed = False
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part, None]:
         """See ``Provider``."""
-        if self._is_closed.is_set():
-            raise ProviderError("unavailable", "The model of this process is closed.")
-        failures = Failures(_PLACE, request, time)
-        reader = AnswerReader(failures)
-        body = request_json({"max_tokens": MOST_TOKENS, **openai.body(request, frozenset())}).decode()
-        loop, is_given_up = asyncio.get_running_loop(), Flag()
-        ends = loop.time() + request.timeout_s
-        chunks: asyncio.Queue[str | None] = asyncio.Queue()
-
-        def hear(chunk: str | None) -> bool:
-            """Take a chunk, None at the end; gives whether that was enough."""
-            is_enough = is_given_up.is_set() or (chunk is not None and self._is_closed.is_set())
-            if not is_enough:
-                loop.call_soon_threadsafe(chunks.put_nowait, chunk)
-            return is_enough
-
-        async def next_chunk() -> str | None:
-            try:
-                async with asyncio.timeout_at(ends):
-                    return await chunks.get()
-            except TimeoutError:
-                raise failures.late("did not end its answer", request.timeout_s) from None
-
-        work = self._thread.submit(self._answer, body, hear)
-        work.add_done_callback(lambda _: hear(None) and None)
-        try:
-            while (chunk := await next_chunk()) is not None:
-                for part in reader.event(json.loads(chunk)):
-                    yield part
-            _raise_failure(work)
-            for part in reader.end():
+        engine = await self._started()
+        bounded = replace(request, max_tokens=request.max_tokens or MOST_TOKENS)
+        async with aclosing(engine.provider.stream(bounded)) as parts:
+            async for part in parts:
                 yield part
-        finally:
-            is_given_up.set()
-            work.cancel()
 
     async def close(self) -> None:
-        """See ``Provider``: what is under way ends with its next token."""
-        self._is_closed.set()
-        await asyncio.to_thread(self._thread.shutdown, cancel_futures=True)
-        if self._engine is not None:
-            self._engine.close()
-            self._engine = None
+        """See ``Provider``."""
+        self._is_closed = True
+        if self._starting is not None:
+            engine = await self._starting
+            await engine.provider.close()
+            await asyncio.to_thread(engine.stop)
 
-    def _answer(self, body: str, hear: Callable[[str], bool]) -> None:
-        if self._engine is None:
-            self._engine = self._load()
-        self._engine.answer(body, hear)
-
-
-def _raise_failure(work: Future[None]) -> None:
-    """Raise what the engine failed with, in the words of the port."""
-    if work.cancelled():
-        raise ProviderError("unavailable", "The model of this process was closed meanwhile.")
-    error = work.exception()
-    if isinstance(error, ProviderError):
-        raise error
-    if error is not None:
-        raise ProviderError("rejected", f"The model of this process does not take this: {error}.")
+    async def _started(self) -> Engine:
+        """The engine; a caller that gives up does not stop its start."""
+        if self._is_closed:
+            raise ProviderError("unavailable", "The model of this process is closed.")
+        if self._starting is None:
+            self._starting = asyncio.create_task(asyncio.to_thread(self._start))
+        try:
+            return await asyncio.shield(self._starting)
+        except ProviderError as error:
+            self._starting = None
+            raise ProviderError(error.fault, error.message) from None  # one for each caller
 
 
 def local(context_window: int) -> Local:
@@ -122,13 +80,14 @@ def local(context_window: int) -> Local:
 
 
 class Llama:
-    """The engine. Its HTTP server cannot be turned off: it gets a private ``socket`` and a key that nobody keeps."""
+    """The engine: llama.cpp's server, which this user alone can reach, by a key that is kept nowhere else."""
 
     def __init__(self, weights: Path, context_window: int) -> None:
         import xllamacpp
 
         self._folder = TemporaryDirectory(prefix="organism-")
         self.socket = Path(self._folder.name) / "engine.sock"
+        key = token_hex()
         params = xllamacpp.CommonParams()
         params.model.path = str(weights)
         params.n_ctx = min(context_window, MOST_CONTEXT)
@@ -137,14 +96,12 @@ class Llama:
         params.warmup = params.ui = params.endpoint_slots = False
         params.verbosity = -1
         params.hostnames = [str(self.socket)]
-        params.api_keys = [token_hex()]
+        params.api_keys = [key]
         self._server = xllamacpp.Server(params)
-        self.answer(FIRST, lambda _chunk: False)  # an engine that was never asked hangs when it is closed
+        self._server.handle_chat_completions(FIRST, lambda _chunk: False)  # never asked, it hangs when it is closed
+        self.provider = OpenAIProvider("http://local/v1", key, socket=self.socket)
 
-    def answer(self, body: str, hear: Callable[[str], bool]) -> None:
-        self._server.handle_chat_completions(body, hear)
-
-    def close(self) -> None:
+    def stop(self) -> None:
         del self._server
         self._folder.cleanup()
 

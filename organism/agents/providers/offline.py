@@ -10,7 +10,7 @@ import json
 import math
 import re
 from collections import Counter
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
 from itertools import chain
@@ -33,7 +33,7 @@ SHORT_WORDS: Final = 4  # a message with no more words is an order: its material
 class Offline:
     """Answers without network, key or weights. The same request gets the same answer; tokens are estimated."""
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part, None]:
         tokens = messages.tokens_of_request(request)
         whole, calls = await asyncio.to_thread(reply, request) if tokens > LONG_TOKENS else reply(request)
         text = whole if request.max_tokens is None else whole[: request.max_tokens * messages.CHARS_PER_TOKEN]

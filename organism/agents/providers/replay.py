@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -43,7 +43,7 @@ class Replay:
         self._recorded = recorded
         self._given: dict[str, int] = {}
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part, None]:
         """See ``Provider``. A call that was not recorded is ``rejected``."""
         digest = prompt_digest(request)
         answers = self._recorded.get(digest)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
 from pathlib import Path
@@ -180,7 +180,7 @@ class Scripted:
         """Raises ``ConfigInvalid`` with every fault of the file, each with its line and key."""
         return cls(_read(path), path.name, sleep)
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part, None]:
         """See ``Provider``."""
         answer, left_s = self._answer(request), request.timeout_s
         fault, said = answer.fault, answer.text

@@ -6,8 +6,9 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 
 import orjson
@@ -54,16 +55,23 @@ class Api:
 
 @dataclass(frozen=True, slots=True)
 class Waits:
-    """How long a call waits; for events as shares of its whole time, since a small machine is silent for long."""
+    """How long a call waits; for events as shares of its whole time, since a small machine is silent for long.
+
+    ``now`` gives seconds since 1970: a server may say by a date when it wants to be asked again.
+    """
 
     connect_s: float = 10.0
     first_share: float = 0.75
     next_share: float = 0.5
     end_s: float = 3.0
+    now: Callable[[], float] = time.time
 
 
 class Server:
-    """One model; see ``Provider``. Nothing is read from the environment. ``now`` gives seconds since 1970."""
+    """One model; see ``Provider``. Nothing is read from the environment.
+
+    ``socket`` is a Unix socket to connect to, in place of the address's host.
+    """
 
     api: ClassVar[Api]
 
@@ -73,20 +81,20 @@ class Server:
         key: str | None = None,
         api_key_env: str | None = None,
         waits: Waits | None = None,
-        now: Callable[[], float] = time.time,
+        socket: Path | None = None,
     ) -> None:
         address = (base_url or self.api.base_url).rstrip("/").removesuffix(self.api.version_path)
         self._access = Access(address, key, api_key_env, needs_key=base_url is None)
         self._waits = waits or Waits()
-        self._now = now
+        self._socket = socket
         self._opening = asyncio.Lock()
         self._sdk: Sdk | None = None
         self._is_closed = False
         self._without: frozenset[str] = frozenset()
 
-    async def stream(self, request: ModelRequest) -> AsyncIterator[Part]:
+    async def stream(self, request: ModelRequest) -> AsyncGenerator[Part, None]:
         """See ``Provider``. Closing it ends the call's connection."""
-        failures = Failures(self._access, request, self._now)
+        failures = Failures(self._access, request, self._waits.now)
         sdk = await self._opened()
         call = _Call(sdk, failures, request.timeout_s, self._waits)
         events = await self._asked(sdk, request, call)
@@ -130,7 +138,7 @@ class Server:
 
         transport.quiet(self.api.name)
         headers = self.api.headers(key) if key else {}
-        http = transport.http_client(self._access.base_url, headers, self._waits.connect_s)
+        http = transport.http_client(self._access.base_url, headers, self._waits.connect_s, self._socket)
         return self.api.connect(self._access, key or "none", http)
 
     async def _asked(self, sdk: Sdk, request: ModelRequest, call: _Call) -> Any:

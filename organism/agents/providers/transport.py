@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import ssl
 from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
 from typing import Final
 
 import httpx2
@@ -29,10 +30,12 @@ class Unreadable(httpx2.TransportError):
     """An answer that will not be read any further; the text says how it came."""
 
 
-def http_client(base_url: str, credentials: Mapping[str, str], connect_s: float) -> httpx2.AsyncClient:
+def http_client(
+    base_url: str, credentials: Mapping[str, str], connect_s: float, socket: Path | None = None
+) -> httpx2.AsyncClient:
     """The SDK's client: no variables, no redirects, no limit of connections; it bounds only the time to connect."""
     return httpx2.AsyncClient(
-        transport=_Transport(base_url, credentials),
+        transport=_Transport(base_url, credentials, socket),
         trust_env=False,
         follow_redirects=False,
         timeout=httpx2.Timeout(None, connect=connect_s),
@@ -47,13 +50,14 @@ def quiet(logger: str) -> None:
 class _Transport(httpx2.AsyncBaseTransport):
     """Dresses requests and bounds answers."""
 
-    def __init__(self, base_url: str, credentials: Mapping[str, str]) -> None:
+    def __init__(self, base_url: str, credentials: Mapping[str, str], socket: Path | None) -> None:
         # Loading the trusted authorities takes longer than a call, and only TLS needs them.
         tls = True if base_url.startswith("https:") else ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
         limits = httpx2.Limits(
             max_connections=None, max_keepalive_connections=KEPT_CONNECTIONS, keepalive_expiry=KEPT_S
         )
-        self._connections = httpx2.AsyncHTTPTransport(verify=tls, trust_env=False, limits=limits)
+        uds = None if socket is None else str(socket)
+        self._connections = httpx2.AsyncHTTPTransport(verify=tls, trust_env=False, limits=limits, uds=uds)
         self._headers = {"accept-encoding": "identity", **credentials}
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:

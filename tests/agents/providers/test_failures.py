@@ -14,6 +14,7 @@ import pytest
 from organism.agents.providers import Fault, ProviderError
 from organism.agents.providers.anthropic import AnthropicProvider
 from organism.agents.providers.openai import OpenAIProvider
+from organism.agents.providers.server import Waits
 from tests.agents.peer.answers import Answer
 from tests.agents.peer.steering import Peer
 from tests.agents.providers.asking import KEY, PROMPT, ask, fault
@@ -49,7 +50,7 @@ class Refusing:
     def __init__(self, peer: Peer) -> None:
         self.peer = peer
         self.host = peer.place.removeprefix("http://")
-        self.provider = OpenAIProvider(peer.url, KEY, "MODELS_KEY", now=lambda: NOW)
+        self.provider = OpenAIProvider(peer.url, KEY, "MODELS_KEY", Waits(now=lambda: NOW))
 
     async def with_(self, status: int, error: Any = None, **headers: str) -> ProviderError:
         """The fault of this status, with this error and these headers."""

