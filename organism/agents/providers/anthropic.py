@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
+from msgspec import Struct
+
 from organism.agents.providers import ProviderError
-from organism.agents.providers.answer import AnswerReader, arguments_of, tokens
-from organism.agents.providers.failures import Access, Failures
+from organism.agents.providers.answer import Answer, Index, arguments_of, deltas
+from organism.agents.providers.failures import Access, server_error
 from organism.agents.providers.messages import SYSTEM_ROLES, text_of
 from organism.agents.providers.server import Api, Sdk, Server
-from organism.model.completion import ModelRequest, whole_characters
+from organism.model.completion import ModelRequest, Part, whole_characters
 
 if TYPE_CHECKING:
     import httpx2
@@ -19,7 +22,6 @@ if TYPE_CHECKING:
 MAX_TOKENS: Final = 4096
 """Sent where no bound is given: the API demands one, and every model takes this."""
 MOST_TEMPERATURE: Final = 1.0
-INPUT_COUNTS: Final = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
 
 _NO_ID: Final = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -123,74 +125,75 @@ def _input(arguments: Any) -> Mapping[str, Any]:
     return {"arguments": str(arguments)} if given is None else given
 
 
-class Translator:
-    """Gives the events of one answer, or all of it, in the words of the chat completions API."""
-
-    def __init__(self, failures: Failures) -> None:
-        self._failures = failures
-        self._tools: set[Any] = set()
-        self._counts: dict[str, Any] = {}
-        self._has_reason = False
-
-    def __call__(self, event: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-        kind, index = event.get("type"), event.get("index")
-        if event.get("error"):
-            yield event
-        elif kind == "content_block_start":
-            yield self._block(index, event.get("content_block"))
-        elif kind == "content_block_delta":
-            yield self._delta(index, event.get("delta"))
-        elif kind in ("message_start", "message_delta"):
-            yield self._progress(event)
-        elif kind == "message_stop" and not self._has_reason:
-            yield _chunk({}, "stop")
-        elif isinstance(event.get("content"), list):
-            for at, block in enumerate(event["content"]):
-                yield self._block(at, block)
-            yield self._progress({"delta": event, "usage": event.get("usage")})
-
-    def _block(self, index: Any, block: Any) -> Mapping[str, Any]:
-        if not isinstance(block, dict):
-            raise self._failures.malformed("with a block that is no object")
-        if block.get("type") == "tool_use":
-            self._tools.add(_key(index))
-            return _call(index, block.get("id"), name=block.get("name"), arguments=block.get("input"))
-        return _said(block) if block.get("type") in ("text", "thinking") else {}
-
-    def _delta(self, index: Any, delta: Any) -> Mapping[str, Any]:
-        if not isinstance(delta, dict):
-            raise self._failures.malformed("with a delta that is no object")
-        if "partial_json" not in delta:
-            return _said(delta)
-        return _call(index, None, arguments=delta["partial_json"]) if _key(index) in self._tools else {}
-
-    def _progress(self, event: Mapping[str, Any]) -> Mapping[str, Any]:
-        message, delta = event.get("message"), event.get("delta")
-        for usage in (message.get("usage") if isinstance(message, dict) else None, event.get("usage")):
-            self._counts |= {k: v for k, v in usage.items() if v is not None} if isinstance(usage, dict) else {}
-        given = [tokens(self._counts.get(name)) for name in INPUT_COUNTS]
-        prompt = None if given[0] is None else sum(count or 0 for count in given)
-        used = {"prompt_tokens": prompt, "completion_tokens": self._counts.get("output_tokens")}
-        reason = delta.get("stop_reason") if isinstance(delta, dict) else None
-        self._has_reason = self._has_reason or (isinstance(reason, str) and bool(reason))
-        return {**_chunk({}, reason), "usage": {**used, "cost": self._counts.get("cost")}}
+class Block(Struct):
+    type: str = ""
+    text: str | None = None
+    thinking: str | None = None
+    id: str | None = None
+    name: str | None = None
+    input: Any = None
 
 
-def _chunk(delta: Mapping[str, Any], finish: Any = None) -> dict[str, Any]:
-    return {"choices": [{"delta": delta, "finish_reason": finish}]}
+class Delta(Struct):
+    text: str | None = None
+    thinking: str | None = None
+    partial_json: Any = None
+    stop_reason: str | None = None
 
 
-def _said(block: Mapping[str, Any]) -> Mapping[str, Any]:
-    return _chunk({"reasoning": block.get("thinking"), "content": block.get("text")})
+class Counts(Struct):
+    input_tokens: int | None = None
+    cache_creation_input_tokens: int | None = None
+    cache_read_input_tokens: int | None = None
+    output_tokens: int | None = None
+    cost: Any = None
 
 
-def _call(index: Any, id_: Any, **function: Any) -> Mapping[str, Any]:
-    return _chunk({"tool_calls": [{"index": _key(index), "id": id_, "function": function}]})
+class Message(Struct):
+    usage: Counts | None = None
 
 
-def _key(index: Any) -> int | None:
-    """The index of a block; blocks without one share a place, which the last of them takes."""
-    return index if isinstance(index, int) else None
+class Event(Struct):
+    """An event, or a whole answer, as far as it is read."""
+
+    type: str = ""
+    index: Index = None
+    content_block: Block | None = None
+    delta: Delta | None = None
+    message: Message | None = None
+    usage: Counts | None = None
+    content: list[Block] | None = None
+    stop_reason: str | None = None
+    error: Any = None
+
+
+def read_event(answer: Answer, given: Mapping[str, Any]) -> Iterator[Part]:
+    """The parts that an event, or a whole answer, completes."""
+    event = answer.typed(given, Event)
+    if event.error:
+        raise answer.failures.reported(server_error(given))
+    for index, block in enumerate(event.content or ()):
+        yield from _begun(answer, index, block)
+    if event.content_block is not None:
+        yield from _begun(answer, event.index, event.content_block)
+    if (delta := event.delta) is not None:
+        if delta.partial_json is not None and answer.has_call(event.index):  # the server's own tools are not ours
+            answer.add_call(event.index, "", "", delta.partial_json)
+        yield from deltas(delta.thinking, delta.text)
+        answer.stop(delta.stop_reason)
+    for usage in (event.usage, event.message.usage if event.message is not None else None):
+        if usage is not None:
+            cached = (usage.cache_creation_input_tokens or 0) + (usage.cache_read_input_tokens or 0)
+            prompt = None if usage.input_tokens is None else usage.input_tokens + cached
+            answer.count(prompt, usage.output_tokens, usage.cost)
+    answer.stop("end_turn" if event.type == "message_stop" else event.stop_reason)
+
+
+def _begun(answer: Answer, index: Index, block: Block) -> Iterator[Part]:
+    if block.type == "tool_use":
+        answer.add_call(index, block.id or "", block.name or "", block.input)
+    elif block.type in ("text", "thinking"):
+        yield from deltas(block.thinking, block.text)
 
 
 class AnthropicProvider(Server):
@@ -204,6 +207,8 @@ class AnthropicProvider(Server):
         headers=lambda key: {"x-api-key": key},
         connect=_connect,
         body=_body,
-        reader=lambda failures, _headers: AnswerReader(failures, Translator(failures), "content", "toolu"),
+        reader=lambda answer: partial(read_event, answer),
+        content="content",
+        id_prefix="toolu",
         version_path="/v1",
     )

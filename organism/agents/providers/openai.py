@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Final
 
-from organism.agents.providers.answer import AnswerReader, dollars
-from organism.agents.providers.failures import Access
+from msgspec import Struct, field
+
+from organism.agents.providers.answer import Answer, Index, deltas
+from organism.agents.providers.failures import Access, server_error
 from organism.agents.providers.server import Api, Sdk, Server
-from organism.model.completion import ModelRequest
+from organism.model.completion import ModelRequest, Part
 
 if TYPE_CHECKING:
     import httpx2
 
-COST_HEADER: Final = "x-litellm-response-cost"
 OPTIONAL: Final = ("stream_options", "stream", "max_tokens", "temperature", "response_format")
 UNNAMED: Final = "answer"
 
@@ -66,6 +68,83 @@ def _is_closed(schema: Any) -> bool:
     return all(map(_is_closed, schema.values()))
 
 
+class Function(Struct):
+    name: str | None = None
+    arguments: Any = None
+
+
+class CallPiece(Struct):
+    index: Index = None
+    id: str | None = None
+    function: Function = field(default_factory=Function)
+
+
+class ContentPart(Struct):
+    text: str | None = None
+    thinking: str | list[ContentPart] | None = None
+
+
+class Delta(Struct):
+    """The next piece of a message, or all of it."""
+
+    content: str | list[ContentPart] | None = None
+    reasoning_content: str | None = None
+    reasoning: str | None = None
+    refusal: str | None = None
+    tool_calls: list[CallPiece] | None = None
+
+
+class Choice(Struct):
+    index: int | None = 0
+    delta: Delta | None = None
+    message: Delta | None = None
+    finish_reason: str | None = None
+
+
+class Counts(Struct):
+    prompt_tokens: int | float | None = None
+    completion_tokens: int | float | None = None
+    cost: Any = None
+
+
+class Chunk(Struct):
+    """An event, or a whole answer, as far as it is read."""
+
+    choices: list[Choice] | None = None
+    usage: Counts | None = None
+    error: Any = None
+
+
+def read_chunk(answer: Answer, event: Mapping[str, Any]) -> Iterator[Part]:
+    """The parts that the JSON of an event, or of a whole answer, completes."""
+    chunk = answer.typed(event, Chunk)
+    if chunk.error:
+        raise answer.failures.reported(server_error(event))
+    if (counts := chunk.usage) is not None:
+        answer.count(counts.prompt_tokens, counts.completion_tokens, counts.cost)
+    for choice in chunk.choices or ():
+        if not choice.index:  # the first is the only one that was asked for
+            yield from _spoken(answer, choice.delta or choice.message or Delta())
+            answer.stop(choice.finish_reason)
+
+
+def _spoken(answer: Answer, delta: Delta) -> Iterator[Part]:
+    for piece in delta.tool_calls or ():
+        answer.add_call(piece.index, piece.id or "", piece.function.name or "", piece.function.arguments)
+    if delta.refusal:
+        answer.refuse()
+    thought = delta.reasoning_content or delta.reasoning or ""
+    yield from deltas(thought + _thought_in(delta.content), _text_in(delta.content) + (delta.refusal or ""))
+
+
+def _text_in(content: str | list[ContentPart] | None) -> str:
+    return content if isinstance(content, str) else "".join(part.text or "" for part in content or ())
+
+
+def _thought_in(content: str | list[ContentPart] | None) -> str:
+    return "" if isinstance(content, str) else "".join(_text_in(part.thinking) for part in content or ())
+
+
 def _connect(access: Access, key: str, http: httpx2.AsyncClient) -> Sdk:
     import openai
 
@@ -84,5 +163,6 @@ class OpenAIProvider(Server):
         headers=lambda key: {"authorization": f"Bearer {key}"},
         connect=_connect,
         body=body,
-        reader=lambda failures, headers: AnswerReader(failures, cost_usd=dollars(headers.get(COST_HEADER))),
+        reader=lambda answer: partial(read_chunk, answer),
+        content="choices",
     )

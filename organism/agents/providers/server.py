@@ -6,7 +6,7 @@ import asyncio
 import json
 import re
 import time
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
 import orjson
 
 from organism.agents.providers import ProviderError
-from organism.agents.providers.answer import AnswerReader
+from organism.agents.providers.answer import Answer, dollars
 from organism.agents.providers.failures import Access, Failures, Refused, ServerError
 from organism.model.completion import ModelRequest, Part
 
@@ -26,6 +26,7 @@ UNKNOWN_WORDS: Final = (
     "support", "unrecognized", "unknown", "unexpected", "not permitted", "deprecated", "extra input",
 )  # fmt: skip
 END: Final = object()
+COST_HEADER: Final = "x-litellm-response-cost"
 
 T = TypeVar("T")
 
@@ -49,7 +50,9 @@ class Api:
     headers: Callable[[str], Mapping[str, str]]
     connect: Callable[[Access, str, httpx2.AsyncClient], Sdk]
     body: Callable[[ModelRequest, frozenset[str]], Mapping[str, Any]]
-    reader: Callable[[Failures, Mapping[str, str]], AnswerReader]
+    reader: Callable[[Answer], Callable[[Mapping[str, Any]], Iterator[Part]]]
+    content: str  # the key that a whole answer must have
+    id_prefix: str = "call"
     version_path: str = ""  # the SDK adds it to the address, which mostly ends with it already
 
 
@@ -99,18 +102,23 @@ class Server:
         call = _Call(sdk, failures, request.timeout_s, self._waits)
         events = await self._asked(sdk, request, call)
         try:
-            reader = self.api.reader(failures, events.response.headers)
+            answer = Answer(failures, self.api.id_prefix, dollars(events.response.headers.get(COST_HEADER)))
+            read = self.api.reader(answer)
             kind = events.response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind == "text/html":
                 raise failures.malformed("with a page for people")
             if kind == "application/json":
-                for part in reader.whole(_object(await call.wait(events.response.aread()), failures)):
+                whole = _object(await call.wait(events.response.aread()), failures)
+                for part in read(whole):
                     yield part
+                if not isinstance(content := whole.get(self.api.content), list):
+                    raise failures.malformed(f"with JSON that has no `{self.api.content}`")
+                answer.is_finished |= bool(content)
             else:
-                while (event := await call.next(events, reader)) is not END:
-                    for part in reader.event(event):
+                while (event := await call.next(events, answer)) is not END:
+                    for part in read(event):
                         yield part
-            for part in reader.end():
+            for part in answer.end():
                 yield part
         finally:
             await events.close()
@@ -189,20 +197,20 @@ class _Call:
             failure = self.failures.of(error, has_begun=self._has_begun, connect_s=self._waits.connect_s)
         raise failure  # here, so that it does not carry an exception that shows the request
 
-    async def next(self, events: Any, reader: AnswerReader) -> Any:
+    async def next(self, events: Any, answer: Answer) -> Any:
         """The next event or ``END``. A failure after the model has finished loses nothing of its answer."""
-        if reader.is_finished and not self._is_ending:
+        if answer.is_finished and not self._is_ending:
             self._is_ending = True
             self._last = min(self._last, self._now() + self._waits.end_s)
         try:
             event = await self.wait(anext(events, END))
         except ProviderError:
-            if reader.is_finished:
+            if answer.is_finished:
                 return END
             raise
         self._has_begun = True
         if event is not END and not isinstance(event, dict):
-            if reader.is_finished:
+            if answer.is_finished:
                 return END
             raise self.failures.malformed("with an event that is no JSON object")
         return event

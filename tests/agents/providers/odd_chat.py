@@ -76,8 +76,6 @@ TEXTS: dict[str, Odd] = {
     "reasoning_content": (sse(chunk({"reasoning_content": "hm"}), says("hi"), STOP), ["(hm)", "hi", "stop"]),
     "reasoning": (sse(chunk({"reasoning": "hm"}), says("hi"), STOP), ["(hm)", "hi", "stop"]),
     "a refusal": (sse(chunk({"refusal": "I will not."}), STOP), ["I will not.", "content_filter"]),
-    "delta a text": (sse(chunk("hi"), says("hi"), STOP), ["hi", "stop"]),
-    "a choice that is none": (sse({"choices": [None, 7]}, says("hi"), STOP), ["hi", "stop"]),
     "a second choice": (sse({"choices": [{"index": 1, "delta": {"content": "no"}}]}, says("hi"), STOP), ["hi", "stop"]),
     "text behind the end": (sse(says("h"), STOP, says("i")), ["hi", "stop"]),
 }
@@ -140,10 +138,6 @@ CALLS: dict[str, Odd] = {
         sse(calls(call(0, None, "f", '{"x":1}'), call(0, None, "f", '{"x":1}')), CALLED),
         [("new-1", "f", {"x": 1}), ("new-2", "f", {"x": 1}), "tool_calls"],
     ),
-    "a text for an index": (
-        sse(calls(call("0", "a", "f", '{"x":')), calls(call("0", None, None, "1}")), CALLED),
-        [A, "tool_calls"],
-    ),
     "a new id with each piece": (
         sse(
             calls(call(0, "a", "f", "")), calls(call(0, "z1", None, '{"x"')), calls(call(0, "z2", None, ":1}")), CALLED
@@ -160,14 +154,6 @@ CALLS: dict[str, Odd] = {
         sse(calls(call(0, "a", "f", '{"x":')), chunk({}, "length")),
         [("a", "f", '{"x":'), "length"],
     ),
-    "function_call": (
-        sse(
-            chunk({"function_call": {"name": "f", "arguments": '{"x":'}}),
-            chunk({"function_call": {"arguments": "1}"}}),
-            chunk({}, "function_call"),
-        ),
-        [("new-1", "f", {"x": 1}), "tool_calls"],
-    ),
     "no name": (sse(calls(call(0, "a", None, "{}")), CALLED), "malformed"),
     "a piece a text": (sse(calls("f()"), CALLED), "malformed"),
     "cut within the arguments": (sse(calls(call(0, "a", "f", '{"x":')), end=b""), "unavailable"),
@@ -175,7 +161,6 @@ CALLS: dict[str, Odd] = {
 USAGES: dict[str, Odd] = {
     "in a chunk of its own": (used(USED), counted(5, 2, None)),
     "with the reason": (sse(says("hi"), chunk({}, "stop", usage=USED)), counted(5, 2, None)),
-    "the sum in place of the answer's": (used({"prompt_tokens": 5, "total_tokens": 7}), counted(5, 2, None)),
     "good, then bad": (
         sse(chunk({"content": "hi"}, usage=USED), chunk({}, "stop", usage={"prompt_tokens": -1})),
         counted(5, 2, None),

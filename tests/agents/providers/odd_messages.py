@@ -72,7 +72,6 @@ STREAMS: dict[str, Odd] = {
     "cut within an event": (HI + b'event: message_delta\ndata: {"typ', "unavailable"),
     "garbage behind the reason": (HI + end() + b"data: \xff\n\n", ["hi", "stop"]),
     "garbage before it": (HI + b"data: \xff\n\n" + end() + STOP, "malformed"),
-    "a block that is null": (event("content_block_start", index=0, content_block=None), "malformed"),
     "a delta that is a text": (event("content_block_delta", index=0, delta="hi"), "malformed"),
     "a page for people": (b"<html>", "malformed"),
     "an error": (event("error", error={"type": "overloaded_error", "message": "Overloaded"}), "unavailable"),
