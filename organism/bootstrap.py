@@ -29,7 +29,6 @@ from organism.config.tokens import TOKENS_FILE, TenantEntry, read_tokens
 from organism.errors import ConfigInvalid, OrganismError
 from organism.events.record import Actor
 from organism.events.vocabulary import EVENTS, Declared
-from organism.log.commits import Projections
 from organism.log.log import EventLog
 from organism.log.sqlite import Options, SqliteLog
 from organism.model.commands import NOBODY, Idempotency, Reloaded
@@ -46,7 +45,6 @@ from organism.tenants import Tenant, refuse_unless_all_decide
 from organism.tools.toolbox import Toolbox
 from organism.tools.web import Net
 from organism.views.models import READ_MODELS
-from organism.views.store import SqliteViews
 from organism.views.views import ViewStore
 
 if TYPE_CHECKING:
@@ -154,8 +152,8 @@ class Organism:
 
     async def _opened(self, tenant_id: str) -> Tenant:
         clock = LogClock(self.parts.wall_ns, self.parts.monotonic_ns)
-        views = SqliteViews(READ_MODELS)
-        log = await open_log(self._data, tenant_id, clock, views, self.parts)
+        log = await open_log(self._data, tenant_id, clock, self.parts)
+        views = log.views
         clock.begin_at(log.last_at)
         log.conceal(self.parts.redactor)
         if self._tracing is not None:
@@ -340,12 +338,10 @@ def key_path_of(given: Path | None, folder: str) -> Path | None:
     return given.with_name(f"{given.name}.{folder}")
 
 
-async def open_log(
-    data: Path | None, tenant_id: str, clock: LogClock, projections: Projections, parts: Parts
-) -> EventLog:
-    """A tenant's log, which writes the projections with its commits: below ``data/tenants/``, or in memory."""
+async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Parts) -> SqliteLog:
+    """A tenant's log: below ``data/tenants/``, or in memory."""
     if data is None:
-        return await SqliteLog.in_memory(projections, Options(random_bytes=parts.chance.randbytes))
+        return await SqliteLog.in_memory(READ_MODELS, Options(random_bytes=parts.chance.randbytes))
     options = Options(
         key_path=key_path_of(parts.key_path, folder_of(tenant_id)),
         tenant=folder_of(tenant_id),
@@ -354,7 +350,7 @@ async def open_log(
     )
     folder = data / TENANTS
     folder.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
-    return await SqliteLog.open(folder / folder_of(tenant_id), clock, projections, options)
+    return await SqliteLog.open(folder / folder_of(tenant_id), clock, READ_MODELS, options)
 
 
 async def start(config: Path, data: Path | None, parts: Parts | None = None) -> Organism:

@@ -26,7 +26,6 @@ from organism.log.place import Place
 from organism.model.ids import DEFAULT_TENANT, folder_of
 from organism.model.times import spoken
 from organism.views.models import READ_MODELS
-from organism.views.store import SqliteViews
 
 RESTORE: Final = (
     "Stop the server, keep the directory as it is, and restore a backup, unless it says above what else helps."
@@ -100,7 +99,7 @@ def verify(options: Offline) -> None:
 
 def _verification(log: TenantLog) -> Verification:
     try:
-        return verify_directory(log.directory, log.key, log.directory.name, SqliteViews(READ_MODELS))
+        return verify_directory(log.directory, log.key, log.directory.name, READ_MODELS)
     except (LogDamaged, NotFound) as error:
         return Verification(0, 0, 0, (error.message,))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 import msgspec
 import orjson
@@ -23,6 +23,7 @@ from organism.events.vocabulary import (
 )
 from organism.log.encode import Salts, SealedContent, encode, link
 from organism.log.log import span_of
+from organism.log.rows.versions import RowFolding
 from organism.model.redact import Redactor
 
 Touched = tuple[str, int, int]
@@ -35,38 +36,6 @@ SAFE_FIELDS: Final = frozenset({"event", "outcome", "kind", "effect", "why", "st
 """Fields whose values are words of this program: they are never masked."""
 TEXTLESS: Final = frozenset({MessageSent, MessageStarted, MessageHandled, ThreadCreated, ThreadCompleted})
 """What a message without a fault is made of: ids, names and times, no text."""
-
-
-class Folding(Protocol):
-    """Folds units, in order, into what is written beside them. ``committed`` follows in the same order."""
-
-    def take(self, first: int, records: Sequence[Record[Event]]) -> None:
-        """Fold a unit that begins at ``first``. Raises what a fold raises; the unit is refused then."""
-
-    def values(self, blob: list[bytes], end: int) -> list[Any]:
-        """What the units since the last call add: a value a column; ``blob``, of ``end`` - 1 bytes, takes the texts."""
-
-    def committed(self, records: Sequence[Record[Event]]) -> None:
-        """These are on the disk, with what follows from them."""
-
-    def close(self) -> None:
-        """The log closes; what is posted to the writer now is still written."""
-
-
-class NoFolding:
-    """Nothing is written beside the units."""
-
-    def take(self, _first: int, _records: Sequence[Record[Event]]) -> None:
-        pass
-
-    def values(self, _blob: list[bytes], _end: int) -> list[Any]:
-        return []
-
-    def committed(self, _records: Sequence[Record[Event]]) -> None:
-        pass
-
-    def close(self) -> None:
-        pass
 
 
 class Heads:
@@ -188,7 +157,7 @@ class Intake:
 
     __slots__ = ("_salts", "batch", "folding", "heads", "last", "redactor", "types")
 
-    def __init__(self, heads: Heads, types: TypeSpans, folding: Folding, salts: Salts, last: int) -> None:
+    def __init__(self, heads: Heads, types: TypeSpans, folding: RowFolding, salts: Salts, last: int) -> None:
         self.heads = heads
         self.folding = folding
         self.types = types

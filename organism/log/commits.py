@@ -1,93 +1,36 @@
 """How a batch gets into the tables, with what is written beside it; and how all of that is made again of the events.
 
-What can be made again: the log's indexes of streams and types, and what ``Projections`` add.
+What can be made again: the log's indexes of streams and types, and the rows of the read models.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from types import MappingProxyType
-from typing import Any, Final, Protocol, TypeVar
-
-import orjson
+from typing import Final
 
 from organism.events.stored import decode_unit
-from organism.log.batch import Batch, Folding, NoFolding, TypeSpans
+from organism.log.batch import Batch, TypeSpans
 from organism.log.encode import DIGEST_BYTES, SALT_BYTES, heads_of
 from organism.log.place import Place
-from organism.log.snapshots import Snapshots
+from organism.log.rows.pages import newest_version
+from organism.log.rows.tables import columns_of, definition, fingerprint, stored, trigger
+from organism.log.rows.versions import LiveRows, RowFolding
+from organism.log.snapshots import Snapshot, Snapshots
 from organism.log.units import END, raw
 from organism.log.verify import is_of_rows
-from organism.sqlite.driver import Connection, Parameters, statements
+from organism.sqlite.driver import Connection, Parameters, json_text, statements
+from organism.views.views import ReadModel
 
-T = TypeVar("T")
 PAGE_BYTES: Final = 4096
 PAGES_OF_A_COMMIT: Final = 3
 """What a commit writes beside its own bytes: the pages that it shares with its neighbours."""
 REBUILD: Final = "`organism log rebuild` has all rows made again"
 _SQL: Final = statements("log", "log.sql")
-
-
-class Store(Protocol):
-    """Where the tables lie, as projections see it."""
-
-    snapshots: Snapshots
-
-    async def read(self, read: Callable[..., T], *arguments: Any) -> T:
-        """``read(connection, *arguments)``, beside the loop."""
-
-    async def read_quickly(self, read: Callable[..., T], *arguments: Any) -> T:
-        """The same at once in the loop's thread, if it is over at once."""
-
-    def read_now(self, read: Callable[..., T], *arguments: Any) -> T:
-        """The same at once, however long it takes."""
-
-    def post(self, work: Callable[..., object], *arguments: Any) -> None:
-        """Run ``work(connection, *arguments)`` over the writing connection before the next commit."""
-
-
-class Projections(Protocol):
-    """What is written beside the events, in the statement of their commit: so both are there or neither.
-
-    ``definition`` has a statement for each table, view and index that they have in the file, all named ``rows_…`` or
-    ``kept_…``; ``versions`` names what these are filled by: if it is not what the file says, the log makes all again.
-    ``triggers`` spread what a commit holds of them: ``columns`` of the view ``commits``.
-    """
-
-    @property
-    def definition(self) -> Sequence[str]: ...
-
-    @property
-    def versions(self) -> Mapping[str, str]: ...
-
-    @property
-    def columns(self) -> Sequence[str]: ...
-
-    @property
-    def triggers(self) -> Sequence[str]: ...
-
-    async def begin(self, store: Store, position: int) -> Folding:
-        """What folds the units after ``position``: of an opened log, and after each failure, which leaves nothing."""
-
-    def again(self, connection: Connection, snapshots: Snapshots | None) -> Folding:
-        """What folds all units from the first one on into empty tables, and keeps checkpoints if it may."""
-
-
-class NoProjections:
-    """A log of events alone."""
-
-    definition = columns = triggers = ()
-    versions: Mapping[str, str] = MappingProxyType({"indexes": "1"})
-
-    async def begin(self, _store: Store, _position: int) -> Folding:
-        return NoFolding()
-
-    def again(self, _connection: Connection, _snapshots: Snapshots | None) -> Folding:
-        return NoFolding()
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,22 +42,25 @@ class Commit:
 
 
 class Commits:
-    """The statement that writes a batch, and what projections add to it."""
+    """The statement that writes a batch and the rows of these models."""
 
-    def __init__(self, projections: Projections) -> None:
-        self.projections = projections
-        self._statement = _SQL["commit"].replace("$values", ", ?" * len(projections.columns))
+    def __init__(self, models: Sequence[ReadModel]) -> None:
+        self.models = models
+        self._definition = [text for model in stored(models) for text in definition(model)]
+        self._versions = {model.name: fingerprint(model) for model in models}
+        self._columns = [name for model in stored(models) for name in columns_of(model)]
+        self._statement = _SQL["commit"].replace("$values", ", ?" * len(self._columns))
 
     def install(self, connection: Connection, *, only_rows: bool = False) -> None:
         """Let a connection write commits; with ``only_rows`` it has no table for units and contents."""
-        columns = "".join(f", NULL AS {name}" for name in self.projections.columns)
+        columns = "".join(f", NULL AS {name}" for name in self._columns)
         connection.execute(_SQL["commits"].replace("$columns", columns))
-        for trigger in ("indexes_spread",) if only_rows else ("commit_spreads", "indexes_spread"):
-            connection.execute(_SQL[trigger])
-        for statement in self.projections.triggers:
-            connection.execute(statement)
+        for spread in ("indexes_spread",) if only_rows else ("commit_spreads", "indexes_spread"):
+            connection.execute(_SQL[spread])
+        for model in stored(self.models):
+            connection.execute(trigger(model))
 
-    def make(self, epoch: int, batch: Batch, chained: bytes, folding: Folding) -> Commit:
+    def make(self, epoch: int, batch: Batch, chained: bytes, folding: RowFolding) -> Commit:
         """Prepare the batch for the writing thread, which computes nothing; ``chained`` is the commit's hash."""
         blob: list[bytes] = []
         at = 1
@@ -130,9 +76,9 @@ class Commits:
             contents.append((position, owner, at, json_size, xml_size))
             blob += (salt, json, xml)
             at += SALT_BYTES + json_size + xml_size
-        lists = (text_of(units), text_of(contents) if contents else None, text_of(batch.streams))
-        types = text_of(batch.types) if batch.types else None
-        erasures = text_of(batch.erasures) if batch.erasures else None
+        lists = (json_text(units), json_text(contents) if contents else None, json_text(batch.streams))
+        types = json_text(batch.types) if batch.types else None
+        erasures = json_text(batch.erasures) if batch.erasures else None
         values = folding.values(blob, at)
         joined = b"".join(blob)
         parameters = (epoch, batch.firsts[-1], chained, *lists, types, erasures, joined, *values)
@@ -147,14 +93,14 @@ class Commits:
         connection.execute("PRAGMA main.wal_checkpoint(PASSIVE)").fetchall()
 
     def are_made(self, connection: Connection) -> bool:
-        """Whether what can be made again was made by these projections, and its tables are as they define them."""
+        """Whether what can be made again was made by these models, and its tables are as they define them."""
         rows = connection.execute(_SQL["defined"]).fetchall()
         there = {text for kind, _, table, text in rows if text is not None and is_of_rows(kind, table)}
         made = dict(connection.execute(_SQL["made_models"]).fetchall())
-        return made == self.projections.versions and there == {text.rstrip() for text in self.projections.definition}
+        return made == self._versions and there == {text.rstrip() for text in self._definition}
 
     def unknown_tables(self, connection: Connection) -> list[str]:
-        """Tables and views named like those of projections that are of none of these: making all again drops them."""
+        """Tables and views named like those of read models that are of none of these: making all again drops them."""
         known = {name for _, name in self._defined()}
         return sorted(name for _, name in _tables(connection) if name not in known)
 
@@ -165,11 +111,11 @@ class Commits:
             connection.execute(_SQL[statement])
         for kind, name in _tables(connection):
             connection.execute(_SQL["drop"].replace("$type", kind).replace("$table", name))
-        for text in self.projections.definition:
+        for text in self._definition:
             connection.execute(text)
         connection.execute("COMMIT")
-        self._fill(connection, epoch, until, snapshots)
-        for noted in self.projections.versions.items():
+        self._fill(connection, epoch, until, partial(snapshots.save, connection, keeps_all=True))
+        for noted in self._versions.items():
             connection.execute(_SQL["note_model"], noted)
 
     def damage(self, place: Place) -> list[str]:
@@ -179,11 +125,11 @@ class Commits:
                 return []
         with TemporaryDirectory() as folder, closing(_beside(place, Path(folder) / "rows.sqlite")) as connection:
             schema = statements("log", "schema.sql")
-            for text in (schema["streams"], schema["types"], *self.projections.definition):
+            for text in (schema["streams"], schema["types"], *self._definition):
                 connection.execute(text)
             self.install(connection, only_rows=True)
             connection.execute("BEGIN")  # from here on the log is seen as it is now
-            self._fill(connection, 0, END, None)
+            self._fill(connection, 0, END, lambda _: None)
             tables = ["streams", "types", *(name for kind, name in self._defined() if kind == "TABLE")]
             return [
                 f"table {table}: it does not hold what the events make of it; {REBUILD}"
@@ -192,15 +138,16 @@ class Commits:
             ]
 
     def _defined(self) -> Iterator[tuple[str, str]]:
-        """(TABLE or VIEW, name) of what the projections have in the file."""
-        for text in self.projections.definition:
+        """(TABLE or VIEW, name) of what the models have in the file."""
+        for text in self._definition:
             _, kind, name, *_ = text.split(maxsplit=3)
             if kind != "INDEX":
                 yield kind, name
 
-    def _fill(self, connection: Connection, epoch: int, until: int, snapshots: Snapshots | None) -> None:
-        """Fold the units, and write what their commits wrote beside them."""
-        folding, spans, after = self.projections.again(connection, snapshots), TypeSpans(), 0
+    def _fill(self, connection: Connection, epoch: int, until: int, keep: Callable[[Snapshot], None]) -> None:
+        """Fold the units into empty tables, and write what their commits wrote beside them."""
+        folding = RowFolding(self.models, partial(newest_version, connection), LiveRows(self.models), keep)
+        spans, after = TypeSpans(), 0
         while portion := raw(connection, after, until):
             batch, units = Batch(), [(first, decode_unit(body).records()) for first, body in portion]
             for first, records in units:
@@ -212,11 +159,11 @@ class Commits:
                 folding.committed(records)
             after = portion[-1][0]
 
-    def write_again(self, connection: Connection, epoch: int, batch: Batch, folding: Folding) -> None:
+    def write_again(self, connection: Connection, epoch: int, batch: Batch, folding: RowFolding) -> None:
         """Write what is made again of units that are there already."""
         blob: list[bytes] = []
         values = folding.values(blob, 1)
-        lists = (text_of(batch.streams), text_of(batch.types))
+        lists = (json_text(batch.streams), json_text(batch.types))
         connection.execute(self._statement, (epoch, None, None, None, None, *lists, None, b"".join(blob), *values))
 
 
@@ -225,13 +172,8 @@ def doubt(connection: Connection) -> None:
     connection.execute(_SQL["doubt_models"])
 
 
-def text_of(value: Any) -> str:
-    """The value as JSON, for a parameter that SQLite reads as such."""
-    return orjson.dumps(value).decode()
-
-
 def _tables(connection: Connection) -> list[tuple[str, str]]:
-    """(table or view, name) of what is named like those of projections."""
+    """(table or view, name) of what is named like those of read models."""
     return [(kind, name) for name, kind in connection.execute(_SQL["tables"]).fetchall() if is_of_rows(kind, name)]
 
 

@@ -16,11 +16,12 @@ from typing import Any, Final, NamedTuple, TypeVar
 import orjson
 
 from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable
-from organism.log.batch import Batch, Folding
+from organism.log.batch import Batch
 from organism.log.commits import Commits
 from organism.log.encode import GENESIS, REMEDY, RandomBytes
 from organism.log.log import Verification
 from organism.log.place import Anchor, Place
+from organism.log.rows.versions import RowFolding
 from organism.log.snapshots import Snapshots
 from organism.log.verify import before_last_commit, defined_wrongly, meta_mac, of_another_time, verify, walk
 from organism.sqlite.driver import BUSY_MS, Connection, Failure, in_memory, statements
@@ -108,7 +109,7 @@ class Disk:
         """``write`` as soon as the writing thread has time; the outcome is ignored."""
         self._writer.post(lambda _, __: None, work, *arguments)
 
-    def commit(self, batch: Batch, folding: Folding) -> None:
+    def commit(self, batch: Batch, folding: RowFolding) -> None:
         self._is_writing = True
         chained = batch.hash(self.key, self.head.hash)
         commit = self.commits.make(self.head.epoch, batch, chained, folding)
@@ -278,7 +279,7 @@ class Memory:
     def post(self, work: Callable[..., object], *arguments: Any) -> None:
         work(self._connection, *arguments)
 
-    def commit(self, batch: Batch, folding: Folding) -> None:
+    def commit(self, batch: Batch, folding: RowFolding) -> None:
         """``done`` is called in a later iteration, as it is with a disk."""
         chained = batch.hash(self.key, self.head.hash)
         self.commits.write(self._connection, self.commits.make(self.head.epoch, batch, chained, folding))

@@ -4,7 +4,7 @@ L1  A unit is written whole or not at all, and its events get dense, rising posi
 L2  ``Unit.then`` is called in the loop's thread, in order of position, only once the unit is known to be on disk (None)
     or known to have failed (the error); nothing that failed is ever shown.
 L3  A unit whose ``expect`` is stale is refused (``StalePosition``) and does not touch the others of its commit.
-L4  A read that begins after ``then`` sees the unit, its content and what the projections made of it.
+L4  A read that begins after ``then`` sees the unit, its content and the rows that follow from it.
 L5  ``follow`` gives every event after its position once and in order, with no gap at the seam between past and present.
 L6  A second process on the same place is refused at ``open`` (``LogHeld``); a fenced one writes no more.
 L7  What was acknowledged and is changed, missing, swapped or cut is found and located (``verify``, and at each read).

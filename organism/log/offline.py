@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -11,13 +11,14 @@ from typing import Final
 
 from organism.errors import LogDamaged, LogHeld
 from organism.events.stored import decode_unit
-from organism.log.commits import REBUILD, Commits, Projections
+from organism.log.commits import REBUILD, Commits
 from organism.log.disk import make_tables
 from organism.log.log import Verification
 from organism.log.place import Place
 from organism.log.verify import BEFORE_ALL, rows_after, verify
 from organism.model.ids import DEFAULT_TENANT
 from organism.sqlite.driver import SQLITE_VERSION, Connection, Pysqlite, statements
+from organism.views.views import ReadModel
 
 SQLITE_IN_USE: Final = SQLITE_VERSION
 TRUTH: Final = ("meta", "units", "content")  # The tables that nothing else could be made of again
@@ -28,9 +29,9 @@ def verify_directory(
     directory: Path,
     key_path: Path | None = None,
     tenant: str = DEFAULT_TENANT,
-    projections: Projections | None = None,
+    models: Sequence[ReadModel] | None = None,
 ) -> Verification:
-    """Check the chain, the digests, the contents and what ``projections`` keep of the log in ``directory``.
+    """Check the chain, the digests, the contents and the rows of ``models`` in the log in ``directory``.
 
     What is wrong stands in ``damage``, position by position. Raises ``NotFound`` if there is no log, ``LogDamaged``
     if nothing can be said: the key or the anchor is missing, or neither is that of the ``tenant``'s log.
@@ -43,10 +44,10 @@ def verify_directory(
             found = verify(connection, key, 0, place.read_anchor(key))
     except Pysqlite.errors as error:
         return Verification(0, 0, 0, (f"{place.log.name} cannot be read: {error}",))
-    if projections is None or found.damage:
+    if models is None or found.damage:
         return found
     try:
-        return replace(found, damage=tuple(Commits(projections).damage(place)))
+        return replace(found, damage=tuple(Commits(models).damage(place)))
     except Pysqlite.errors as error:  # events and contents were read just now
         return replace(found, damage=(f"the rows cannot be read: {error}; {REBUILD}",))
 

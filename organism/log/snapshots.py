@@ -12,7 +12,7 @@ from organism.sqlite.driver import Connection, statements
 
 SNAPSHOTS_KEPT: Final = 2
 _SQL: Final = statements("log", "log.sql")
-CHECKPOINT: Final = "live"  # The name of those that projections keep, and that are made again with the rows
+CHECKPOINT: Final = "live"  # The name of the live rows, which are made again with the others
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,7 +23,7 @@ from organism.events.stored import decode_unit
 from organism.events.vocabulary import ContentErased, Event, ThreadForked
 from organism.log import units
 from organism.log.batch import Batch, Erased, Heads, Intake, TypeSpans
-from organism.log.commits import Commits, NoProjections, Projections
+from organism.log.commits import Commits
 from organism.log.disk import Disk, Memory, Truth
 from organism.log.encode import RandomBytes, Salts
 from organism.log.log import EventFilter, Origins, Verification
@@ -32,9 +32,11 @@ from organism.log.recovery import Recovery
 from organism.log.snapshots import Snapshot
 from organism.log.streams import export, forked
 from organism.log.tail import Tail
+from organism.log.view_store import SqliteViews
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.redact import Redactor
 from organism.sqlite.driver import Pysqlite
+from organism.views.views import ReadModel
 
 EARLY_UNITS: Final = 32
 """So many units do not wait for the end of the loop's iteration: the disk works on them while the rest is made."""
@@ -51,7 +53,7 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """What is given to a log but its projections: where its key lies, where chance comes from, what it stands on.
+    """Where a log's key lies, where chance comes from, what the log stands on.
 
     ``tenant`` is the name of the directory that the tenant's log has in a data directory; the chain is bound to it. A
     commit that is under way for ``stalled_after_s`` has stalled.
@@ -72,7 +74,10 @@ class SqliteLog:
     then. A commit that takes too long makes the log unavailable until it has ended; what waits for it goes on waiting.
     """
 
-    def __init__(self, store: Disk | Memory, truth: Truth, intake: Intake, options: Options) -> None:
+    def __init__(
+        self, store: Disk | Memory, truth: Truth, views: SqliteViews, intake: Intake, options: Options
+    ) -> None:
+        self.views = views
         self.on_lost: Callable[[int], None] | None = None
         self.on_stalled: Callable[[], None] | None = None
         self._loop = asyncio.get_running_loop()
@@ -93,9 +98,9 @@ class SqliteLog:
 
     @classmethod
     async def open(
-        cls, directory: Path, clock: Clock, projections: Projections | None = None, options: Options | None = None
+        cls, directory: Path, clock: Clock, models: Sequence[ReadModel], options: Options | None = None
     ) -> SqliteLog:
-        """Open or make the log in ``directory``.
+        """Open or make the log in ``directory``, which keeps the rows of these models.
 
         Raises ``LogHeld`` within a second if another process has it, ``LogDamaged`` naming the position if what was
         acknowledged is not there as it was written.
@@ -105,7 +110,7 @@ class SqliteLog:
         async with AsyncExitStack() as stack:
             stack.callback(place.release)
             place.hold(clock.now_us)
-            disk = Disk(place, Commits(projections or NoProjections()))
+            disk = Disk(place, Commits(models))
             stack.push_async_callback(disk.close)
             truth = await disk.open(options.random_bytes)
             log = await cls._over(disk, truth, options)
@@ -113,27 +118,23 @@ class SqliteLog:
         return log
 
     @classmethod
-    async def in_memory(cls, projections: Projections | None = None, options: Options | None = None) -> SqliteLog:
+    async def in_memory(cls, models: Sequence[ReadModel], options: Options | None = None) -> SqliteLog:
         """A new log that is gone with its process."""
         options = options or Options()
-        memory = Memory(Commits(projections or NoProjections()), options.random_bytes)
+        memory = Memory(Commits(models), options.random_bytes)
         return await cls._over(memory, memory.truth, options)
 
     @classmethod
     async def _over(cls, store: Disk | Memory, truth: Truth, options: Options) -> SqliteLog:
-        """The log over these tables. What was not made by these projections is made again."""
+        """The log over these tables. What was not made by these models is made again."""
         head, commits = truth.head, store.commits
         if not await store.write(commits.are_made):
             if head.position:
                 dropped = await store.write(commits.unknown_tables)
                 _log.warning("rows_made_again", log=store.name, events=head.position, dropped=dropped)
             await store.write(commits.make_again, head.epoch, head.position, store.snapshots)
-        return cls(store, truth, await intake_after(store, head.position, options), options)
-
-    @property
-    def projections(self) -> Projections:
-        """What is written with its commits."""
-        return self._store.commits.projections
+        views = SqliteViews(store, commits.models)
+        return cls(store, truth, views, await intake_after(store, views, head.position, options), options)
 
     @property
     def head(self) -> int:
@@ -348,7 +349,7 @@ class SqliteLog:
     async def _begin_again(self, truth: Truth) -> None:
         """Take in what turned out to be written; what was remembered may rest on what was not."""
         head, redactor = truth.head.position, self._intake.redactor
-        self._intake = await intake_after(self._store, head, self._options)
+        self._intake = await intake_after(self._store, self.views, head, self._options)
         self._intake.redactor = redactor
         self.last_at = truth.at
         self._tail.skip_to(head)
@@ -358,11 +359,11 @@ class SqliteLog:
             self.on_lost(head)
 
 
-async def intake_after(store: Disk | Memory, position: int, options: Options) -> Intake:
+async def intake_after(store: Disk | Memory, views: SqliteViews, position: int, options: Options) -> Intake:
     """What takes units in after ``position``, the last one on the disk."""
     heads = Heads(lambda stream: store.read_now(units.head_of, stream))
     heads.committed, heads.greatest = position, await store.read(units.greatest_stream)
-    folding = await store.commits.projections.begin(store, position)
+    folding = await views.begin(position)
     types = TypeSpans(has_forks=bool(await store.read(units.type_spans, [ThreadForked], 0, units.END, 1)))
     return Intake(heads, types, folding, Salts(options.random_bytes), position)
 

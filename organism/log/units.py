@@ -9,15 +9,13 @@ from itertools import pairwise
 from types import MappingProxyType
 from typing import Any, Final
 
-import orjson
-
 from organism.errors import LogDamaged
 from organism.events.record import Content, Record
 from organism.events.stored import StoredUnit
 from organism.events.vocabulary import Event, ThreadForked
 from organism.log.encode import REMEDY, ContentRow, check, content_of, hold_order, parse
 from organism.log.log import EventFilter, Origins, wants
-from organism.sqlite.driver import Connection, Parameters, statements
+from organism.sqlite.driver import Connection, Parameters, json_text, statements
 
 END: Final = (1 << 63) - 1
 PORTION_UNITS: Final = 512
@@ -106,7 +104,7 @@ def origins(connection: Connection, streams: Sequence[str]) -> Origins:
     found: dict[str, int] = {}
     bounds = dict.fromkeys(streams, END)
     while bounds:
-        rows = connection.execute(_SQL["stream_begins"], (orjson.dumps(list(bounds)).decode(),))
+        rows = connection.execute(_SQL["stream_begins"], (json_text(list(bounds)),))
         shared: dict[str, int] = {}
         for stream, *unit in rows:
             fork = next(record.event for record in parse(*unit).records() if record.stream == stream)
@@ -143,7 +141,7 @@ def position_at(connection: Connection, at_us: int, head: int) -> int:
 
 def type_spans(connection: Connection, types: Sequence[type[Event]], low: int, high: int, limit: int) -> list[int]:
     """The spans from ``low`` to ``high`` that hold events of these types, in order."""
-    names = orjson.dumps([each.event_type for each in types]).decode()
+    names = json_text([each.event_type for each in types])
     return [span for (span,) in connection.execute(_SQL["type_spans"], (names, low, high, limit))]
 
 
@@ -175,13 +173,13 @@ def _portion(span: Span, wanted: EventFilter, origins: Origins, low: int, high: 
     if not wanted.threads:
         return _SQL[f"units_{direction}"], (low, high, portion)
     streams = {**origins, **dict.fromkeys(wanted.threads, END)}
-    listed = orjson.dumps(list(streams.items())).decode()
+    listed = json_text(list(streams.items()))
     return _SQL[f"streams_{direction}"], (listed, low, high, PORTION_UNITS if wanted.types else portion)
 
 
 def _units_of(connection: Connection, positions: Sequence[int]) -> list[StoredUnit]:
     """The units that hold these positions."""
-    rows = connection.execute(_SQL["units_of"], (orjson.dumps(positions).decode(),))
+    rows = connection.execute(_SQL["units_of"], (json_text(positions),))
     return [parse(*row) for row in rows]
 
 
@@ -193,7 +191,7 @@ def _contents(connection: Connection, digests: Mapping[int, str]) -> dict[int, C
     """The content at each position, checked against the digest that its event carries."""
     if not digests:
         return {}
-    found = connection.execute(_SQL["contents"], (orjson.dumps(list(digests)).decode(),))
+    found = connection.execute(_SQL["contents"], (json_text(list(digests)),))
     rows = {position: row for position, *row in found}
     records = _of_erasures(connection, rows)
     return {

@@ -122,7 +122,7 @@ def before_last_commit(connection: Connection, position: int) -> int:
 def defined_wrongly(connection: Connection) -> list[str]:
     """What the file defines otherwise than schema.sql: a trigger or a view may change what is written.
 
-    Projections have tables of their own, which a start makes again if they are not as it makes them.
+    The tables of read models are not checked: a start makes them again if they are not as it makes them.
     """
     (layout,) = connection.execute(_SQL["layout"]).fetchone() or (0,)
     if layout != LAYOUT:
@@ -141,7 +141,7 @@ def defined_wrongly(connection: Connection) -> list[str]:
 
 
 def is_of_rows(kind: str, table: str) -> bool:
-    """Whether it is a table or view of a projection, or an index of one: their names begin so."""
+    """Whether it is a table or view of a read model, or an index of one: their names begin so."""
     return kind != "trigger" and table.startswith(("rows_", "kept_"))
 
 

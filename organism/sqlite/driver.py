@@ -9,6 +9,7 @@ from functools import cache
 from importlib.resources import files
 from typing import Any, Final, Protocol
 
+import orjson
 from pysqlite3 import dbapi2
 
 Parameters = Sequence[Any]
@@ -100,6 +101,11 @@ def set_up(connection: Connection, *more: str) -> Connection:
     for setting in (*SETTINGS, *more):
         connection.execute(setting)
     return connection
+
+
+def json_text(value: Any) -> str:
+    """The value as JSON, for a parameter that SQLite reads as such."""
+    return orjson.dumps(value).decode()
 
 
 @cache

@@ -1,1 +1,1 @@
-"""What is made of the log."""
+"""What is made of the events: read models, their folds, and the port by which their rows are read."""

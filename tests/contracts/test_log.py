@@ -23,10 +23,9 @@ from organism.events.vocabulary import (
 from organism.log.log import EventFilter, EventLog
 from organism.log.sqlite import SqliteLog
 from organism.log.units import PORTION_UNITS
-from organism.views.store import SqliteViews
 from tests.contracts.late import LateLog
 from tests.log.apsw_driver import ApswDriver
-from tests.log.engines import MODELS, FixedClock, as_tuples, created, handled, open_durable, sent, unit
+from tests.log.engines import MODELS, as_tuples, created, handled, open_durable, sent, unit
 
 Open = Callable[[Path], Awaitable[EventLog]]
 
@@ -38,9 +37,7 @@ async def late(_place: Path) -> EventLog:
 ENGINES: dict[str, Open] = {
     "sqlite": open_durable,
     "sqlite-apsw": lambda place: open_durable(place, ApswDriver()),
-    "sqlite-alone": lambda place: SqliteLog.open(place, FixedClock()),
-    "memory": lambda _: SqliteLog.in_memory(SqliteViews(MODELS)),
-    "memory-alone": lambda _: SqliteLog.in_memory(),
+    "memory": lambda _: SqliteLog.in_memory(MODELS),
     "late": late,
 }
 

@@ -16,8 +16,8 @@ import pytest
 from organism.events.record import Record, Unit
 from organism.events.vocabulary import Event
 from organism.log.log import EventLog
+from organism.log.rows.versions import CHECKPOINT_EVENTS
 from organism.sqlite.driver import Pysqlite
-from organism.views.versions import CHECKPOINT_EVENTS
 from organism.views.views import Among, Query, Where
 from tests.contracts.test_views import STORES
 from tests.log.engines import START_US, anchor, created, handled, killed, open_durable, sent, unit, views

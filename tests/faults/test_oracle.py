@@ -166,7 +166,7 @@ def test_what_is_wrong_is_found(name: str) -> None:
 
 
 async def write_log(folder: Path) -> None:
-    log = await SqliteLog.open(folder, LogClock(lambda: 1_000, lambda: 0))
+    log = await SqliteLog.open(folder, LogClock(lambda: 1_000, lambda: 0), ())
     for number in range(5):
         record = Record(ThreadCreated(), Content("thr", b"{}", b"<a/>"), f"thr{number}")
         await log.commit(Unit(f"thr{number}", [record], 1, {}))

@@ -15,7 +15,6 @@ from organism.log.disk import Disk
 from organism.log.log import EventLog
 from organism.log.sqlite import Options, SqliteLog
 from organism.sqlite.driver import Pysqlite
-from organism.views.store import SqliteViews
 from organism.views.views import KEY, ColumnRow, Keys, ReadModel, Row, Shown, ViewStore, fold_each
 
 START_US = 1_763_768_000_000_000
@@ -128,14 +127,13 @@ def as_tuples(records: Sequence[Record[Event]]) -> list[tuple[Any, ...]]:
 
 async def open_durable(place: Path, driver: Pysqlite | None = None, models: Sequence[ReadModel] = MODELS) -> SqliteLog:
     """A log on the disk, and the rows of these models."""
-    return await SqliteLog.open(place, FixedClock(), SqliteViews(models), Options(driver=driver or Pysqlite()))
+    return await SqliteLog.open(place, FixedClock(), models, Options(driver=driver or Pysqlite()))
 
 
 def views(log: EventLog) -> ViewStore:
     """The rows that are written with its commits."""
     assert isinstance(log, SqliteLog)
-    assert isinstance(log.projections, SqliteViews)
-    return log.projections
+    return log.views
 
 
 def anchor(log: SqliteLog) -> None:

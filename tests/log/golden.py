@@ -48,7 +48,6 @@ from organism.model.commands import (
 )
 from organism.testing import Running
 from organism.views.models import READ_MODELS
-from organism.views.store import SqliteViews
 from organism.views.views import Query
 from tests.flows.stage import at_gate, open_gate
 from tests.flows.thinking import agent
@@ -293,7 +292,7 @@ async def make(kept: Path) -> None:
         async with made.running(parts=Parts(wall_ns=lambda: time.time_ns() + DAYS_NS)) as o:
             await third_life(o)
         place = made.data / "tenants" / "default"
-        log = await SqliteLog.open(place, FixedClock(), SqliteViews(READ_MODELS))
+        log = await SqliteLog.open(place, FixedClock(), READ_MODELS)
         for name, values in zip(("events", "rows"), await answers(log), strict=True):
             kept.with_name(f"{kept.name}.{name}.jsonl").write_bytes(lines(values))
         await log.close()

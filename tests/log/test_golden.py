@@ -13,7 +13,6 @@ from organism.events.vocabulary import OrganismStarted
 from organism.log.sqlite import SqliteLog
 from organism.sqlite.driver import Pysqlite
 from organism.views.models import READ_MODELS
-from organism.views.store import SqliteViews
 from tests.log.engines import FixedClock
 from tests.log.golden import GOLDEN, answers, lines, world
 
@@ -35,7 +34,7 @@ async def test_a_log_of_each_version_says_what_it_said(tmp_path: Path, version: 
     if rows == "made again":
         with closing(Pysqlite().connect(str(place / "log.sqlite"))) as database:
             database.execute("DELETE FROM models")
-    log = await SqliteLog.open(place, FixedClock(), SqliteViews(READ_MODELS))
+    log = await SqliteLog.open(place, FixedClock(), READ_MODELS)
     events, found = map(lines, await answers(log))
     assert events == (GOLDEN / f"log-{version}.events.jsonl").read_bytes()
     assert found == (GOLDEN / f"log-{version}.rows.jsonl").read_bytes()

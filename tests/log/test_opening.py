@@ -19,7 +19,6 @@ from organism.log.log import EventFilter
 from organism.log.place import Place
 from organism.log.sqlite import Options, SqliteLog
 from organism.sqlite.driver import Pysqlite
-from organism.views.store import SqliteViews
 from organism.views.views import Query, ReadModel, fold_each
 from tests.log.engines import (
     AGENT_KEYS,
@@ -157,21 +156,21 @@ async def test_a_new_log_is_for_its_owner_alone(tmp_path: Path) -> None:
 async def test_the_key_may_lie_elsewhere(tmp_path: Path) -> None:
     options = Options(key_path=tmp_path / "keys" / "log.key")
     (tmp_path / "keys").mkdir()
-    log = await SqliteLog.open(tmp_path / "log", FixedClock(), SqliteViews(MODELS), options)
+    log = await SqliteLog.open(tmp_path / "log", FixedClock(), MODELS, options)
     await log.commit(unit("thr-1", created()))
     await log.close()
     assert not (tmp_path / "log" / "key").exists()
     assert (tmp_path / "keys" / "log.key").exists()
     with pytest.raises(LogDamaged, match="must hold the key"):
         await open_durable(tmp_path / "log")
-    again = await SqliteLog.open(tmp_path / "log", FixedClock(), SqliteViews(MODELS), options)
+    again = await SqliteLog.open(tmp_path / "log", FixedClock(), MODELS, options)
     assert again.head == 1
     await again.close()
 
 
 async def test_a_new_log_does_not_overwrite_the_key_of_another(tmp_path: Path) -> None:
     options = Options(key_path=tmp_path / "log.key")
-    log = await SqliteLog.open(tmp_path / "log", FixedClock(), SqliteViews(MODELS), options)
+    log = await SqliteLog.open(tmp_path / "log", FixedClock(), MODELS, options)
     await log.close()
     key = options.key_path.read_bytes() if options.key_path else b""
     for place in (tmp_path / "new", tmp_path / "new", tmp_path / "log"):
@@ -179,7 +178,7 @@ async def test_a_new_log_does_not_overwrite_the_key_of_another(tmp_path: Path) -
             for name in ("log.sqlite", "anchor"):
                 (place / name).unlink()
         with pytest.raises(LogDamaged, match="is new: it may be the key of another log"):
-            await SqliteLog.open(place, FixedClock(), SqliteViews(MODELS), options)
+            await SqliteLog.open(place, FixedClock(), MODELS, options)
     assert (tmp_path / "log.key").read_bytes() == key
 
 

@@ -12,10 +12,9 @@ import pytest
 
 from organism.errors import CommitUnknown
 from organism.log.offline import verify_directory
+from organism.log.rows.versions import GENERATION_ROWS
 from organism.log.sqlite import SqliteLog
 from organism.sqlite import reader
-from organism.views.store import SqliteViews
-from organism.views.versions import GENERATION_ROWS
 from organism.views.views import Page, Query
 from tests.flows.disk import Disk
 from tests.log.engines import MODELS, created, open_durable, sent, turn, unit, views
@@ -107,4 +106,4 @@ async def test_rows_changed_over_and_over_before_a_commit_are_what_their_events_
     disk.release()
     await asyncio.gather(*waiting)
     await log.close()
-    assert verify_directory(tmp_path / "log", projections=SqliteViews(MODELS)).damage == ()
+    assert verify_directory(tmp_path / "log", models=MODELS).damage == ()

@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 
 from organism.log.sqlite import Options, SqliteLog
-from organism.views.store import SqliteViews
 from tests.flows.disk import Disk
 from tests.log.engines import MODELS, FixedClock, created, sent, unit
 
@@ -14,7 +13,7 @@ from tests.log.engines import MODELS, FixedClock, created, sent, unit
 async def test_a_log_whose_commit_does_not_end_is_not_available_until_it_has_and_loses_nothing(tmp_path: Path) -> None:
     disk = Disk()
     options = Options(driver=disk, stalled_after_s=0.01)
-    log = await SqliteLog.open(tmp_path / "log", FixedClock(), SqliteViews(MODELS), options)
+    log = await SqliteLog.open(tmp_path / "log", FixedClock(), MODELS, options)
     stalled = asyncio.Event()
     log.on_stalled = stalled.set
     disk.hold()

@@ -26,7 +26,6 @@ from organism.log.offline import drop_rows, verify_directory
 from organism.log.sqlite import Options, SqliteLog
 from organism.model.ids import folder_of
 from organism.sqlite.driver import Pysqlite
-from organism.views.store import SqliteViews
 from tests.log.engines import MODELS, FixedClock, created, open_durable, sent, unit, views
 
 Tamper = Callable[[Path], object]
@@ -52,7 +51,7 @@ async def fill(data: Path) -> None:
 
 
 async def open_tenant(data: Path, tenant: str) -> SqliteLog:
-    return await SqliteLog.open(data / "tenants" / tenant, FixedClock(), SqliteViews(MODELS), Options(tenant=tenant))
+    return await SqliteLog.open(data / "tenants" / tenant, FixedClock(), MODELS, Options(tenant=tenant))
 
 
 @pytest.fixture
@@ -373,13 +372,13 @@ WRONG_ROWS: dict[str, tuple[Tamper, str]] = {
 @pytest.mark.parametrize("name", WRONG_ROWS)
 async def test_rows_that_are_not_what_the_events_make_of_them_are_named_and_made_again(data: Path, name: str) -> None:
     tamper, table = WRONG_ROWS[name]
-    assert verify_directory(place_in(data), projections=SqliteViews(MODELS)).damage == ()
+    assert verify_directory(place_in(data), models=MODELS).damage == ()
     tamper(place_in(data))
-    (damage,) = verify_directory(place_in(data), projections=SqliteViews(MODELS)).damage
+    (damage,) = verify_directory(place_in(data), models=MODELS).damage
     assert damage.startswith(f"table {table}: it does not hold what the events make of it")
     drop_rows(place_in(data), None, "default", FixedClock().now_us)
     await (await open_tenant(data, "default")).close()
-    assert verify_directory(place_in(data), projections=SqliteViews(MODELS)).damage == ()
+    assert verify_directory(place_in(data), models=MODELS).damage == ()
 
 
 def damage_page(place: Path, table: str) -> None:
@@ -393,7 +392,7 @@ def damage_page(place: Path, table: str) -> None:
 
 async def test_rows_whose_pages_are_damaged_are_named_and_made_again_and_a_start_says_so(data: Path) -> None:
     damage_page(place_in(data), "rows_threads")
-    (damage,) = verify_directory(place_in(data), projections=SqliteViews(MODELS)).damage
+    (damage,) = verify_directory(place_in(data), models=MODELS).damage
     assert damage.startswith("the rows cannot be read: ")
     assert "`organism log rebuild`" in damage
     drop_rows(place_in(data), None, "default", FixedClock().now_us)
@@ -402,7 +401,7 @@ async def test_rows_whose_pages_are_damaged_are_named_and_made_again_and_a_start
     expected = {"event": "rows_made_again", "log_level": "warning", "log": "default"}
     assert said == [{**expected, "events": log.head, "dropped": []}]
     await log.close()
-    assert verify_directory(place_in(data), projections=SqliteViews(MODELS)).damage == ()
+    assert verify_directory(place_in(data), models=MODELS).damage == ()
 
 
 async def test_damaged_rows_are_told_with_what_makes_them_again_while_the_log_is_open(data: Path) -> None:
@@ -418,7 +417,7 @@ async def test_a_table_that_passes_for_rows_is_named_when_it_is_dropped(data: Pa
     with capture_logs() as said:
         await (await open_tenant(data, "default")).close()
     assert said[0]["dropped"] == ["rows_more"]
-    assert verify_directory(place_in(data), projections=SqliteViews(MODELS)).damage == ()
+    assert verify_directory(place_in(data), models=MODELS).damage == ()
 
 
 async def test_events_that_cannot_be_read_are_not_copied_and_stay_as_they_are(data: Path) -> None:
@@ -442,7 +441,7 @@ async def test_rows_are_compared_while_commits_go_on_beside_it(tmp_path: Path) -
     log = await open_durable(tmp_path / "log")
     for number in range(10):
         await log.commit(unit("thr-1", created(), sent(f"msg-{number}")))
-        beside = asyncio.to_thread(verify_directory, tmp_path / "log", None, "default", SqliteViews(MODELS))
+        beside = asyncio.to_thread(verify_directory, tmp_path / "log", None, "default", MODELS)
         found, _ = await asyncio.gather(beside, log.commit(unit("thr-2", created(), sent(f"more-{number}"))))
         assert found.damage == ()
     await log.close()

@@ -31,7 +31,6 @@ from organism.events.vocabulary import (
 from organism.log.log import EventFilter, EventLog
 from organism.log.sqlite import SqliteLog
 from organism.server.push.frames import Filter, Folded, Frame
-from organism.views.store import SqliteViews
 from organism.views.threads import MARKED, MESSAGES, THREADS
 from tests.log.engines import START_US, FixedClock
 
@@ -48,7 +47,7 @@ OF_ORGANISM: Sequence[Event] = (
 
 async def on_disk(place: Path) -> EventLog:
     """A log on a disk."""
-    return await SqliteLog.open(place, FixedClock(), SqliteViews(MODELS))
+    return await SqliteLog.open(place, FixedClock(), MODELS)
 
 
 class Teller:

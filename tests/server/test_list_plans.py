@@ -7,11 +7,11 @@ from contextlib import closing
 
 import pytest
 
+from organism.log.rows.pages import page_statement
+from organism.log.rows.tables import definition
 from organism.server.http.lists import MESSAGES
 from organism.sqlite.driver import Connection, Pysqlite, statements
 from organism.views import threads
-from organism.views.pages import page_statement
-from organism.views.tables import definition
 from organism.views.views import CHANGED, Query, ReadModel, Where
 
 THEN = 1000

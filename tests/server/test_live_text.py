@@ -18,7 +18,6 @@ from organism.server.push.frames import Filter, as_array
 from organism.server.push.viewer import Tail
 from organism.views.models import READ_MODELS
 from organism.views.run import fold
-from organism.views.store import SqliteViews
 from tests.log.engines import views
 from tests.server.test_push import Sink, World
 
@@ -102,7 +101,7 @@ def text_of(frames: list[dict[str, Any]]) -> str:
 @pytest.fixture
 async def theatre() -> AsyncIterator[Theatre]:
     """A log and a feed."""
-    made = Theatre(await SqliteLog.in_memory(SqliteViews(READ_MODELS)))
+    made = Theatre(await SqliteLog.in_memory(READ_MODELS))
     yield made
     await made.close()
 

@@ -23,7 +23,6 @@ from organism.server.push.past import MOST_PAGE
 from organism.server.push.snapshot import Start
 from organism.server.push.viewer import QUIET_EVENTS, Tail, Viewer
 from organism.views.models import READ_MODELS
-from organism.views.store import SqliteViews
 from tests.log.engines import views
 
 
@@ -131,7 +130,7 @@ class World:
 @pytest.fixture
 async def world() -> AsyncIterator[World]:
     """A log with its tail."""
-    made = World(await SqliteLog.in_memory(SqliteViews(READ_MODELS)))
+    made = World(await SqliteLog.in_memory(READ_MODELS))
     yield made
     await made.close()
 
@@ -280,7 +279,7 @@ Moves = st.lists(st.sampled_from(["say", "say3", "block", "unblock", "turn", "ag
 @given(moves=Moves, window_bytes=st.sampled_from([1_000, 10_000, 1 << 20]))
 def test_whatever_the_socket_does_the_union_is_the_log(moves: Sequence[str], window_bytes: int) -> None:
     async def play() -> None:
-        log = await SqliteLog.in_memory(SqliteViews(READ_MODELS))
+        log = await SqliteLog.in_memory(READ_MODELS)
         world = World(log, window_bytes)
         sink, viewer = world.watch(since=0)
         for move in moves:

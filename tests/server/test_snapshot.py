@@ -16,7 +16,6 @@ from organism.log.log import EventFilter
 from organism.log.sqlite import SqliteLog
 from organism.server.push.snapshot import AgentStates, SnapshotReader
 from organism.views.models import READ_MODELS
-from organism.views.store import SqliteViews
 from tests.log.engines import turn, views
 from tests.server.served import HELLO, Frames, Served, served
 
@@ -121,7 +120,7 @@ class Readings:
 
 @pytest.fixture
 async def readings(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Readings]:
-    log = await SqliteLog.in_memory(SqliteViews(READ_MODELS))
+    log = await SqliteLog.in_memory(READ_MODELS)
     started = OrganismStarted("o", "1", "", (), removed=(), life=1, clean=True)
     await log.commit(Unit(None, [Record(started)], 1_000_000, {}))
     yield Readings(log, monkeypatch)

@@ -1,9 +1,9 @@
-"""Read models kept as an engine keeps them, but in dicts: fed record by record, each row through JSON and back."""
+"""Read models kept as an engine keeps them, but in dicts: each row goes through JSON and back."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
 from organism.events.record import Record
@@ -25,7 +25,7 @@ AT = 1_768_168_067_000_000
 
 
 class Touched(dict[str, Any]):
-    """The rows that an event touches."""
+    """The rows that a unit touches."""
 
     def __init__(self, rows: dict[str, Row]) -> None:
         super().__init__()
@@ -37,18 +37,18 @@ class Touched(dict[str, Any]):
 
 
 class Rows:
-    """The rows of one read model. ``changes`` gives what each event did: (key, public row or None)."""
+    """The rows of one read model."""
 
     def __init__(self, model: ReadModel) -> None:
         self.model = model
         self.rows: dict[str, Row] = {}
 
-    def take(self, record: Record[Event]) -> list[tuple[str, Row | None]]:
-        """Fold one event."""
-        if type(record.event) not in self.model.types:
+    def take(self, records: Sequence[Record[Event]]) -> list[tuple[str, Row | None]]:
+        """Fold a unit. Gives what it did: (key, public row or None)."""
+        if not any(type(record.event) in self.model.types for record in records):
             return []
         touched = Touched(self.rows)
-        self.model.fold(touched, (record,))
+        self.model.fold(touched, records)
         changes = [(key, self.model.show(row) if self.model.shown else row) for key, row in touched.items()]
         for key, row in changes:
             self.rows.pop(key, None)
@@ -66,7 +66,7 @@ def kept(model: ReadModel, records: Iterable[Record[Event]]) -> dict[str, Row]:
     """The rows after the records, with the fold's own fields."""
     rows = Rows(model)
     for record in records:
-        rows.take(record)
+        rows.take([record])
     return rows.rows
 
 

@@ -42,7 +42,7 @@ def changes() -> str:
     lines = [
         {
             "position": record.position,
-            "rows": {rows.model.name: dict(done) for rows in models if (done := rows.take(record))},
+            "rows": {rows.model.name: dict(done) for rows in models if (done := rows.take([record]))},
         }
         for record in records()
     ]

@@ -1,4 +1,4 @@
--- What is made for each read model: `$table` is its table, `$fields` its declared columns (organism/views/tables.py).
+-- What is made for each read model: `$table` is its table, `$fields` its declared columns (organism/log/rows/tables.py).
 -- At the end how a commit gets into them: a trigger of the writing connection alone (TEMP), no part of the file.
 
 -- table: a row a version; `version` says from which position on it stands, `until` before which it stood; `public` is

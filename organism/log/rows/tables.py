@@ -1,4 +1,4 @@
-"""The read models' tables, made of the ``ReadModel`` values and ``views.sql``, and what a commit holds of them."""
+"""The read models' tables, made of the ``ReadModel`` values and ``rows.sql``, and what a commit holds of them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,10 @@ import orjson
 from msgspec import field
 
 from organism.events.entity import Entity
-from organism.log.commits import text_of
-from organism.sqlite.driver import statements
+from organism.sqlite.driver import json_text, statements
 from organism.views.views import KEY, ColumnRow, ReadModel, Shown
 
-LAYOUT: Final = 7  # Changes with what this file and views.sql make of a model
+LAYOUT: Final = 7  # Changes with what this file and rows.sql make of a model
 POSITION: Final = "position"  # The column by which the rows of a model lie that says how they are shown
 FIELDS_BEGIN: Final = 7  # The place of the first declared field in a version of a commit
 Written = tuple[bytes, bytes, int, Sequence[Any]]
@@ -37,7 +36,7 @@ def stored(models: Sequence[ReadModel]) -> list[ReadModel]:
 
 
 def of_model(statement: str, model: str) -> str:
-    """A statement of ``views.sql`` that needs only to know the table."""
+    """A statement of ``rows.sql`` that needs only to know the table."""
     return fill(statement, table=table_of(model), model=model)
 
 
@@ -78,8 +77,8 @@ def _shown(model: ReadModel, field: Shown) -> str:
 
 @cache
 def fill(statement: str, **parts: str) -> str:
-    """A statement of ``views.sql`` with its places filled."""
-    return Template(statements("views", "views.sql")[statement]).substitute(parts)
+    """A statement of ``rows.sql`` with its places filled."""
+    return Template(statements("log.rows", "rows.sql")[statement]).substitute(parts)
 
 
 def table_of(model: str) -> str:
@@ -126,7 +125,7 @@ def row_lists(models: Sequence[ReadModel], changes: Mapping[str, Changes], blob:
             lists += (None, None)
             continue
         if model.shown:
-            lists += (text_of(found.shown), None)
+            lists += (json_text(found.shown), None)
             continue
         versions = []
         for number, key, (public, private, content_at, columns) in found.versions:
@@ -134,7 +133,7 @@ def row_lists(models: Sequence[ReadModel], changes: Mapping[str, Changes], blob:
             versions.append((number, key, end, len(public), middle, len(private), content_at, *columns))
             blob += (public, private)
             end = middle + len(private)
-        lists += (text_of(versions) if versions else None, text_of(found.ended) if found.ended else None)
+        lists += (json_text(versions) if versions else None, json_text(found.ended) if found.ended else None)
     return lists
 
 

@@ -9,19 +9,19 @@ are the checkpoint before it and a fold of the events since.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
 from msgspec import field
 
-from organism.errors import OrganismError
 from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.events.vocabulary import Event
+from organism.log.rows.tables import Changes, Written, row_lists, stored
 from organism.log.snapshots import CHECKPOINT, Snapshot
-from organism.views.tables import Changes, Written, row_lists, stored
-from organism.views.views import ColumnRow, ReadModel, Row
+from organism.views.views import ReadModel, Row
 
 FOREVER: Final = (1 << 63) - 1  # `until` of a version that stands
 VERSION_BITS: Final = 20
@@ -60,22 +60,19 @@ class _TouchedRows(Rows):
 
 
 class CurrentRows(Entity):
-    """The rows of one model touched lately, as of the last unit taken in; others are loaded."""
+    """The rows of one stored model touched lately, as of the last unit taken in; others are loaded."""
 
     model: ReadModel
     _load: LoadVersion
     young: dict[str, Version] = field(default_factory=dict)
     old: dict[str, Version] = field(default_factory=dict)
-    greatest: str = ""
+    greatest: str = ""  # no key above this one was ever written
 
-    def take(self, first: int, records: Sequence[Record[Event]], batch: dict[str, Changes], committed: int) -> None:
+    def take(self, first: int, records: Sequence[Record[Event]], changes: Changes, committed: int) -> None:
         """Fold a unit at ``first``, and note the versions that it makes of the rows that it touches."""
         touched = _TouchedRows(self._before)
         self.model.fold(touched, records)
-        if not touched:
-            return
-        changes, young = _changes(batch, self.model.name), self.young
-        number = first_version(first)
+        young, number = self.young, first_version(first)
         for key, row in touched.items():
             before = young.get(key)
             if before is not None and before[1] is not None:
@@ -103,45 +100,6 @@ class CurrentRows(Entity):
         return found[1]
 
 
-class RowVersions:
-    """Folds units into row versions. ``committed`` is the last position that is known to be on the disk."""
-
-    def __init__(self, models: Sequence[ReadModel], load: LoadVersion, committed: int = 0) -> None:
-        self.current = {model.name: CurrentRows(model, load) for model in stored(models) if not model.shown}
-        self.committed = committed
-        self.is_whole = True
-        self._stored = stored(models)
-        self.changes: dict[str, Changes] = {}
-        self._by_type: dict[type[Event], list[CurrentRows]] = {}
-        for rows in self.current.values():
-            for kind in rows.model.types:
-                self._by_type.setdefault(kind, []).append(rows)
-
-    def take(self, first: int, records: Sequence[Record[Event]]) -> None:
-        """Fold a unit; its records have their positions, from ``first`` on.
-
-        Raises what a fold raises. From then on nothing is folded: the rows have to be made again from the log.
-        """
-        if not self.is_whole:
-            return
-        self.is_whole = False
-        for model in self._stored:
-            if model.shown and (rows := shown_rows(model, records)):
-                _changes(self.changes, model.name).shown.extend(rows)
-        touched: dict[CurrentRows, None] = {}
-        for record in records:
-            for current in self._by_type.get(type(record.event), ()):
-                touched[current] = None
-        for current in touched:
-            current.take(first, records, self.changes, self.committed)
-        self.is_whole = True
-
-    def values(self, blob: list[bytes], end: int) -> list[Any]:
-        """What was folded since the last call, as a commit takes it."""
-        changes, self.changes = self.changes, {}
-        return row_lists(self._stored, changes, blob, end)
-
-
 class LiveRows:
     """The rows of all models that are live, as of ``position``."""
 
@@ -149,25 +107,18 @@ class LiveRows:
         self._models = [model for model in models if model.is_live]
         self._rows = {model.name: Rows() for model in self._models}
         self.position = 0
-        self.is_whole = True
 
     def take(self, records: Sequence[Record[Event]]) -> None:
-        """Fold the next events. Raises what a fold raises; from then on nothing is folded, and no row is shown."""
-        if not self.is_whole:
-            return
-        self.is_whole = False
+        """Fold the next events."""
         for model in self._models:
             model.fold(self._rows[model.name], records)
         self.position = records[-1].position
-        self.is_whole = True
 
     def rows(self, model: ReadModel) -> Iterator[tuple[str, Written]]:
         """Each row of a model, with its key."""
-        hold_whole(self.is_whole)
         return ((key, write(model, row)) for key, row in self._rows[model.name].items() if row is not None)
 
     def row(self, model: ReadModel, key: str) -> Row | None:
-        hold_whole(self.is_whole)
         row: Row | None = self._rows[model.name][key]
         return row
 
@@ -180,71 +131,95 @@ class LiveRows:
 
 
 class RowFolding:
-    """Folds units into the rows of all models: those that are stored at once, those that are live once they are told.
+    """Folds units, in order, into the rows of all models: stored ones when taken in, live ones once committed.
 
-    ``keep`` is given a checkpoint now and then, ``on_fault`` is called when a fold has failed.
+    ``live.position`` is the last position that is known to be on the disk. ``keep`` is given a checkpoint now and then.
+    A fold that raises calls ``on_fault``; from then on nothing is folded: the rows have to be made again from the log.
     """
 
     def __init__(
         self,
-        versions: RowVersions,
+        models: Sequence[ReadModel],
+        load: LoadVersion,
         live: LiveRows,
         keep: Callable[[Snapshot], None],
         on_fault: Callable[[], None] = lambda: None,
     ) -> None:
-        self.versions = versions
         self.live = live
-        self.values = versions.values
+        self._stored = stored(models)
+        self._shown = [model for model in self._stored if model.shown]
+        self._changes: defaultdict[str, Changes] = defaultdict(Changes)
+        self._current = {model.name: CurrentRows(model, load) for model in self._stored if not model.shown}
+        self._by_type: dict[type[Event], list[CurrentRows]] = {}
+        for rows in self._current.values():
+            for kind in rows.model.types:
+                self._by_type.setdefault(kind, []).append(rows)
         self._keep = keep
         self._on_fault = on_fault
+        self._is_whole = True
         self._checkpoint = live.position
 
+    def greatest_keys(self, found: Mapping[str, str]) -> None:
+        """No key above these was ever written, model by model; of new tables no key was."""
+        for model, key in found.items():
+            self._current[model].greatest = key
+
     def take(self, first: int, records: Sequence[Record[Event]]) -> None:
-        try:
-            self.versions.take(first, records)
-        except BaseException:
-            self._on_fault()
-            raise
+        """Fold a unit whose records have their positions, from ``first`` on. Raises what a fold raises."""
+        if self._is_whole:
+            try:
+                self._take(first, records)
+            except BaseException:
+                self._fail()
+                raise
+
+    def values(self, blob: list[bytes], end: int) -> list[Any]:
+        """What the units since the last call add: a value a column; ``blob``, of ``end`` - 1 bytes, takes the texts."""
+        changes, self._changes = self._changes, defaultdict(Changes)
+        return row_lists(self._stored, changes, blob, end)
 
     def committed(self, records: Sequence[Record[Event]]) -> None:
-        self.versions.committed = records[-1].position
-        self.live.take(records)
-        self._keep_checkpoint(CHECKPOINT_EVENTS)
+        """These are on the disk, with the rows that follow from them. Raises what a fold raises."""
+        if self._is_whole:
+            try:
+                self.live.take(records)
+            except BaseException:
+                self._fail()
+                raise
+            self._keep_checkpoint(CHECKPOINT_EVENTS)
 
     def close(self) -> None:
-        self._keep_checkpoint(1)
+        """Keep a last checkpoint, if anything has happened since."""
+        if self._is_whole:
+            self._keep_checkpoint(1)
+
+    def _take(self, first: int, records: Sequence[Record[Event]]) -> None:
+        for model in self._shown:
+            rows = Rows()
+            model.fold(rows, records)
+            if rows:
+                self._changes[model.name].shown += rows.values()
+        touched: dict[CurrentRows, None] = {}
+        for record in records:
+            for current in self._by_type.get(type(record.event), ()):
+                touched[current] = None
+        for current in touched:
+            current.take(first, records, self._changes[current.model.name], self.live.position)
+
+    def _fail(self) -> None:
+        self._is_whole = False
+        self._on_fault()
 
     def _keep_checkpoint(self, least_events: int) -> None:
         """One that cannot be written only makes a look into the past longer."""
-        live = self.live
-        if live.is_whole and live.position >= self._checkpoint + least_events:
-            self._checkpoint = live.position
-            self._keep(live.checkpoint())
+        if self.live.position >= self._checkpoint + least_events:
+            self._checkpoint = self.live.position
+            self._keep(self.live.checkpoint())
 
 
 def first_version(position: int) -> int:
     """The least number of a version that stands from ``position`` on."""
     return position << VERSION_BITS
-
-
-def _changes(batch: dict[str, Changes], model: str) -> Changes:
-    found = batch.get(model)
-    if found is None:
-        found = batch[model] = Changes()
-    return found
-
-
-def hold_whole(is_whole: bool) -> None:  # noqa: FBT001 - the condition is all that it is about
-    """Raise if a fold has failed: half-made rows are never shown."""
-    if not is_whole:
-        raise OrganismError("A read model could not take an event; its rows are made again at the next start.")
-
-
-def shown_rows(model: ReadModel, records: Sequence[Record[Event]]) -> list[ColumnRow]:
-    """The rows that records make of a model that is ``shown``."""
-    rows = Rows()
-    model.fold(rows, records)
-    return list(rows.values())
 
 
 def write(model: ReadModel, row: Row) -> Written:

@@ -8,11 +8,10 @@ from typing import Any, Final
 
 import orjson
 
-from organism.log.commits import text_of
+from organism.log.rows.tables import Written, column_of, field_of, fill, of_model, stored, table_of
+from organism.log.rows.versions import FOREVER, VERSION_BITS, Version, first_version, folded_row
 from organism.log.units import contents_at
-from organism.sqlite.driver import Connection, statements
-from organism.views.tables import Written, column_of, field_of, fill, of_model, stored, table_of
-from organism.views.versions import FOREVER, VERSION_BITS, Version, first_version, folded_row
+from organism.sqlite.driver import Connection, json_text, statements
 from organism.views.views import CHANGED, Among, Page, Place, Query, ReadModel, Where, with_payload
 
 Statement = tuple[str, list[Any]]  # SQL and its parameters
@@ -28,7 +27,7 @@ COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "in": lambda value, given: value in given,
     "has": lambda value, given: f"|{given}|" in value,
 }
-_SQL: Final = statements("views", "views.sql")
+_SQL: Final = statements("log.rows", "rows.sql")
 
 
 def page_statement(model: ReadModel, query: Query, models: Mapping[str, ReadModel]) -> Statement:
@@ -110,7 +109,7 @@ def _among(model: ReadModel, among: Among, other: ReadModel, at: int | None) -> 
 
 def _text(model: ReadModel, query: Query) -> Statement:
     """The content holds the text, or that of a row of ``text_in`` does."""
-    said = orjson.dumps(query.text).decode()[1:-1]
+    said = json_text(query.text)[1:-1]
     if model.text_in is None:
         return _SQL["text"], [said]
     other, column = model.text_in
@@ -121,7 +120,7 @@ def _text(model: ReadModel, query: Query) -> Statement:
 def _condition(model: ReadModel, where: Where) -> Statement:
     columns = [f"r.{column_of(model, known_column(model, name))}" for name in where.any_of or (where.column,)]
     if where.op == "in":
-        part, value = _SQL["one_of"], text_of(where.value)
+        part, value = _SQL["one_of"], json_text(where.value)
     elif where.op == "has":
         part, value = _SQL["has"], f"|{where.value}|"
     elif where.op in COMPARISONS:

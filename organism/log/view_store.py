@@ -1,0 +1,90 @@
+"""The rows of read models, read from the log's own file, where they are written with the commits of their events."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import partial
+
+from organism.errors import OrganismError
+from organism.log import units
+from organism.log.commits import doubt
+from organism.log.disk import Disk, Memory
+from organism.log.rows import pages
+from organism.log.rows.versions import CHECKPOINT_EVENTS, LiveRows, RowFolding, folded_row, write
+from organism.log.snapshots import CHECKPOINT, Snapshots
+from organism.sqlite.driver import Connection
+from organism.views.views import Page, Query, ReadModel, Row
+
+
+class SqliteViews:
+    """The ``ViewStore`` of a log."""
+
+    def __init__(self, store: Disk | Memory, models: Sequence[ReadModel]) -> None:
+        self._store = store
+        self._models = {model.name: model for model in models}
+        self._folding: RowFolding
+        self._is_whole = True
+
+    async def begin(self, position: int) -> RowFolding:
+        """Fold what comes after ``position``: of an opened log, and after each failed commit."""
+        store, models = self._store, list(self._models.values())
+        live = await store.read(live_rows_at, store.snapshots, models, position)
+        load = partial(store.read_now, pages.newest_version)
+        keep = partial(store.post, partial(store.snapshots.save, keeps_all=True))
+        self._folding = RowFolding(models, load, live, keep, self._doubt)
+        self._folding.greatest_keys(await store.read(pages.greatest_keys, models))
+        return self._folding
+
+    async def row(self, model: str, key: str, at: int | None = None) -> bytes | None:
+        found = await self._row(self._models[model], key, at)
+        return None if found is None else found[0]
+
+    async def private_row(self, model: str, key: str) -> Row | None:
+        found = await self._row(self._models[model], key, None)
+        return None if found is None else folded_row(*found)
+
+    async def rows(self, model: str, query: Query) -> Page:
+        kind = self._models[model]
+        if kind.is_live:
+            return pages.live_page(kind, (await self._live_at(query.at)).rows(kind), query)
+        statement = pages.page_statement(kind, replace(query, at=self._bounded(query.at)), self._models)
+        read = self._store.read if query.text else self._store.read_quickly
+        return await read(pages.read_page, statement)
+
+    async def _row(self, model: ReadModel, key: str, at: int | None) -> pages.StoredRow | None:
+        if model.is_live:
+            row = (await self._live_at(at)).row(model, key)
+            return None if row is None else write(model, row)[:2]
+        return await self._store.read_quickly(pages.read_row, model, key, self._bounded(at))
+
+    def _doubt(self) -> None:
+        """A fold has failed: no row is shown any more, and the next start makes all of them again."""
+        self._is_whole = False
+        self._store.post(doubt)
+
+    def _bounded(self, at: int | None) -> int:
+        """The position, or that of the last commit whose units were told: no later one is shown."""
+        if not self._is_whole:
+            raise OrganismError("A read model could not take an event; its rows are made again at the next start.")
+        told = self._folding.live.position
+        return told if at is None else min(at, told)
+
+    async def _live_at(self, at: int | None) -> LiveRows:
+        """The live rows as they stand, or stood at a position."""
+        live, position = self._folding.live, self._bounded(at)
+        if position == live.position:
+            return live
+        return await self._store.read(live_rows_at, self._store.snapshots, list(self._models.values()), position)
+
+
+def live_rows_at(connection: Connection, snapshots: Snapshots, models: Sequence[ReadModel], position: int) -> LiveRows:
+    """The live rows as they stood at a position of the log: the checkpoint before it, and the events since."""
+    live = LiveRows(models)
+    checkpoint = snapshots.load(connection, CHECKPOINT, position)
+    if checkpoint is not None:
+        live.load(checkpoint)
+    while live.position < position:
+        span = units.Span(live.position, min(live.position + CHECKPOINT_EVENTS, position), units.END)
+        live.take(units.read(connection, span, units.WITHOUT_CONTENT))
+    return live
