@@ -1,8 +1,8 @@
 """Organism: an event-sourced society of agents that people can watch and steer live.
 
 This is the front door for authors of handlers; all they need stands in ``__all__``. Behind it, each floor imports
-only downward: ``cli`` and ``testing``, ``server``, ``bootstrap``, ``tenants``, ``agents``, ``tools`` and ``tracing``,
-``pump``, ``views``, ``log``, ``sqlite``, ``codec`` and ``config``, ``model``, ``events``, ``errors``.
+only downward: ``cli`` and ``testing``, ``server``, ``bootstrap``, ``tenants``, ``agents``, ``tools``, ``tracing`` and
+``watchdog``, ``pump``, ``views``, ``log``, ``sqlite``, ``codec`` and ``config``, ``model``, ``events``, ``errors``.
 The way of a message is told in ``docs/architecture.md``.
 """
 

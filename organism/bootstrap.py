@@ -37,15 +37,15 @@ from organism.model.redact import Redactor
 from organism.model.times import LogClock
 from organism.pump.recover import Life
 from organism.pump.rules import OWN_PAYLOADS, Rules, payload_classes
-from organism.pump.run.fairness import FairShare
-from organism.pump.run.watchdog import Watchdog
-from organism.pump.stream.model_call import Models
+from organism.pump.run.mailboxes import FairShare
+from organism.pump.run.model_call import Models
 from organism.sqlite.driver import Pysqlite
 from organism.tenants import Tenant, refuse_unless_all_decide
 from organism.tools.toolbox import Toolbox
 from organism.tools.web import Net
 from organism.views.models import READ_MODELS
 from organism.views.views import ViewStore
+from organism.watchdog import Watchdog
 
 if TYPE_CHECKING:
     from organism.tools.mcp.hub import Hub
@@ -118,7 +118,7 @@ class Organism:
     @property
     def status(self) -> str:
         """What the organism does now."""
-        if self._stage == "running" and self.tenants[DEFAULT_TENANT].pump.state.routing.paused:
+        if self._stage == "running" and self.tenants[DEFAULT_TENANT].pump.state.folded.paused:
             return "paused"
         return self._stage
 

@@ -19,15 +19,16 @@ from organism.model.commands import Command, Done, Idempotency, Injected
 from organism.model.ids import Ids
 from organism.model.times import LogClock
 from organism.pump import recover
-from organism.pump.decide.decision import State
+from organism.pump.decide.decision import Decision
 from organism.pump.operate import KeysInUse, Operator
 from organism.pump.pump import Pump
 from organism.pump.recover import Life
 from organism.pump.rules import Rules
-from organism.pump.run.fairness import FairShare
+from organism.pump.run.feed import Feed
 from organism.pump.run.handler import Services
-from organism.pump.stream.feed import Feed
-from organism.pump.stream.model_call import Models
+from organism.pump.run.mailboxes import FairShare
+from organism.pump.run.model_call import Models
+from organism.pump.state import State
 from organism.pump.writer import Writer
 from organism.views.views import ViewStore
 
@@ -64,12 +65,12 @@ class Tenant:
         await recover.begin_life(self.pump.writer, life)
 
     async def _fold(self) -> None:
-        routing = await recover.fold(self.log)
-        state = State(routing, self._rules, self.ids, self.clock.now_us)  # those of now: a reload may have come between
+        folded = await recover.fold(self.log)
+        state = State(folded, self._rules, self.ids, self.clock.now_us)  # those of now: a reload may have come between
         pump = self.pump = Pump(self.log, self.views, state, Services(self.models, self.feed, self.chance), self.broken)
         self.operator = Operator(pump.writer, pump.mailboxes.waiting, pump.kill)
         self.log.on_stalled = self.operator.give_up_waiting
-        self._share.join(pump.mailboxes, lambda: pump.write(state.decide(None)))
+        self._share.join(pump.mailboxes, lambda: pump.write(Decision.on(state, None)))
 
     def writable(self) -> Writer | None:
         """The pump's writer, if its state and its log take decisions now."""
@@ -103,7 +104,7 @@ class Tenant:
         """Record what a call was answered, once it was carried out. Raises an ``OrganismError``."""
         if not self.log.available:
             self._refuse_if_stopping()
-        decision = self.pump.state.decide(None, None, actor)
+        decision = Decision.on(self.pump.state, None, None, actor)
         answered = CallAnswered(once.key, once.method, once.path, once.digest, status, {}, back=0)
         decision.add(answered, Content(ORGANISM_STREAM, body))
         await self.operator.patiently(self.pump.commit(decision))
@@ -111,7 +112,7 @@ class Tenant:
     async def ended(self, thread_id: str, seconds: float, *others: asyncio.Future[Any]) -> bool:
         """Wait until the thread ends, ``seconds`` are over or one of the others is done; gives whether it ended."""
         pump = self.pump
-        if thread_id not in pump.state.routing.threads:
+        if thread_id not in pump.state.folded.threads:
             await pump.settled()
             return True
         loop = asyncio.get_running_loop()
@@ -136,7 +137,7 @@ class Tenant:
         pump = self.pump
         pump.state.rules = rules
         pump.mailboxes.resize(rules.listeners)
-        decision = pump.state.decide(None, None, actor)
+        decision = Decision.on(pump.state, None, None, actor)
         names = asdict(changes)
         decision.add(OrganismReloaded(**names, listeners=life.listeners, config=life.config))
         self.operator.answer(decision, once, names, 1)
@@ -199,7 +200,7 @@ class Tenant:
                     await self.pump.signals.rests.wait()
         self._drop_all()
         if (writer := self.writable()) is not None:
-            decision = writer.state.decide(None)
+            decision = Decision.on(writer.state, None)
             decision.add(OrganismStopped())
             with suppress(Unavailable):
                 await writer.commit(decision)

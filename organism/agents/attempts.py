@@ -31,8 +31,8 @@ from organism.model.money import exact, is_amount
 from organism.model.redact import Redactor
 from organism.pump.decide import spend
 from organism.pump.decide.spend import Cost, Need
-from organism.pump.stream.model_call import Anew, Told
-from organism.pump.stream.run_stream import SecretFilter
+from organism.pump.run.model_call import AnswerRestarted, StreamPart
+from organism.pump.run.run_stream import SecretFilter
 
 SECOND_US: Final = 1_000_000
 CHARS_PER_TOKEN_AT_MOST: Final = 16
@@ -72,17 +72,17 @@ class TooMany(ProviderError):
 class AnswerBuffer:
     """The current attempt's answer: ``told`` hears its parts without secrets; far beyond ``most_tokens`` it is cut."""
 
-    def __init__(self, redactor: Redactor, most_tokens: int, tell: Callable[[Told], None]) -> None:
+    def __init__(self, redactor: Redactor, most_tokens: int, on_part: Callable[[StreamPart], None]) -> None:
         self._redactor = redactor
         self._most_chars = most_tokens * CHARS_PER_TOKEN_AT_MOST
-        self._tell = tell
+        self._on_part = on_part
         self._parts: list[Part] = []
         self.begin()
 
     def begin(self) -> None:
         """An attempt begins; the parts of the one before are dropped."""
         if self._parts:
-            self._tell(Anew())
+            self._on_part(AnswerRestarted())
         self._parts = []
         self._filter = SecretFilter(self._redactor)
         self._kind: type[TextDelta | ThoughtDelta] = TextDelta
@@ -118,7 +118,7 @@ class AnswerBuffer:
 
     def _emit(self, part: Part) -> None:
         self._parts.append(part)
-        self._tell(part)
+        self._on_part(part)
 
     def _end(self, reason: FinishReason) -> bool:
         self._flush()

@@ -1,4 +1,4 @@
-"""The gateway: the one way to a model. It implements ``Models`` (``pump/stream/model_call.py``) for one tenant.
+"""The gateway: the one way to a model. It implements ``Models`` (``pump/run/model_call.py``) for one tenant.
 
 allow-list ─▶ depth ─▶ leak check ─▶ rate ─▶ budget ─▶ (on disk) ─▶ provider ─▶ leak check ─▶ cost ─▶ (on disk)
 """
@@ -29,7 +29,7 @@ from organism.model.thread import Message
 from organism.pump.decide import spend
 from organism.pump.decide.decision import Decision
 from organism.pump.decide.spend import Cost, ModelCall, Need, Outcome
-from organism.pump.stream.model_call import Told
+from organism.pump.run.model_call import StreamPart
 
 LEAST_LEFT: Final = 1024
 """Tokens for an answer where the estimate leaves none of the context; the provider counts the prompt exactly."""
@@ -106,10 +106,11 @@ class Gateway(Entity):
                     "The tools or the answer's schema hold a live secret of this installation; take it out of them.",
                 )
 
-    async def call(self, call: ModelCall, tell: Callable[[Told], None]) -> Outcome:
+    async def call(self, call: ModelCall, on_part: Callable[[StreamPart], None]) -> Outcome:
         """See ``Models``."""
-        plan: Plan = call.plan
-        answer = AnswerBuffer(self._redactor, plan.need.output_tokens, tell)
+        plan = call.plan
+        assert isinstance(plan, Plan)  # noqa: S101 - `reserve` made it; narrows the type
+        answer = AnswerBuffer(self._redactor, plan.need.output_tokens, on_part)
         attempts = Attempts(plan, answer, self._pace)
         try:
             served = await attempts.answered()

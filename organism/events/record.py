@@ -7,7 +7,7 @@ appended only the log changes it: it gives it its position.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, Final, Generic, TypeVar
+from typing import Final, Generic, TypeVar
 
 from msgspec import Struct
 
@@ -83,7 +83,7 @@ class Unit(Entity):
     """
 
     thread_id: str | None
-    records: list[Record[Any]]
+    records: list[Record[Event]]
     at: int
     expect: dict[str, int | Unit]
     cause: str | None = None

@@ -1,4 +1,4 @@
-"""An active thread in memory, as ``pump/routing.py`` folds it: open messages, their calls, their steps."""
+"""An active thread in memory, as ``pump/state.py`` folds it: open messages, their calls, their steps."""
 
 from __future__ import annotations
 

@@ -6,7 +6,9 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypeGuard, TypeVar, get_args
+
+import orjson
 
 from organism.codec import SpoofAttempt
 from organism.errors import (
@@ -20,22 +22,37 @@ from organism.errors import (
     Stopping,
     ThreadKilled,
 )
+from organism.events.record import Content, Record
 from organism.events.vocabulary import (
+    AgentPaused,
+    AgentResumed,
     CallAnswered,
+    Event,
     MessageDiscarded,
+    MessageRefused,
+    MessageSent,
+    OrganismPaused,
+    OrganismResumed,
+    RefusalCode,
+    StepRecorded,
+    StepResolved,
+    StepStarted,
+    ThreadCompleted,
     ThreadCreated,
+    ThreadFailed,
     ThreadPaused,
     ThreadReopened,
     ThreadResumed,
 )
 from organism.events.vocabulary import SpoofAttempt as SpoofAttemptEvent
+from organism.log.log import EventFilter, EventLog
 from organism.model import commands as c
-from organism.model.thread import Step, Thread
-from organism.pump import history
-from organism.pump.decide import control, gates, inject, replay
-from organism.pump.decide.decision import Decision
+from organism.model.thread import NO_ROOT, Root, Step, Thread
+from organism.pump.decide import gates, inject
+from organism.pump.decide.decision import Decision, StepEnd
+from organism.pump.decide.inject import DeadLetter
 from organism.pump.writer import Writer
-from organism.views.views import Row, ViewStore
+from organism.views.views import Query, Row, ViewStore, Where
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
@@ -192,7 +209,7 @@ class Operator:
         except SpoofAttempt as error:
             await self._record_spoof(command, error)
             raise
-        decision = state.decide(thread, None, command.actor)
+        decision = Decision.on(state, thread, None, command.actor)
         decision.correlation = prepared[0].message_id
         if beginning is not None:
             decision.open_thread(command.thread_id or state.ids.thread(), beginning)
@@ -224,7 +241,7 @@ class Operator:
                     f"Thread {thread_id} was killed; inject without `thread_id` to begin a new one.", param="/thread_id"
                 )
             check_position(command, row["position"])
-            reopened = await history.reopening(self._log, self._views, row)
+            reopened = await reopening(self._log, self._views, row)
             thread = self.active(thread_id)  # another command may have reopened it meanwhile
             if thread is None:
                 return None, reopened
@@ -234,16 +251,16 @@ class Operator:
     async def _thread_row(self, thread_id: str) -> Row:
         """The row of a thread, active or not. Raises ``NotFound``."""
         await self._writer.settled()  # what ended it may be decided and still on its way to the disk
-        return await history.thread_row(self._views, thread_id)
+        return await thread_row(self._views, thread_id)
 
     async def _record_spoof(self, command: c.Inject, error: SpoofAttempt) -> None:
-        decision = self._writer.state.decide(None, None, command.actor)
+        decision = Decision.on(self._writer.state, None, None, command.actor)
         decision.add(SpoofAttemptEvent(error.field, error.claimed, error.actual))
         await self._writer.commit(decision)
 
     def active(self, thread_id: str) -> Thread | None:
         """The thread, if it is active."""
-        return self._writer.state.routing.threads.get(thread_id)
+        return self._writer.state.folded.threads.get(thread_id)
 
     async def _finish(self, decision: Decision, command: c.Command) -> c.Done:
         """Write a control decision; one with nothing to do answers with the head, or with where its key is kept."""
@@ -263,15 +280,21 @@ class Operator:
             raise NotFound(
                 f"There is no listener named {command.agent!r}. GET /api/v1/agents lists them.", param="/agent"
             )
-        decision = self._writer.state.decide(None, None, command.actor)
-        act = control.pause_agent if isinstance(command, c.PauseAgent) else control.resume_agent
-        act(decision, command.agent)
+        decision = Decision.on(self._writer.state, None, None, command.actor)
+        is_paused = command.agent in self._writer.state.folded.paused_agents
+        if isinstance(command, c.PauseAgent) and not is_paused:
+            decision.add(AgentPaused(command.agent, "operator"))
+        elif isinstance(command, c.ResumeAgent) and is_paused:
+            decision.add(AgentResumed(command.agent, "operator"))
         return await self._finish(decision, command)
 
     async def _pause_organism(self, command: c.PauseOrganism | c.ResumeOrganism) -> c.Done:
-        decision = self._writer.state.decide(None, None, command.actor)
-        act = control.pause_organism if isinstance(command, c.PauseOrganism) else control.resume_organism
-        act(decision)
+        decision = Decision.on(self._writer.state, None, None, command.actor)
+        is_paused = self._writer.state.folded.paused
+        if isinstance(command, c.PauseOrganism) and not is_paused:
+            decision.add(OrganismPaused("operator"))
+        elif isinstance(command, c.ResumeOrganism) and is_paused:
+            decision.add(OrganismResumed("operator"))
         return await self._finish(decision, command)
 
     async def _thread_to_control(self, command: c.PauseThread | c.ResumeThread) -> Thread | None:
@@ -290,7 +313,7 @@ class Operator:
 
     async def _pause_thread(self, command: c.PauseThread) -> c.Done:
         thread = await self._thread_to_control(command)
-        decision = self._writer.state.decide(thread, None, command.actor)
+        decision = Decision.on(self._writer.state, thread, None, command.actor)
         if thread is not None and not thread.paused:
             decision.add(ThreadPaused())
         return await self._finish(decision, command)
@@ -298,7 +321,7 @@ class Operator:
     async def _resume_thread(self, command: c.ResumeThread) -> c.Done:
         """A thread that ended while it was paused would be paused again when it is reopened: it can be resumed too."""
         thread = await self._thread_to_control(command)
-        decision = self._writer.state.decide(thread, None, command.actor)
+        decision = Decision.on(self._writer.state, thread, None, command.actor)
         if thread is not None and thread.paused:
             decision.add(ThreadResumed())
         elif thread is None and (await self._thread_row(command.thread_id))["paused"]:
@@ -318,25 +341,29 @@ class Operator:
             thread = self.active(command.thread_id) or Thread(command.thread_id)
             position = row["position"]
         check_position(command, thread.head or position)
-        decision = self._writer.state.decide(thread, None, command.actor)
+        decision = Decision.on(self._writer.state, thread, None, command.actor)
         self._kill(decision, thread)
         return await self._finish(decision, command)
 
     async def _resolve_effect(self, command: c.ResolveIndeterminate) -> c.Done:
         step = await self._indeterminate(command.id)
         check_position(command, step.message.thread.head)
-        decision = self._writer.state.decide(step.message.thread, None, command.actor)
-        control.resolve_effect(decision, step, command.outcome, command.result)
+        message = step.message
+        decision = Decision.on(self._writer.state, message.thread, None, command.actor)
+        content = Content(message.thread.id, orjson.dumps(command.result)) if command.outcome == "done" else None
+        record = decision.add(StepResolved(message.id, message.to, step.number, command.outcome), content)
+        if content is not None:
+            decision.end_step(StepEnd(step, record))
         return await self._finish(decision, command)
 
     async def _indeterminate(self, effect: str) -> Step:
         """The step of an indeterminate effect (``MESSAGE:STEP``). Raises ``AlreadyResolved`` or ``NotFound``."""
         message_id, _, number = effect.rpartition(":")
         if _NUMBER.fullmatch(number):
-            step = self._writer.state.routing.step(message_id, int(number))
+            step = self._writer.state.folded.step(message_id, int(number))
             if step is not None and step.unknown:
                 return step
-            if await history.was_indeterminate(self._log, self._views, message_id, int(number)):
+            if await was_indeterminate(self._log, self._views, message_id, int(number)):
                 raise AlreadyResolved("This effect is not indeterminate any more.")
         raise NotFound(f"There is no indeterminate effect {effect[:80]!r}.")
 
@@ -347,23 +374,23 @@ class Operator:
                 raise NotFound(f"There is no approval {command.approval!r}.", param="/approval")
             raise AlreadyResolved("This approval was resolved already.", param="/approval")
         check_position(command, step.message.thread.head)
-        decision = self._writer.state.decide(step.message.thread, None, command.actor)
+        decision = Decision.on(self._writer.state, step.message.thread, None, command.actor)
         gates.resolve(decision, step, command)
         return await self._finish(decision, command)
 
     async def _replay(self, command: c.ReplayDeadLetter) -> c.Injected:
         """Send a dead letter again, in its thread and in the call that it stood in."""
         state = self._writer.state
-        letter = await history.dead_letter(self._log, self._views, command.message_id)
+        letter = await dead_letter(self._log, self._views, command.message_id)
         thread, reopened = await self._active_or_reopened(command, letter.thread_id)
         if self.stopping:
             raise Stopping
-        check = replay.prepare(state, letter, command.json)
-        decision = state.decide(thread, None, command.actor)
+        check = inject.prepare_replay(state, letter, command.json)
+        decision = Decision.on(state, thread, None, command.actor)
         decision.correlation = letter.correlation or check.message_id
         if reopened is not None:
             decision.open_thread(letter.thread_id, reopened)
-        position = replay.add(decision, letter, check, edited=command.json is not None)
+        position = inject.add_replay(decision, letter, check, edited=command.json is not None)
         self.answer(
             decision,
             command.idempotency,
@@ -374,11 +401,11 @@ class Operator:
         return c.Injected(letter.thread_id, check.message_id, unit.records[position].position)
 
     async def _discard(self, command: c.DiscardDeadLetter) -> c.Done:
-        letter = await history.dead_letter(self._log, self._views, command.message_id)
+        letter = await dead_letter(self._log, self._views, command.message_id)
         row = await self._thread_row(letter.thread_id)
         thread = self.active(letter.thread_id)
         check_position(command, row["position"] if thread is None else thread.head)
-        decision = self._writer.state.decide(thread, None, command.actor)
+        decision = Decision.on(self._writer.state, thread, None, command.actor)
         decision.thread_id = letter.thread_id
         decision.add(MessageDiscarded(command.message_id, failed=not letter.was_refused))
         return await self._finish(decision, command)
@@ -388,3 +415,104 @@ def check_position(command: c.Command, position: int) -> None:
     """``If-Match``: the caller saw the thread as it is, at ``position``."""
     if command.if_position is not None and command.if_position != position:
         raise StalePosition(f"The thread is at position {position}; the request was made for {command.if_position}.")
+
+
+# -- what commands read of the log before they decide
+
+_REFUSALS: Final = get_args(RefusalCode)
+"""Codes of dead letters that are refused sends: they never made a thread fail."""
+_STEPS_READ: Final = 1 << 20
+
+
+async def thread_row(views: ViewStore, thread_id: str) -> Row:
+    """The row of a thread, active or not. Raises ``NotFound``."""
+    row = await views.private_row("threads", thread_id)
+    if row is None:
+        raise NotFound(f"There is no thread {thread_id!r}.", param="/thread_id")
+    return row
+
+
+async def reopening(log: EventLog, views: ViewStore, row: Row) -> ThreadReopened:
+    """What reopening the thread of this row records: dead letters, pause, what outlived its end."""
+    thread_id = row["id"]
+    page = await views.rows("dead_letters", Query(where=(Where("thread_id", "=", thread_id),), limit=500))
+    failed = [letter for letter in orjson.loads(page.rows) if letter["code"] not in _REFUSALS]
+    ends = EventFilter(threads=(thread_id,), types=(ThreadCompleted, ThreadFailed))
+    ended = (await log.read(wanted=ends, limit=1, reverse=True))[0].event
+    assert isinstance(ended, ThreadCompleted | ThreadFailed)  # noqa: S101 - as it was asked for; narrows the type
+    return ThreadReopened(
+        failed=len(failed),
+        reason=failed[-1]["reason"] if failed else "",
+        paused=row["paused"],
+        parent=ended.parent,
+        todos=ended.todos,
+        tokens=row["tokens"],
+    )
+
+
+async def dead_letter(log: EventLog, views: ViewStore, message_id: str) -> DeadLetter:
+    """The dead letter. Raises ``NotFound``, also if its content was erased, or ``AlreadyResolved``."""
+    row = await views.private_row("dead_letters", message_id)
+    content = await log.content(row["position"]) if row is not None else None
+    closed = await views.private_row("closed_letters", message_id) if row is None else None
+    if closed is not None:
+        raise AlreadyResolved(f"This dead letter was {closed['status']} already.")
+    if row is None or content is None:
+        raise NotFound(f"There is no open dead letter {message_id!r}.")
+    found = (await log.read(row["position"] - 1, row["position"], limit=1))[0]
+    event = found.event
+    assert isinstance(event, MessageSent | MessageRefused)  # noqa: S101 - where a dead letter lies; narrows the type
+    handled = found if _is_sent(found) and found.event.reply else await _sent(log, views, found.cause)
+    calls, root = await _calls_around(log, views, handled), await _root_of(log, views, found.correlation)
+    return DeadLetter(event, row["thread_id"], content[0], found.correlation, calls, root)
+
+
+async def _root_of(log: EventLog, views: ViewStore, correlation: str | None) -> Root:
+    """The injection of a chain, that may have ended long ago."""
+    sent = await _sent(log, views, correlation)
+    return NO_ROOT if sent is None or sent.actor is None else Root(sent.actor.principal, sent.event.caller_depth)
+
+
+async def _calls_around(
+    log: EventLog, views: ViewStore, sent: Record[MessageSent] | None
+) -> tuple[tuple[str, str], ...]:
+    """The call that handling this message stands in, and those around it, innermost first."""
+    chain: list[tuple[str, str]] = []
+    while sent is not None:
+        request = await _sent(log, views, sent.event.call) if sent.event.reply else sent
+        if request is None:
+            break
+        chain.append((request.event.message, request.event.sender))
+        sent = await _sent(log, views, request.cause)
+    return tuple(chain)
+
+
+async def _sent(log: EventLog, views: ViewStore, message_id: str | None) -> Record[MessageSent] | None:
+    row = await views.private_row("messages", message_id) if message_id else None
+    if row is None:
+        return None
+    found = (await log.read(row["position"] - 1, row["position"], limit=1))[0]
+    return found if _is_sent(found) else None
+
+
+def _is_sent(record: Record[Event]) -> TypeGuard[Record[MessageSent]]:
+    return isinstance(record.event, MessageSent)
+
+
+async def was_indeterminate(log: EventLog, views: ViewStore, message_id: str, number: int) -> bool:
+    """Whether the outcome of this step was ever unknown."""
+    message = await views.row("messages", message_id)
+    if message is None:
+        return False
+    wanted = EventFilter((orjson.loads(message)["thread_id"],), (StepStarted, StepRecorded))
+    records = await log.read(wanted=wanted, limit=_STEPS_READ)
+    return any(_is_in_doubt(record.event, message_id, number) for record in records)
+
+
+def _is_in_doubt(event: Event, message_id: str, number: int) -> bool:
+    """Whether it says of this step that nobody knows how it ended."""
+    if not isinstance(event, StepStarted | StepRecorded) or (event.message, event.step) != (message_id, number):
+        return False
+    if isinstance(event, StepStarted):
+        return event.unknown
+    return event.error is not None and event.error.code == "unknown"

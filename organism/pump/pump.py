@@ -3,28 +3,37 @@
     inject ─▶ validate ─▶ log ─▶ route ─▶ actor ─▶ respond ─▶ log ─▶ push
 
 Everything is decided on the folded state and written as a unit; what it makes possible begins when the unit is on disk.
+What is due when is in the folded state too, so that a restart finds it again.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
+from typing import Final
 
+from organism.events.record import Record
+from organism.events.vocabulary import Event, StepError
 from organism.log.log import EventLog
 from organism.model.thread import Message, Thread
-from organism.pump.decide import ending
-from organism.pump.decide.decision import Decision, State
+from organism.pump.decide import ending, gates
+from organism.pump.decide.decision import Decision
 from organism.pump.decide.ending import Failure
 from organism.pump.decide.respond import Outbox
 from organism.pump.run import handler
 from organism.pump.run.handler import Responses, Services
 from organism.pump.run.handling import Handling, Signals
 from organism.pump.run.mailboxes import Mailboxes
-from organism.pump.run.replies import Collectors
-from organism.pump.run.timers import Timers
+from organism.pump.state import RETRY, Due, State
 from organism.pump.writer import Writer
 from organism.views.views import ViewStore
+
+TICK_SECONDS: Final = 0.05
+TIMED_OUT: Final = StepError("timeout", "There was no answer in time.")
+
+Follow = Callable[[Sequence[Record[Event]]], None]
+"""Takes a thread's records of one unit."""
 
 
 class Pump:
@@ -40,16 +49,17 @@ class Pump:
     ) -> None:
         self.writer = writer = Writer(log, views, state, on_broken)
         writer.on_made, writer.on_disk = self._schedule, self._act
-        self.mailboxes = Mailboxes(state.routing, state.rules.limits.max_concurrent_handlers)
+        self.mailboxes = Mailboxes(state.folded, state.rules.limits.max_concurrent_handlers)
         self.mailboxes.resize(state.rules.listeners)
-        self._timers = Timers(writer, self.mailboxes, self._tick)
         self.log, self.state = log, state
         self.write, self.commit, self.settled = writer.write, writer.commit, writer.settled
         self.signals = Signals()
         self.handlings: dict[str, Handling] = {}
         self._services = services
         self.endings: dict[str, list[asyncio.Future[bool]]] = {}
-        self.collectors = Collectors()
+        self._followers: dict[str, list[Follow]] = {}
+        self._ticked_at = 0
+        self._next_tick: asyncio.TimerHandle | None = None
         self._is_dropped = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
@@ -86,24 +96,24 @@ class Pump:
             self._go_on(unit)
         for message in unit.starts:
             self._start(message, unit.at)
-        if self.collectors:
-            self.collectors.take(unit.records)
+        if self._followers:
+            self._tell_followers(unit)
         if unit.ends:
             self.tell_ended(unit.ends)
-        if self.state.routing.due:
-            self._timers.ensure_ticking()
+        if self.state.folded.due:
+            self._ensure_ticking()
         if unit.cause is None:
             self.signals.resumes.fire()
-        if unit.tell is not None:
-            unit.tell(unit)
+        if unit.on_written is not None:
+            unit.on_written(unit)
 
     def _start(self, message: Message, at: int) -> None:
         state = self.state
-        if self._is_dropped or message.id not in state.routing.messages:
+        if self._is_dropped or message.id not in state.folded.messages:
             return
         listener = state.rules.listeners.get(message.to)
         if listener is None:  # a reload has removed it while the message waited
-            decision = state.decide(message.thread, message)
+            decision = Decision.on(state, message.thread, message)
             ending.dead(decision, message, "listener_gone", f"There is no listener named {message.to} any more.")
             self.write(decision)
             return
@@ -115,7 +125,7 @@ class Pump:
         handling.task = task = self._loop.create_task(running, context=self._context.copy())
         self._tasks.add(task)  # the loop itself keeps no task alive
         task.add_done_callback(self._tasks.discard)
-        self._timers.ensure_ticking()
+        self._ensure_ticking()
 
     def _go_on(self, unit: Decision) -> None:
         """Hand recorded steps to their handlers; those that have their slot again go on."""
@@ -136,6 +146,24 @@ class Pump:
                 if not waiter.done():
                     waiter.set_result(True)
 
+    def follow(self, thread_id: str, take: Follow) -> None:
+        """Call ``take`` with what each unit holds of the thread, once it is on disk."""
+        self._followers.setdefault(thread_id, []).append(take)
+
+    def unfollow(self, thread_id: str, take: Follow) -> None:
+        """Call it no more."""
+        following = self._followers.get(thread_id, [])
+        if take in following:
+            following.remove(take)
+            if not following:
+                del self._followers[thread_id]
+
+    def _tell_followers(self, unit: Decision) -> None:
+        for thread_id, following in self._followers.items():
+            if own := [record for record in unit.records if record.thread == thread_id]:
+                for take in following:
+                    take(own)
+
     # -- actor ─▶ respond ─▶ log
 
     def _finished(self, handling: Handling, outcome: Responses | Failure) -> None:
@@ -151,7 +179,7 @@ class Pump:
 
     def _answered(self, handling: Handling, responses: Responses) -> None:
         message = handling.message
-        decision = self.state.decide(message.thread, message)
+        decision = Decision.on(self.state, message.thread, message)
         Outbox(decision, message, handling.listener, handling.rules).respond(responses)
         ending.finish(decision, message, handling.cut(decision))
         self.leave(handling)
@@ -160,7 +188,7 @@ class Pump:
     def _failed(self, handling: Handling, failure: Failure) -> None:
         """A new attempt later, or a dead letter if there were enough. An unknown effect waits for an operator first."""
         message = handling.message
-        decision = self.state.decide(message.thread, message)
+        decision = Decision.on(self.state, message.thread, message)
         handling.cut(decision)
         if not failure.is_final and (
             decision.find_unknown(message) or message.failures + 1 < self.state.rules.retry.attempts
@@ -192,8 +220,21 @@ class Pump:
         del self.handlings[handling.message.id]
         self.signals.rests.fire()
 
-    def _tick(self, now: int, passed_us: int) -> bool:
-        """Stop handlers that ran too long, also those that swallow the cancellation."""
+    # -- what is due
+
+    def _ensure_ticking(self) -> None:
+        """Tick from now on, if it does not yet."""
+        if self._next_tick is None and not self._is_dropped:
+            self._ticked_at = self.state.now()
+            self._next_tick = self._loop.call_later(TICK_SECONDS, self._tick)
+
+    def _tick(self) -> None:
+        """Do what is due, and stop handlers that ran too long, also those that swallow the cancellation."""
+        self._next_tick = None
+        now = self.state.now()
+        passed_us, self._ticked_at = now - self._ticked_at, now
+        while (due := self.state.folded.next_due(now)) is not None:
+            self._do_due(due)
         for handling in tuple(self.handlings.values()):
             if handling.is_paused():  # its running time stands still too
                 handling.ran_at += passed_us
@@ -201,7 +242,23 @@ class Pump:
                 text = f"TimedOut: The handler ran longer than {handling.listener.timeout_s:g} s."
                 self._failed(handling, Failure("timeout", text))
                 handling.cancel()
-        return bool(self.handlings)
+        if self.handlings or self.state.folded.due:
+            self._ensure_ticking()
+
+    def _do_due(self, due: Due) -> None:
+        """Start the message again, or end the ask or approval that was not answered in time."""
+        message = self.state.folded.messages[due.message]
+        decision = Decision.on(self.state, message.thread, message)
+        if due.step == RETRY:
+            self.mailboxes.wake(message.id)
+        else:
+            step = self.state.folded.step(due.message, due.step)
+            assert step is not None  # noqa: S101 - it is due; narrows the type
+            if step.kind == "approve":
+                gates.expire(decision, step)
+            else:
+                decision.record(step, TIMED_OUT)
+        self.write(decision)
 
     # -- the end
 
@@ -217,4 +274,6 @@ class Pump:
             handling.cancel()
         self.handlings.clear()
         self.signals.rests.fire()
-        self._timers.stop()
+        if self._next_tick is not None:
+            self._next_tick.cancel()
+            self._next_tick = None

@@ -15,7 +15,11 @@ from msgspec import field
 
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import BudgetReserved, BudgetSettled, ThreadReopened
+from organism.events.vocabulary import (
+    BudgetReserved,
+    BudgetSettled,
+    ThreadReopened,
+)
 from organism.model.money import NOTHING
 
 DAY_US: Final = 86_400_000_000

@@ -1,223 +1,516 @@
-"""What decisions rest on, folded from the log: what is routed, spent and confirmed; and its snapshot."""
+"""What decisions rest on, folded from the log: open messages with their calls and steps; what is due, paused, spent.
+
+The running pump applies the fold to every event that it makes, at the decision, so that the next decision rests on it;
+a start applies it to the log.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping
+from heapq import heapify, heappop, heappush
+from typing import Final, NamedTuple, Never
 
-import msgspec
-from msgspec import Struct, field
+from msgspec import field
 from msgspec.structs import replace
 
 from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.events.vocabulary import (
-    After,
+    RUN_ENTRIES,
+    AgentPaused,
+    AgentResumed,
     BudgetReserved,
     BudgetSettled,
     ConfirmRedeemed,
     ConfirmRequested,
     Event,
-    StepEffect,
+    MessageDead,
+    MessageDiscarded,
+    MessageDropped,
+    MessageHandled,
+    MessageReplayed,
+    MessageRetried,
+    MessageSent,
+    MessageStarted,
+    OrganismPaused,
+    OrganismResumed,
+    OrganismStarted,
+    OrganismStopped,
+    RunEvent,
     StepError,
-    StepKind,
+    StepRecorded,
+    StepResolved,
+    StepStarted,
+    ThreadCompleted,
+    ThreadCreated,
+    ThreadFailed,
+    ThreadKilled,
+    ThreadPaused,
     ThreadReopened,
+    ThreadResumed,
+    Todo,
+    TodoClosed,
+    TodoRegistered,
 )
-from organism.model.thread import NOBODY, Call, Message, Shown, Step, Thread
-from organism.pump import routing
-from organism.pump.confirmations import Confirms
-from organism.pump.routing import DUE_KEPT, Routing
+from organism.model.ids import CONSOLE, Ids
+from organism.model.thread import CONSENT, Call, Message, Root, Step, Thread, asks_above, stopped_steps
+from organism.pump.rules import Rules
 from organism.pump.spending import Spending
 
+SHORT_LIFE_US: Final = 12_000_000
+"""A life that ended sooner, with something started and nothing ended, counts towards a crash loop (G8)."""
 
-class Folded(Entity):
-    """Routing, spending and confirmations. Only ``fold`` and the pump's decisions change it."""
 
-    routing: Routing = field(default_factory=Routing)
+DUE_KEPT: Final = 1024
+RETRY: Final = -1
+"""The ``step`` of a ``Due`` that is a message's next attempt."""
+MOST_OPEN: Final = 16  # in a thread; one more makes the oldest worthless
+KEPT_US: Final = 600_000_000  # after its end, to say what became of it
+
+
+class Confirmation(NamedTuple):
+    """What a token confirms. ``used_by`` is the message that it was used in, if it was."""
+
+    thread: str
+    digest: str
+    expires: int
+    used_by: str = ""
+
+    def is_open(self, at: int) -> bool:
+        return not self.used_by and at < self.expires
+
+
+class Confirms(Entity):
+    """All of a tenant, by the hash of the token, oldest first."""
+
+    by_token: dict[str, Confirmation] = field(default_factory=dict)
+
+    def requested(self, record: Record[ConfirmRequested]) -> None:
+        event, thread, at = record.event, record.thread or "", record.at
+        kept = {token: each for token, each in self.by_token.items() if at < each.expires + KEPT_US}
+        open_here = [token for token, each in kept.items() if each.thread == thread and each.is_open(at)]
+        for token in open_here[: max(0, len(open_here) + 1 - MOST_OPEN)]:
+            kept[token] = kept[token]._replace(expires=at)
+        kept[event.token] = Confirmation(thread, event.digest, event.expires_at)
+        self.by_token = kept
+
+    def redeemed(self, record: Record[ConfirmRedeemed]) -> None:
+        token = record.event.token
+        if token in self.by_token:
+            self.by_token[token] = self.by_token[token]._replace(used_by=record.event.message)
+
+
+class Due(NamedTuple):
+    """What is due at a time in µs: a message's next attempt, or the end of its ask or approval."""
+
+    at: int
+    message: str
+    step: int
+
+
+class FoldedState(Entity):
+    """What is folded. Only ``fold`` and the pump's decisions change it.
+
+    ``due`` is a heap of all that is due, with what is over by now: that is dropped when its time has come, or when
+    there is too much of it.
+    """
+
+    threads: dict[str, Thread] = field(default_factory=dict)
+    messages: dict[str, Message] = field(default_factory=dict)
+    paused: bool = False
+    paused_agents: set[str] = field(default_factory=set)
+    failures_in_row: dict[str, int] = field(default_factory=dict)
+    position: int = 0
+    last_at: int = 0
+    life: int = 0
+    life_at: int = 0
+    life_started: bool = False
+    life_ended: bool = False
+    clean: bool = True
+    short_lives: int = 0
+    due: list[Due] = field(default_factory=list)
+    due_room: int = DUE_KEPT
     spend: Spending = field(default_factory=Spending)
     confirms: Confirms = field(default_factory=Confirms)
+
+    def fold(self, record: Record[Event]) -> None:
+        """Take one record, which may have no position yet."""
+        fold = FOLDS.get(type(record.event))
+        if fold is not None:
+            fold(self, record)  # type: ignore[arg-type]  # the fold of the event's own class
 
     def apply(self, record: Record[Event]) -> None:
         """Take one record of the log."""
         self.fold(record)
-        routing = self.routing
-        routing.position, routing.last_at = record.position, record.at
-        if record.thread in routing.threads:
-            routing.threads[record.thread].head = record.position
+        self.position, self.last_at = record.position, record.at
+        if record.thread in self.threads:
+            self.threads[record.thread].head = record.position
 
-    def fold(self, record: Record[Event]) -> None:
-        """Take one record, which may have no position yet."""
-        route = routing.FOLDS.get(type(record.event))
-        if route is not None:
-            route(self.routing, record)
-        fold = FOLDS.get(type(record.event))
-        if fold is not None:
-            fold(self, record)
+    def step(self, message_id: str, number: int) -> Step | None:
+        message = self.messages.get(message_id)
+        return message.steps.get(number) if message is not None and message.steps else None
+
+    def is_paused(self, message: Message) -> bool:
+        """Whether the message's agent, its thread or the organism is paused."""
+        return self.paused or message.thread.paused or message.to in self.paused_agents
+
+    def turn_clocks(self, at: int) -> None:
+        """A pause or a question began or ended: the clock of each step that it concerns stops or runs on."""
+        stopped: set[Step] = set()
+        for message in self.messages.values():
+            stopped.update(stopped_steps(message, is_paused=self.is_paused(message)))
+        for message in self.messages.values():
+            for step in (message.steps or {}).values():
+                if step in stopped:
+                    step.stop_clock(at)
+                elif step.stopped_at:
+                    step.run_clock(at)
+                    if step.expires:
+                        self.schedule(Due(step.expires, message.id, step.number))
+
+    def schedule(self, due: Due) -> None:
+        """Something is due at a time."""
+        if len(self.due) >= self.due_room:
+            self.schedule_all()
+        heappush(self.due, due)
+
+    def schedule_all(self) -> None:
+        """Make ``due`` again, of the open messages."""
+        self.due = [due for message in self.messages.values() for due in _due_of(message)]
+        heapify(self.due)
+        self.due_room = max(DUE_KEPT, 2 * len(self.due))
+
+    def next_due(self, now: int) -> Due | None:
+        """Take the first of what is due by now, if there is any."""
+        while self.due and self.due[0].at <= now:
+            due = heappop(self.due)
+            message = self.messages.get(due.message)
+            if message is not None and due in _due_of(message):
+                return due
+        return None
+
+    def end(self, message_id: str) -> None:
+        """An open message is open no more."""
+        message = self.messages.pop(message_id, None)
+        if message is None:
+            return
+        message.thread.open -= 1
+        if message.ask is not None:
+            message.ask.open -= 1
 
 
-def _reserved(state: Folded, record: Record[BudgetReserved]) -> None:
+def _due_of(message: Message) -> Iterator[Due]:
+    if message.next_at and not message.running:
+        yield Due(message.next_at, message.id, RETRY)
+    for step in (message.steps or {}).values():
+        if step.expires and step.ok is None and not step.stopped_at:
+            yield Due(step.expires, message.id, step.number)
+
+
+def _message_sent(state: FoldedState, record: Record[MessageSent]) -> None:
+    event = record.event
+    thread = state.threads[record.thread or ""]
+    todos = thread.todos or {}
+    for name, todo in todos.items():
+        if todo.wait_for == event.type and todo.from_listener in {"", event.sender}:
+            todos[name] = replace(todo, met=True)
+    if event.answers is not None:
+        step = state.step(*event.answers)
+        if step is not None:
+            step.content_at = record.position
+            step.message.read = step.message.read.union(event.authors)
+        return
+    if event.to == CONSOLE:
+        return
+    message = Message.sent(record, thread)
+    if event.step is not None:
+        message.step = message.ask = state.step(*event.step)
+    _place_in_call(state, message, record)
+    if message.ask is not None:
+        message.ask.open += 1
+    thread.open += 1
+    state.messages[message.id] = message
+    if message.ask is not None and state.is_paused(message):
+        for step in asks_above(message):
+            step.stop_clock(record.at)
+
+
+def _place_in_call(state: FoldedState, message: Message, record: Record[MessageSent]) -> None:
+    """A message lies in the call of what caused it; a reply goes up to the call that it names."""
+    event, thread = record.event, message.thread
+    cause = state.messages.get(record.cause or "")
+    if event.calls is not None:
+        for call_id, caller in reversed(event.calls):
+            message.call = Call(call_id, caller, message.call)
+        if event.root is not None:
+            thread.begin_chain(record.correlation, Root(*event.root), state.messages.values())
+    elif cause is not None:
+        call = cause.call
+        if message.reply and call is not None and event.call != call.id:
+            call = call.parent
+        message.call = call
+        if message.ask is None and call is not None:
+            message.ask = call.ask
+    elif record.actor is not None:
+        root = Root(record.actor.principal, event.caller_depth)
+        thread.begin_chain(record.correlation, root, state.messages.values())
+
+
+def _message_started(state: FoldedState, record: Record[MessageStarted]) -> None:
+    message = state.messages[record.event.message]
+    message.starts += 1
+    message.running = True
+    message.started_at = record.at
+    message.next_at = 0
+    for todo in (message.thread.todos or {}).values():
+        if todo.agent == message.to:
+            message.read = message.read.union(todo.authors)
+    if not message.reply and message.starts == 1:
+        message.call = call = Call(message.id, message.sender, message.call)
+        call.step, call.ask = message.step, message.ask
+    state.life_started = True
+
+
+def _message_handled(state: FoldedState, record: Record[MessageHandled]) -> None:
+    event = record.event
+    state.end(event.message)
+    state.life_ended = True
+    if event.outcome == "done":
+        state.failures_in_row.pop(event.agent, None)
+
+
+def _message_dropped(state: FoldedState, record: Record[MessageDropped]) -> None:
+    state.end(record.event.message)
+
+
+def _message_retried(state: FoldedState, record: Record[MessageRetried]) -> None:
+    """The new attempt gives back what succeeded and runs the rest again; what failed for good stays so."""
+    message = state.messages[record.event.message]
+    message.running = False
+    message.failures += 1
+    message.after = "retry"
+    message.next_at = record.event.next_at
+    state.schedule(Due(message.next_at, message.id, RETRY))
+    steps, message.steps = message.steps or {}, {}
+    for number, step in steps.items():
+        if step.ok or step.unknown or (step.error is not None and step.error.code == "effect_failed"):
+            message.steps[number] = step
+        else:
+            step.ok = False
+    message.steps = message.steps or None
+
+
+def _message_dead(state: FoldedState, record: Record[MessageDead]) -> None:
+    event = record.event
+    message = state.messages.get(event.message)
+    if message is not None:
+        message.thread.failed += 1
+        message.thread.reason = event.reason
+    state.end(event.message)
+    state.life_ended = True
+    state.failures_in_row[event.agent] = state.failures_in_row.get(event.agent, 0) + 1
+
+
+def _dead_letter_closed(state: FoldedState, record: Record[MessageReplayed | MessageDiscarded]) -> None:
+    thread = state.threads.get(record.thread or "")
+    if thread is not None and record.event.failed:
+        thread.failed = max(0, thread.failed - 1)
+
+
+def _thread_created(state: FoldedState, record: Record[ThreadCreated]) -> None:
+    thread_id = record.thread or ""
+    state.threads[thread_id] = Thread(thread_id, parent=record.event.parent)
+
+
+def _thread_reopened(state: FoldedState, record: Record[ThreadReopened]) -> None:
+    event, thread_id = record.event, record.thread or ""
+    state.threads[thread_id] = Thread(
+        thread_id,
+        failed=event.failed,
+        reason=event.reason,
+        paused=event.paused,
+        parent=event.parent,
+        todos=dict(event.todos) or None,
+    )
+    state.spend.thread_reopened(record)
+
+
+def _thread_ended(state: FoldedState, record: Record[ThreadCompleted | ThreadFailed | ThreadKilled]) -> None:
+    state.threads.pop(record.thread or "", None)
+
+
+def _thread_paused_or_resumed(state: FoldedState, record: Record[ThreadPaused | ThreadResumed]) -> None:
+    thread = state.threads.get(record.thread or "")
+    if thread is not None:
+        thread.paused = isinstance(record.event, ThreadPaused)
+        state.turn_clocks(record.at)
+
+
+def _agent_paused(state: FoldedState, record: Record[AgentPaused]) -> None:
+    state.paused_agents.add(record.event.agent)
+    state.failures_in_row.pop(record.event.agent, None)
+    state.turn_clocks(record.at)
+
+
+def _agent_resumed(state: FoldedState, record: Record[AgentResumed]) -> None:
+    state.paused_agents.discard(record.event.agent)
+    state.turn_clocks(record.at)
+
+
+def _organism_paused_or_resumed(state: FoldedState, record: Record[OrganismPaused | OrganismResumed]) -> None:
+    state.paused = isinstance(record.event, OrganismPaused)
+    if not state.paused:
+        state.short_lives = 0
+    state.turn_clocks(record.at)
+
+
+def _organism_started(state: FoldedState, record: Record[OrganismStarted]) -> None:
+    """A new life: what ran when the last one ended waits again, and counts the death unless it was told to stop."""
+    clean = record.event.clean
+    short = not clean and state.life_started and not state.life_ended and state.last_at - state.life_at <= SHORT_LIFE_US
+    state.short_lives = state.short_lives + 1 if short else 0
+    for message in state.messages.values():
+        if message.running:
+            message.running = False
+            message.after = "stop" if clean else "death"
+            message.deaths += not clean and not message.is_waiting_in_step()
+    state.life = record.event.life
+    state.life_at = record.at
+    state.life_started = state.life_ended = False
+    state.clean = False
+
+
+def _organism_stopped(state: FoldedState, _record: Record[OrganismStopped]) -> None:
+    state.clean = True
+
+
+def _step_started(state: FoldedState, record: Record[StepStarted]) -> None:
+    event = record.event
+    message = state.messages[event.message]
+    if event.unknown:
+        if message.steps is not None:
+            message.steps[event.step].unknown = True
+        return
+    if message.steps is None:
+        message.steps = {}
+    message.steps[event.step] = Step(
+        message,
+        event.step,
+        event.kind,
+        event.input,
+        effect=event.effect,
+        key=event.key,
+        approval=event.approval,
+        expires=event.expires,
+    )
+    if event.expires:
+        state.schedule(Due(event.expires, message.id, event.step))
+    if event.step == CONSENT:
+        state.turn_clocks(record.at)
+
+
+def _step_recorded(state: FoldedState, record: Record[StepRecorded]) -> None:
+    event = record.event
+    message = state.messages.get(event.message)
+    if message is None:
+        return
+    if message.steps is None:
+        message.steps = {}
+    step = message.steps.get(event.step)
+    if step is None:
+        step = message.steps[event.step] = Step(message, event.step, event.kind, event.input)
+    step.error = event.error
+    step.ok = step.error is None
+    step.unknown = False
+    if step.kind != "ask":
+        step.content_at = record.position
+    if step.number == CONSENT:
+        state.turn_clocks(record.at)
+
+
+def _step_resolved(state: FoldedState, record: Record[StepResolved]) -> None:
+    event = record.event
+    step = state.step(event.message, event.step)
+    if step is None:
+        return
+    step.unknown = False
+    if event.outcome == "done":
+        step.ok, step.content_at = True, record.position
+    elif event.outcome == "fail":
+        step.ok, step.error = False, StepError("effect_failed", "An operator said that this effect failed.")
+    elif step.message.steps is not None:
+        del step.message.steps[step.number]
+
+
+def _todo_registered(state: FoldedState, record: Record[TodoRegistered]) -> None:
+    event, thread = record.event, state.threads[record.thread or ""]
+    if thread.todos is None:
+        thread.todos = {}
+    wanted = (event.wait_for, event.from_listener, event.description)
+    thread.todos[event.todo] = Todo(event.todo, event.agent, *wanted, met=False, authors=event.authors)
+
+
+def _todo_closed(state: FoldedState, record: Record[TodoClosed]) -> None:
+    thread = state.threads.get(record.thread or "")
+    if thread is not None and thread.todos:
+        thread.todos.pop(record.event.todo, None)
+
+
+def _run_entry(state: FoldedState, record: Record[RunEvent]) -> None:
+    """An entry of an open message's run: the next attempt shows only what the log does not hold."""
+    message = state.messages.get(record.event.message)
+    if message is not None:
+        message.shows().take(record.type.removeprefix("run_"), record.event.id or "")
+
+
+def _budget_reserved(state: FoldedState, record: Record[BudgetReserved]) -> None:
     if state.spend.is_full():
-        state.spend.forget(state.routing.messages, state.routing.threads)
+        state.spend.forget(state.messages, state.threads)
     state.spend.reserved(record)
 
 
-FOLDS: Final[Mapping[type[Event], Callable[[Folded, Record[Any]], None]]] = {
-    BudgetReserved: _reserved,
+FOLDS: Final[Mapping[type[Event], Callable[[FoldedState, Record[Never]], None]]] = {
+    MessageSent: _message_sent,
+    MessageStarted: _message_started,
+    MessageHandled: _message_handled,
+    MessageDropped: _message_dropped,
+    MessageRetried: _message_retried,
+    MessageDead: _message_dead,
+    MessageReplayed: _dead_letter_closed,
+    MessageDiscarded: _dead_letter_closed,
+    ThreadCreated: _thread_created,
+    ThreadReopened: _thread_reopened,
+    ThreadCompleted: _thread_ended,
+    ThreadFailed: _thread_ended,
+    ThreadKilled: _thread_ended,
+    ThreadPaused: _thread_paused_or_resumed,
+    ThreadResumed: _thread_paused_or_resumed,
+    AgentPaused: _agent_paused,
+    AgentResumed: _agent_resumed,
+    OrganismPaused: _organism_paused_or_resumed,
+    OrganismResumed: _organism_paused_or_resumed,
+    OrganismStarted: _organism_started,
+    OrganismStopped: _organism_stopped,
+    StepStarted: _step_started,
+    StepRecorded: _step_recorded,
+    StepResolved: _step_resolved,
+    TodoRegistered: _todo_registered,
+    TodoClosed: _todo_closed,
+    BudgetReserved: _budget_reserved,
     BudgetSettled: lambda state, record: state.spend.settled(record),
     ConfirmRequested: lambda state, record: state.confirms.requested(record),
     ConfirmRedeemed: lambda state, record: state.confirms.redeemed(record),
-    ThreadReopened: lambda state, record: state.spend.thread_reopened(record),
+    **dict.fromkeys(RUN_ENTRIES.values(), _run_entry),
 }
-"""The fold of each event that changes more than the routing."""
-
-# The snapshot. Messages, steps and calls lead to each other: they are saved by their names, one record each. A field
-# that has the name of an entity's is a copy of it.
-
-StepName = tuple[str, int]
-"""A message and the number of its step."""
 
 
-class SavedStep(Struct):
-    """A step of the message that it is saved with."""
+class State:
+    """What a tenant's decisions rest on: what is folded, the rules in force, and where ids and the time come from."""
 
-    number: int
-    kind: StepKind
-    input: str
-    ok: bool | None
-    error: StepError | None
-    content_at: int
-    open: int
-    effect: StepEffect
-    key: str
-    approval: str
-    expires: int
-    stopped_at: int
-    unknown: bool
+    __slots__ = ("folded", "ids", "now", "rules")
 
-
-class SavedCall(Struct):
-    """A call, named by its request."""
-
-    id: str
-    caller: str
-    parent_id: str | None
-    step_name: StepName | None
-    ask_name: StepName | None
-
-
-class SavedMessage(Struct):
-    """An open message."""
-
-    id: str
-    sender: str
-    to: str
-    type: str
-    depth: int
-    reply: bool
-    position: int
-    digest: str
-    correlation: str | None
-    starts: int
-    failures: int
-    deaths: int
-    running: bool
-    next_at: int
-    after: After
-    shown: Shown | None
-    author_names: list[str]
-    read_names: list[str]
-    thread_id: str
-    call_id: str | None
-    step_name: StepName | None
-    ask_name: StepName | None
-    saved_steps: list[SavedStep]
-
-
-class Snapshot(Struct):
-    """The state, with its open messages and paused agents apart; what is due follows from the messages."""
-
-    state: Folded
-    paused_agents: list[str]
-    messages: list[SavedMessage]
-    calls: list[SavedCall]
-
-
-_DECODER: Final = msgspec.json.Decoder(Snapshot)
-
-
-def dump(state: Folded) -> bytes:
-    """The state as bytes."""
-    calls: dict[str, SavedCall] = {}
-    routing = state.routing
-    snapshot = Snapshot(
-        replace(state, routing=replace(routing, messages={}, paused_agents=set(), due=[], due_room=DUE_KEPT)),
-        sorted(routing.paused_agents),
-        [_saved(message, calls) for message in routing.messages.values()],
-        list(calls.values()),
-    )
-    return msgspec.json.encode(snapshot)
-
-
-def _shared(source: Struct, target: type[Struct]) -> dict[str, Any]:
-    """The values of the fields that both have."""
-    return {name: getattr(source, name) for name in source.__struct_fields__ if name in target.__struct_fields__}
-
-
-def _saved(message: Message, calls: dict[str, SavedCall]) -> SavedMessage:
-    """The message; the calls that it stands in join those that are saved."""
-    call = message.call
-    while call is not None and call.id not in calls:
-        parent_id = call.parent.id if call.parent is not None else None
-        calls[call.id] = SavedCall(call.id, call.caller, parent_id, _name(call.step), _name(call.ask))
-        call = call.parent
-    return SavedMessage(
-        **_shared(message, SavedMessage),
-        author_names=sorted(message.authors),
-        read_names=sorted(message.read),
-        thread_id=message.thread.id,
-        call_id=message.call.id if message.call is not None else None,
-        step_name=_name(message.step),
-        ask_name=_name(message.ask),
-        saved_steps=[SavedStep(**_shared(step, SavedStep)) for step in (message.steps or {}).values()],
-    )
-
-
-def _name(step: Step | None) -> StepName | None:
-    return (step.message.id, step.number) if step is not None else None
-
-
-def load(body: bytes) -> Folded:
-    """The state again."""
-    snapshot = _DECODER.decode(body)
-    state = snapshot.state
-    routing = state.routing
-    routing.paused_agents = set(snapshot.paused_agents)
-    for saved in snapshot.messages:
-        routing.messages[saved.id] = message = Message(
-            **_shared(saved, Message),
-            thread=routing.threads[saved.thread_id],
-            authors=frozenset(saved.author_names),
-            read=frozenset(saved.read_names),
-        )
-        message.steps = {step.number: Step(message, **_shared(step, Step)) for step in saved.saved_steps} or None
-    calls = {call.id: Call(call.id, call.caller, None) for call in snapshot.calls}
-    for named in snapshot.calls:
-        call = calls[named.id]
-        call.parent = calls[named.parent_id] if named.parent_id is not None else None
-        call.step, call.ask = _step(routing, named.step_name), _step(routing, named.ask_name)
-    for saved in snapshot.messages:
-        message = routing.messages[saved.id]
-        message.call = calls[saved.call_id] if saved.call_id is not None else None
-        message.step, message.ask = _step(routing, saved.step_name), _step(routing, saved.ask_name)
-    routing.schedule_all()
-    return state
-
-
-def _step(routing: Routing, name: StepName | None) -> Step | None:
-    """The step of that name; one whose message has ended is closed, and stays known as an ask."""
-    return None if name is None else routing.step(*name) or _closed(*name)
-
-
-def _closed(message_id: str, number: int) -> Step:
-    gone = Message(message_id, "", "", "", 0, False, NOBODY, Thread(""), 0, "", None)  # noqa: FBT003 - its fields
-    return Step(gone, number, "ask", "", ok=False)
+    def __init__(self, folded: FoldedState, rules: Rules, ids: Ids, now: Callable[[], int]) -> None:
+        self.folded = folded
+        self.rules = rules
+        self.ids = ids
+        self.now = now  # the log's time in µs

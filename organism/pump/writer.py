@@ -13,7 +13,8 @@ from organism.events.entity import Entity
 from organism.events.record import Unit
 from organism.log.log import EventLog
 from organism.model.thread import Thread
-from organism.pump.decide.decision import Decision, State, Tell
+from organism.pump.decide.decision import Decision, OnWritten
+from organism.pump.state import State
 from organism.views.views import ViewStore
 
 
@@ -53,9 +54,9 @@ class Writer:
         self._written = self._settled = 0
         self._settles = Signal()
 
-    def write(self, decision: Decision, tell: Tell | None = None) -> None:
-        """Close the decision and append it; ``tell`` is called once it is on disk."""
-        decision.tell = tell
+    def write(self, decision: Decision, on_written: OnWritten | None = None) -> None:
+        """Close the decision and append it; ``on_written`` is called once it is on disk."""
+        decision.on_written = on_written
         decision.then = self._then
         decision.close_asks()
         self.on_made(decision)
@@ -71,7 +72,7 @@ class Writer:
             self._lost(decision, error)
             return
         self._written += 1
-        _note_heads(decision, self.state.routing.threads)
+        _note_heads(decision, self.state.folded.threads)
 
     async def commit(self, decision: Decision) -> Decision:
         """``write``, then wait until it is on disk. Cancelling the wait does not undo the unit."""
@@ -105,8 +106,8 @@ class Writer:
     def _lost(self, unit: Decision, error: Exception) -> None:
         self.on_broken(error)
         unit.failed = error
-        if unit.tell is not None:
-            unit.tell(unit)
+        if unit.on_written is not None:
+            unit.on_written(unit)
 
 
 def _note_heads(decision: Decision, threads: Mapping[str, Thread]) -> None:
@@ -122,7 +123,7 @@ def _note_heads(decision: Decision, threads: Mapping[str, Thread]) -> None:
 
 def _settle(done: asyncio.Future[Decision], unit: Decision) -> None:
     """The unit lets the future go, which holds the unit: a cycle for each injection would be left to the collector."""
-    unit.tell = None
+    unit.on_written = None
     if done.done():
         return
     if unit.failed is None:

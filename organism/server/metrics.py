@@ -25,11 +25,11 @@ GAUGES: Final[Mapping[str, tuple[str, Callable[[Tenant], float]]]] = {
     "organism_log_available": ("Whether the log takes writes.", lambda tenant: tenant.log.available),
     "organism_threads_active": (
         "Threads in which something is open.",
-        lambda tenant: len(tenant.pump.state.routing.threads),
+        lambda tenant: len(tenant.pump.state.folded.threads),
     ),
     "organism_messages_open": (
         "Messages that have no end yet.",
-        lambda tenant: len(tenant.pump.state.routing.messages),
+        lambda tenant: len(tenant.pump.state.folded.messages),
     ),
     "organism_handlings_running": (
         "Handlings under way, those that wait in a step too.",
@@ -37,7 +37,7 @@ GAUGES: Final[Mapping[str, tuple[str, Callable[[Tenant], float]]]] = {
     ),
     "organism_model_calls_running": (
         "Calls of models under way.",
-        lambda tenant: len(tenant.pump.state.spend.open),
+        lambda tenant: len(tenant.pump.state.folded.spend.open),
     ),
 }
 """By name: the help text, and how it is read."""

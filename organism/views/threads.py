@@ -90,6 +90,7 @@ MESSAGES = ReadModel(
 
 # Threads: status, who takes part, how many messages, what the models' calls used and cost.
 
+ENDS: Final = (ThreadCompleted, ThreadFailed, ThreadKilled)
 STATUS: Final[Mapping[type[Event], str]] = {
     ThreadReopened: "active",
     ThreadCompleted: "completed",

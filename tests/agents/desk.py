@@ -21,9 +21,10 @@ from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.model.thread import Message, Root
 from organism.pump.decide import spend
+from organism.pump.decide.decision import Decision
 from organism.pump.decide.spend import ModelCall, Outcome
 from organism.pump.rules import Rules
-from organism.pump.stream.model_call import Told
+from organism.pump.run.model_call import StreamPart
 from tests.log.engines import turn
 from tests.pump.purse import Purse
 
@@ -75,7 +76,7 @@ class Done:
     """What became of a call."""
 
     outcome: Outcome
-    told: list[Told]
+    told: list[StreamPart]
     records: list[Record[Any]]
 
     @property
@@ -131,7 +132,7 @@ class Desk:
     async def complete(self, message: Message, step: int = 1, messages: Any = HELLO, **options: Any) -> Done:
         """Reserve, call and settle, as a pump does. Raises ``CompleteError`` if the call is refused."""
         call = self.reserve(message, step, messages, **options)
-        told: list[Told] = []
+        told: list[StreamPart] = []
         outcome = await self.gateway.call(call, told.append)
         return Done(outcome, told, self.settle(call, outcome))
 
@@ -139,7 +140,7 @@ class Desk:
         """The unit that begins the call. Raises ``CompleteError``, and nothing was added."""
         named: Any = {"model": "m", **options}
         call = ModelCall(message, self.purse.rules.listeners[message.to], step, messages, named)
-        decision = self.purse.state.decide(message.thread, message)
+        decision = Decision.on(self.purse.state, message.thread, message)
         try:
             self.gateway.reserve(decision, call)
         finally:
@@ -148,6 +149,6 @@ class Desk:
 
     def settle(self, call: ModelCall, outcome: Outcome) -> list[Record[Any]]:
         """The unit that records its answer."""
-        decision = self.purse.state.decide(call.message.thread, call.message)
+        decision = Decision.on(self.purse.state, call.message.thread, call.message)
         spend.settle(decision, call, outcome)
         return self.purse.take(decision).records

@@ -9,7 +9,7 @@ import pytest
 from organism.config.settings import Price
 from organism.events.vocabulary import StepError
 from organism.model.completion import CompleteError, TextDelta
-from organism.pump.stream.model_call import Anew
+from organism.pump.run.model_call import AnswerRestarted
 from tests.agents.desk import fails, model, says
 
 
@@ -50,7 +50,7 @@ async def test_all_attempts_together_take_no_longer_than_the_model_may(desk: Any
 async def test_an_attempt_that_broke_off_is_told_anew(desk: Any) -> None:
     d = await desk(fails("cut", text="One, two, three, four.", after_chars=5), says("One and two."))
     done = await d.complete(d.begun())
-    assert done.told[:3] == [TextDelta("One, "), Anew(), TextDelta("One and two.")]
+    assert done.told[:3] == [TextDelta("One, "), AnswerRestarted(), TextDelta("One and two.")]
     assert done.text == "One and two."
 
 

@@ -15,6 +15,7 @@ from organism.model.completion import CompleteError, Finish, TextDelta, ThoughtD
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import Principal
 from organism.model.thread import Root
+from organism.pump.decide.decision import Decision
 from tests.agents.desk import HELLO, Desk, fails, model, says
 from tests.pump.purse import rules_of
 
@@ -112,7 +113,7 @@ async def test_only_models_of_the_configuration_can_be_called(desk: Any) -> None
     with pytest.raises(CompleteError) as caught:
         await d.complete(d.begun(), model="gpt-99")
     assert error(caught) == ("model_not_in_allowlist", "There is no model 'gpt-99' under `models` in organism.yaml.")
-    assert d.purse.state.spend.open == {}
+    assert d.purse.state.folded.spend.open == {}
 
 
 async def test_what_follows_from_an_injection_may_use_what_its_token_may(desk: Any) -> None:
@@ -161,13 +162,13 @@ async def test_the_depth_that_a_caller_names_counts(desk: Any, depth: int, is_re
     with pytest.raises(CompleteError) as caught:
         await d.complete(message)
     assert caught.value.code == "recursion_depth_exceeded"
-    assert d.purse.state.spend.open == {}
+    assert d.purse.state.folded.spend.open == {}
 
 
 def asked_by(d: Desk, asker: Any, agent: str) -> Any:
     """A handling that another one's ask waits for."""
     number = len(asker.steps or {}) + 50
-    decision = d.purse.state.decide(asker.thread, asker)
+    decision = Decision.on(d.purse.state, asker.thread, asker)
     decision.add(StepStarted(asker.id, asker.to, number, "ask", ""))
     d.purse.take(decision)
     message = d.begun(agent, asker.thread.id)
@@ -193,7 +194,7 @@ async def test_whoever_calls_a_model_has_a_run_though_it_is_no_agent(desk: Any) 
     d = await desk()
     message = d.begun("tool")
     for _ in range(3):
-        decision = d.purse.state.decide(message.thread, message)
+        decision = Decision.on(d.purse.state, message.thread, message)
         decision.add(StepStarted(message.id, "tool", 1, "complete", ""))
         d.purse.take(decision)
         message = asked_by(d, message, "tool")
@@ -209,7 +210,7 @@ async def test_a_reservation_is_for_the_dearest_model_that_may_answer(desk: Any)
     cheap, dear = model(fallback=("dear",)), model(price=Price(Decimal(1), Decimal(9)))
     d = await desk(models={"m": (cheap, [says()]), "dear": (dear, [says()])})
     d.reserve(d.begun(), max_tokens=100)
-    (held,) = d.purse.state.spend.open.values()
+    (held,) = d.purse.state.folded.spend.open.values()
     assert (held.event.input_tokens, held.event.output_tokens, held.event.cost_usd) == (6, 100, "0.000906")
     assert held.event.duration == 240_000_000
 
@@ -229,7 +230,7 @@ async def test_an_answer_of_no_named_length_gets_what_the_context_or_a_budget_le
 ) -> None:
     d = await desk(of=model(**keys), budget=Budget(run=budget))
     call = d.reserve(d.begun())
-    assert d.purse.state.spend.open[call.key].event.output_tokens == reserved
+    assert d.purse.state.folded.spend.open[call.key].event.output_tokens == reserved
     await d.gateway.call(call, lambda _: None)
     assert d.providers["m"].requests[0].max_tokens == sent
 
@@ -255,7 +256,7 @@ async def test_a_call_that_failed_before_its_answer_began_costs_nothing(desk: An
     called = done.called
     assert (called.input_tokens, called.output_tokens, called.cost_usd) == (0, 0, "0")
     assert called.error == done.outcome.error == StepError("upstream_error", "m: The script says: rejected.")
-    assert d.purse.state.spend.tenant.reserved.tokens == 0
+    assert d.purse.state.folded.spend.tenant.reserved.tokens == 0
 
 
 async def test_an_answer_that_broke_off_costs_what_had_come_of_it(desk: Any) -> None:

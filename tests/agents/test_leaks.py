@@ -45,7 +45,7 @@ async def test_a_live_secret_where_nothing_may_be_changed_refuses_the_call(desk:
         await d.complete(d.begun(), **options)
     assert caught.value.code == "leak_refused"
     assert SECRET not in caught.value.message
-    assert (d.providers["m"].requests, d.purse.state.spend.open) == ([], {})
+    assert (d.providers["m"].requests, d.purse.state.folded.spend.open) == ([], {})
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7, 100])

@@ -14,13 +14,13 @@ from organism.model.completion import CompleteError, Completion, FinishReason, T
 from organism.pump.decide import spend
 from organism.pump.decide.decision import Decision
 from organism.pump.decide.spend import Cost, ModelCall, Outcome
-from organism.pump.stream.model_call import Anew, Told
+from organism.pump.run.model_call import AnswerRestarted, StreamPart
 
 PRICE = Price(Decimal(1), Decimal(2))
 NEED = spend.Need("m", "scripted", PRICE, 100, 200, 10.0, is_asked=True)
 USED = Cost("m", "scripted", 10, 20, spend.cost(PRICE, 10, 20), "price")
 
-Tell = Callable[[Told], None]
+OnPart = Callable[[StreamPart], None]
 
 
 class Speaker:
@@ -58,7 +58,7 @@ class Speaker:
             raise self.refuses
         spend.reserve(decision, call, NEED)
 
-    async def call(self, call: ModelCall, tell: Tell) -> Outcome:
+    async def call(self, call: ModelCall, on_part: OnPart) -> Outcome:
         """See ``Models``."""
         self.calls.append(call.key)
         self.heard.append(call)
@@ -79,15 +79,15 @@ class Speaker:
                 calls.append(ToolCall(f"call-{len(calls) + 1}", word[1:], {"text": word[1:]}))
             elif word.startswith("~"):
                 thought += word[1:]
-                tell(ThoughtDelta(word[1:]))
+                on_part(ThoughtDelta(word[1:]))
             elif word == "<<":
                 text = ""
-                tell(Anew())
+                on_part(AnswerRestarted())
             elif word == "=":
                 text, words = " ".join(words), []
             else:
                 text += word
-                tell(TextDelta(word))
+                on_part(TextDelta(word))
         if error is not None:
             return Outcome(None, error, 1, 1000, USED)
         finish: FinishReason = "tool_calls" if calls else "stop"

@@ -25,7 +25,9 @@ from organism.model.commands import (
     ResumeThread,
 )
 from organism.pump.decide import inject
-from organism.pump.state import Folded, dump
+from organism.pump.decide.decision import Decision
+from organism.pump.recover import dump
+from organism.pump.state import FoldedState
 from organism.testing import Outcome, Running
 from tests.flows.world import World
 
@@ -156,7 +158,7 @@ async def child_of(o: Running, parent: str, to: str, text: str = "") -> str:
     state = o.pump.state
     command = Inject(to=to, json={"text": text})
     prepared = inject.prepare(state, command, None, o.pump.mailboxes.waiting)
-    decision = state.decide(None)
+    decision = Decision.on(state, None)
     thread_id = state.ids.thread()
     decision.open_thread(thread_id, ThreadCreated(parent))
     inject.add(decision, prepared, command)
@@ -166,7 +168,7 @@ async def child_of(o: Running, parent: str, to: str, text: str = "") -> str:
 
 async def folded_anew(log: EventLog) -> bytes:
     """The state that the log gives from its beginning, with no handler called (G15)."""
-    folded = Folded()
+    folded = FoldedState()
     await log.fold(0, folded.apply)
     return _comparable(folded)
 
@@ -177,11 +179,11 @@ async def folded_live(o: Running) -> bytes:
     return _comparable(o.pump.state.folded)
 
 
-def _comparable(folded: Folded) -> bytes:
+def _comparable(folded: FoldedState) -> bytes:
     """What the log knows of the state: the due times that only the running process moves stand apart."""
     dumped = orjson.loads(dump(folded))
     for name in ("position", "last_at"):
-        del dumped["state"]["routing"][name]
+        del dumped["state"][name]
     for message in dumped["messages"]:
         del message["next_at"]
     return orjson.dumps(dumped, option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2)

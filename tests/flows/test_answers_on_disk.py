@@ -12,7 +12,7 @@ import pytest
 
 from organism.events.vocabulary import MessageRetried, MessageSent, OrganismStarted, RunMessageStart, StepRecorded
 from organism.model.commands import KillThread, PauseAgent, ResumeAgent
-from organism.pump.stream.run_stream import Block, RunStream
+from organism.pump.run.run_stream import Block, RunStream
 from organism.testing import Running
 from tests.flows.disk import Disk, Fault
 from tests.flows.speaker import Speaker

@@ -26,7 +26,7 @@ from organism.model.commands import (
 )
 from organism.model.completion import CompleteError, Completion
 from organism.pump.decide.spend import ModelCall, Outcome
-from tests.flows.speaker import Speaker, Tell
+from tests.flows.speaker import OnPart, Speaker
 from tests.flows.stage import (
     TurnedTime,
     answers,
@@ -171,7 +171,7 @@ async def talker(payload: Ask, metadata: HandlerMetadata):
 
 async def test_models_that_break_are_an_error_of_the_call(world: MakeWorld) -> None:
     class Broken(Speaker):
-        async def call(self, call: ModelCall, tell: Tell) -> Outcome:
+        async def call(self, call: ModelCall, on_part: OnPart) -> Outcome:
             raise KeyError("choices")
 
     made, speaker = world(TALKER, {"talker": {}}), Broken()
@@ -288,7 +288,7 @@ async def test_a_handler_that_waits_no_longer_goes_on_and_the_call_ends_with_it(
         outcome = await o.inject("talker", {"text": ""}, wait=True)
         called = (await o.records(ModelCalled))[0]
         tasks = [task for task in asyncio.all_tasks() if "Talk" in repr(task)]
-        assert o.pump.state.spend.open == {}
+        assert o.pump.state.folded.spend.open == {}
     assert outcome.replies == ({"text": "went on"},)
     assert code_of(called.event) == "lost"
     assert tasks == []

@@ -14,7 +14,7 @@ from organism.bootstrap import Organism
 from organism.events.vocabulary import OrganismStarted
 from organism.log.log import EventFilter
 from organism.model.commands import Inject, Injected, KillThread, PauseOrganism, ResumeOrganism
-from organism.pump.run.fairness import wants_slots
+from organism.pump.run.mailboxes import wants_slots
 from organism.tenants import Tenant
 from organism.testing import Running, running
 from tests.flows.stage import at_gate, open_gate, play
@@ -154,11 +154,11 @@ class Moves:
         assert [number for name, number in before.items() if now.get(name, 0) > number] == sorted(waiting)[:1]
 
     async def kill(self, tenant: Tenant) -> None:
-        for thread in list(tenant.pump.state.routing.threads)[:1]:
+        for thread in list(tenant.pump.state.folded.threads)[:1]:
             await tenant.do(KillThread(thread_id=thread))
 
     async def pause(self, tenant: Tenant) -> None:
-        await tenant.do(ResumeOrganism() if tenant.pump.state.routing.paused else PauseOrganism())
+        await tenant.do(ResumeOrganism() if tenant.pump.state.folded.paused else PauseOrganism())
 
     async def fold_anew(self, tenant: Tenant) -> None:
         head = tenant.log.head
@@ -169,7 +169,7 @@ class Moves:
 
     def work(self) -> int:
         """How many messages run or could."""
-        pumps = [(tenant.pump.state.routing, tenant.pump.mailboxes) for tenant in self.tenants]
+        pumps = [(tenant.pump.state.folded, tenant.pump.mailboxes) for tenant in self.tenants]
         return sum(boxes.running if routing.paused else len(routing.messages) for routing, boxes in pumps)
 
 

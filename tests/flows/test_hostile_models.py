@@ -12,7 +12,7 @@ import pytest
 from organism.events.vocabulary import MessageDead, MessageSent
 from organism.model.completion import Completion, FinishReason, ToolCall
 from organism.pump.decide.spend import ModelCall, Outcome
-from organism.pump.stream.model_call import Told
+from organism.pump.run.model_call import StreamPart
 from organism.testing import Running
 from tests.flows.thinking import Played, agent, run_of, thinking
 from tests.flows.world import MakeWorld
@@ -303,7 +303,7 @@ class Canned(Played):
 
     seen: dict[str, list[Any]] = field(default_factory=dict)
 
-    async def call(self, call: ModelCall, tell: Callable[[Told], None]) -> Outcome:
+    async def call(self, call: ModelCall, on_part: Callable[[StreamPart], None]) -> Outcome:
         case = next(message["content"] for message in call.messages if message["role"] == "user")
         is_first = call.messages[-1]["role"] == "user"
         self.seen.setdefault(case, []).append(call.messages)

@@ -203,7 +203,7 @@ async def test_a_kill_while_a_start_is_on_its_way_takes_no_slot_with_it(world: M
         disk.hold()
         injecting = asyncio.create_task(o.inject("slow", {"text": "x"}))
         await decided(o)
-        killing = asyncio.create_task(kill(o, next(iter(o.pump.state.routing.threads))))
+        killing = asyncio.create_task(kill(o, next(iter(o.pump.state.folded.threads))))
         asyncio.get_running_loop().call_soon(disk.release)
         await asyncio.gather(injecting, killing)
         after = await o.inject("slow", {"text": "after"})
@@ -251,6 +251,6 @@ async def test_a_kill_outlives_a_restart(world: MakeWorld) -> None:
         await o.crash()
     async with made.running() as o:
         assert await kill(o, thread) == position
-        assert o.pump.state.routing.messages == {}
+        assert o.pump.state.folded.messages == {}
         with pytest.raises(NotFound):
             await kill(o, "thr-nowhere")

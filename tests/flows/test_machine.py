@@ -171,7 +171,7 @@ class Lives(RuleBasedStateMachine):
         await o.do(c.ResumeOrganism())
         for agent in LISTENERS:
             await o.do(c.ResumeAgent(agent=agent))
-        for thread in tuple(o.pump.state.routing.threads):
+        for thread in tuple(o.pump.state.folded.threads):
             await o.do(c.ResumeThread(thread_id=thread))
         for thread in set(self.accepted.values()):
             assert await o.tenant.ended(thread, 20), [record.type for record in await o.records(thread=thread)]

@@ -29,8 +29,8 @@ async def test_one_in_what_a_unit_makes_possible_folds_the_state_anew(world: Mak
             raise LookupError("a fault of the pump")
 
     async with world(ECHO, {"echo": {}}).running() as o:
-        pump, life = o.pump, o.pump.state.routing.life
-        decision = pump.state.decide(None)
+        pump, life = o.pump, o.pump.state.folded.life
+        decision = Decision.on(pump.state, None)
         decision.add(OrganismResumed(by="operator"))
         pump.write(decision, fault)
         await until_begun_anew(o, life)
@@ -44,16 +44,16 @@ async def test_it_counts_as_a_death_unless_it_was_the_log_s(world: MakeWorld, er
     async with world(source, {"slow": {}}).running() as o:
         injected = await o.inject("slow", {"text": ""})
         await o.until(MessageStarted, thread=injected.thread_id)
-        life = o.pump.state.routing.life
+        life = o.pump.state.folded.life
         o.tenant.broken(error)
         await until_begun_anew(o, life)
-        assert o.pump.state.routing.messages[injected.message_id].deaths == deaths
+        assert o.pump.state.folded.messages[injected.message_id].deaths == deaths
 
 
 async def test_a_reload_meanwhile_is_refused_and_changes_nothing(world: MakeWorld) -> None:
     made = world(ECHO, {"echo": {}})
     async with made.running() as o:
-        life, settings = o.pump.state.routing.life, o.organism.settings
+        life, settings = o.pump.state.folded.life, o.organism.settings
         made.write(ECHO, {"echo": {}, "another": {"handler": "echo"}})
         o.tenant.broken(LookupError())
         with pytest.raises(LogUnavailable):

@@ -48,7 +48,7 @@ def play(world: MakeWorld, attempts: int = 3) -> World:
 
 def open_one(o: Running, name: str) -> Message:
     """The one open message of a listener."""
-    return next(each for each in o.pump.state.routing.messages.values() if each.to == name)
+    return next(each for each in o.pump.state.folded.messages.values() if each.to == name)
 
 
 async def test_it_is_found_again_after_hops_asks_replies_and_restarts(world: MakeWorld) -> None:
@@ -94,7 +94,7 @@ async def test_a_thread_that_is_injected_into_for_ever_keeps_what_is_open(world:
         for number in range(ROOTS_KEPT + 10):
             await o.do(Inject(to="third", json={"text": str(number)}, actor=BOB, thread_id=thread_id))
         await o.pump.settled()
-        thread = o.pump.state.routing.threads[thread_id]
+        thread = o.pump.state.folded.threads[thread_id]
         assert thread.roots is not None
         assert len(thread.roots) < ROOTS_KEPT
         assert open_one(o, "last").root == Root("ann", 0)

@@ -20,7 +20,7 @@ from organism.events.vocabulary import (
 )
 from organism.model.commands import KillThread
 from organism.model.run import REQUIRED
-from organism.pump.stream.run_stream import MOST_AHEAD
+from organism.pump.run.run_stream import MOST_AHEAD
 from organism.views.run import entry_of, fold
 from tests.flows.disk import Disk
 from tests.flows.speaker import Speaker
@@ -326,7 +326,7 @@ async def test_a_live_secret_and_half_a_character_never_come_through(world: Make
     parts.redactor.learn("sk-secret-012345")
     async with made.running(parts=parts) as o:
         heard: list[str] = []
-        o.tenant.feed.join(lambda delta: heard.append(delta.text))
+        o.tenant.feed.subscribe(lambda delta: heard.append(delta.text))
         outcome = await o.inject("shower", {"text": ""}, wait=True)
         folded = fold(map(entry_of, await shown(o, outcome.thread_id)))
     assert "".join(heard) == "my key [redacted] 😀?"

@@ -10,11 +10,11 @@ import pytest
 
 from organism.events.vocabulary import RunMessageDelta, RunMessageStart, StepRecorded
 from organism.pump.decide.spend import ModelCall, Outcome
-from organism.pump.stream.feed import Delta
+from organism.pump.run.feed import Delta
 from organism.testing import Running
 from organism.views.run import entry_of, fold
 from tests.flows.loop import ASKED, FOLDED, LISTENERS, LOOP
-from tests.flows.speaker import Speaker, Tell
+from tests.flows.speaker import OnPart, Speaker
 from tests.flows.stage import folded_anew, folded_live, open_gate, play, shown
 from tests.flows.world import MakeWorld
 
@@ -139,18 +139,18 @@ async def test_text_is_heard_at_once_and_only_behind_its_start_in_the_log(world:
     made, speaker = world(TALKER, {"talker": {}}), Speaker()
     heard: list[Delta] = []
     async with made.running(parts=speaker.parts()) as o:
-        o.tenant.feed.join(heard.append)
+        o.tenant.feed.subscribe(heard.append)
         injected = await o.inject("talker", {"text": "a @one bc @two d"})
         await speaker.at("one")
         start = await o.until(RunMessageStart)
         assert await o.records(RunMessageDelta) == []
         speaker.open("one")
         await speaker.at("two")
-        assert o.tenant.feed.said() == [heard[0]._replace(text="abc")]
+        assert o.tenant.feed.unlogged() == [heard[0]._replace(text="abc")]
         speaker.open("two")
         open_gate(o, "after")
         assert await o.tenant.ended(injected.thread_id, 10)
-        assert o.tenant.feed.said() == []
+        assert o.tenant.feed.unlogged() == []
     assert [(delta.offset, delta.text) for delta in heard] == [(0, "a"), (1, "bc"), (3, "d")]
     assert {delta.start for delta in heard} == {start.position}
 
@@ -161,7 +161,7 @@ async def played(world: MakeWorld, cut: int) -> tuple[dict[str, Any], list[str]]
     async with made.running(parts=speaker.parts()) as o:
         injected = await o.inject("agent", {"text": ASKED})
         async for _ in o.log.follow(0):
-            if o.log.head >= cut or injected.thread_id not in o.pump.state.routing.threads:
+            if o.log.head >= cut or injected.thread_id not in o.pump.state.folded.threads:
                 break
         await o.crash()
     async with made.running(parts=speaker.parts(2)) as o:
@@ -204,8 +204,8 @@ async def test_a_handler_that_asks_again_after_an_error_tells_the_answer_in_the_
 class Forgetful(Speaker):
     """Models whose books are wrong once."""
 
-    async def call(self, call: ModelCall, tell: Tell) -> Outcome:
-        outcome = await super().call(call, tell)
+    async def call(self, call: ModelCall, on_part: OnPart) -> Outcome:
+        outcome = await super().call(call, on_part)
         return outcome if len(self.calls) > 1 else replace(outcome, cost=cast("Any", "nobody knows"))
 
 

@@ -79,9 +79,9 @@ async def test_tenants_have_budgets_of_their_own_and_spend_their_own(world: Make
         for tenant in (acme, acme, globex, globex):
             done = await tenant.do(Inject(to="ada", json={"text": ASKED}))
             assert await tenant.ended(getattr(done, "thread_id", ""), 10)
-        assert acme.pump.state.spend.tenant.spent.calls == 1
-        assert globex.pump.state.spend.tenant.spent.calls == 2
-        assert o.pump.state.spend.tenant.spent.calls == 0
+        assert acme.pump.state.folded.spend.tenant.spent.calls == 1
+        assert globex.pump.state.folded.spend.tenant.spent.calls == 2
+        assert o.pump.state.folded.spend.tenant.spent.calls == 0
 
 
 async def test_the_rights_of_a_chain_are_found_again_after_a_restart(world: MakeWorld) -> None:

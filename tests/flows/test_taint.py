@@ -16,7 +16,7 @@ from organism.events.vocabulary import ApprovalRequested, MessageDead, MessageSe
 from organism.model.commands import PauseAgent, ReplayDeadLetter, ResolveApproval, ResumeAgent
 from organism.model.completion import Completion, ToolCall
 from organism.pump.decide.spend import ModelCall, Outcome
-from organism.pump.stream.model_call import Told
+from organism.pump.run.model_call import StreamPart
 from organism.testing import Running
 from tests.flows import stage
 from tests.flows.thinking import Played, Say, Thinking, agent, call, calls, run_of, says, thinking
@@ -162,7 +162,7 @@ async def test_the_person_sees_what_is_asked_and_why(world: MakeWorld) -> None:
 class Confirming(Played):
     """A model that reads a page, then erases in two steps, with the token that it is given."""
 
-    async def call(self, call: ModelCall, tell: Callable[[Told], None]) -> Outcome:
+    async def call(self, call: ModelCall, on_part: Callable[[StreamPart], None]) -> Outcome:
         self.calls.append(call.messages)
         last = call.messages[-1]
         if last["role"] == "user":
@@ -452,7 +452,7 @@ class Obedient(Played):
 
     says_it: bool = False
 
-    async def call(self, call: ModelCall, tell: Callable[[Told], None]) -> Outcome:
+    async def call(self, call: ModelCall, on_part: Callable[[StreamPart], None]) -> Outcome:
         last = call.messages[-1]
         if last["role"] == "user":
             return _outcome(tool_calls=(ToolCall("c1", "wiki", {"text": last["content"]}),))

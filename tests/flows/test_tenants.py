@@ -117,8 +117,8 @@ async def test_the_open_messages_of_all_tenants_are_taken_up_at_the_start(shared
             await send(tenant, "other")
     async with running(shared.config, shared.data) as o:
         for tenant in tenants(o):
-            assert len(tenant.pump.state.routing.threads) == 1
-            assert tenant.pump.state.routing.threads.keys() <= {record.thread for record in await records(tenant)}
+            assert len(tenant.pump.state.folded.threads) == 1
+            assert tenant.pump.state.folded.threads.keys() <= {record.thread for record in await records(tenant)}
 
 
 async def test_a_pause_of_the_organism_acts_inside_its_tenant(shared: World) -> None:
@@ -127,7 +127,7 @@ async def test_a_pause_of_the_organism_acts_inside_its_tenant(shared: World) -> 
         await acme.do(PauseOrganism())
         waiting, done = await send(acme, "other"), await send(globex, "other")
         assert await globex.ended(done, 10)
-        assert waiting in acme.pump.state.routing.threads
+        assert waiting in acme.pump.state.folded.threads
         assert o.organism.status == "running"
         await globex.do(PauseAgent(agent="other"))
         assert await o.tenant.ended(await send(o.tenant, "other"), 10)

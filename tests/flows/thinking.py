@@ -24,7 +24,7 @@ from organism.model.completion import (
 )
 from organism.pump.decide.decision import Decision
 from organism.pump.decide.spend import ModelCall, Outcome
-from organism.pump.stream.model_call import Told
+from organism.pump.run.model_call import StreamPart
 from organism.testing import Running
 from organism.views.run import entry_of
 from tests.flows.stage import shown
@@ -52,7 +52,7 @@ class Played:
         """Read the script anew."""
         self._model = None
 
-    async def call(self, call: ModelCall, tell: Callable[[Told], None]) -> Outcome:
+    async def call(self, call: ModelCall, on_part: Callable[[StreamPart], None]) -> Outcome:
         self._model = self._model or Scripted.read(self.path)
         self.calls.append(call.messages)
         self.options.append(call.options)
@@ -60,7 +60,7 @@ class Played:
         heard: list[Any] = []
         try:
             async for part in self._model.stream(request):
-                tell(part)
+                on_part(part)
                 heard.append(part)
         except ProviderError as error:
             return Outcome(None, StepError("upstream_error", str(error)), 1, 0)

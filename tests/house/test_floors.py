@@ -19,7 +19,7 @@ WRONG = (
     ("floors", "organism/events/vocabulary.py", "from organism.model import ids"),
     ("floors", "organism/codec/seal.py", "if TYPE_CHECKING:\n    from organism.log import sqlite"),
     ("floors", "organism/unheard_of.py", ""),
-    ("cycles", "organism/pump/watchdog.py", "from organism.pump import pump"),
+    ("cycles", "organism/pump/shards.py", "from organism.pump import pump"),
     ("folds", "organism/views/approvals.py", "from organism.views import threads"),
     ("server", "organism/server/push/frames.py", "from organism.server.ws import socket"),
     ("routes", "organism/server/api/agents.py", "from organism.server.api import threads"),
@@ -44,7 +44,7 @@ WRONG = (
     ("client", "organism/agents/providers/openai.py", "from organism.agents import prompt"),
     ("mcp", "organism/server/app.py", "import mcp"),
     ("mcp", "organism/bootstrap.py", "import mcp"),
-    ("decisions", "organism/pump/decide/route.py", "import asyncio"),
+    ("decisions", "organism/pump/rules.py", "import asyncio"),
     ("decisions", "organism/views/threads.py", "import structlog"),
     ("vocabulary", "organism/model/ids.py", "import orjson"),
     ("vocabulary", "organism/events/stored.py", "import orjson"),
@@ -90,7 +90,7 @@ def findings(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     for source in read_repository():
         if source.path.startswith(("organism/", "handlers/")) and source.path.endswith(".py"):
             _write(root, source.path, "")
-    _write(root, "organism/pump/pump.py", "from organism.pump import watchdog")  # the other half of the cycle
+    _write(root, "organism/pump/pump.py", "from organism.pump import shards")  # the other half of the cycle
     for _, path, line in WRONG:
         _write(root, path, line)
     return _findings(root)

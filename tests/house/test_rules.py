@@ -14,7 +14,7 @@ from tests.house.tree import Source, read_repository
 PRODUCT = ("organism/", "handlers/")
 DECISIONS = (
     "organism/pump/decide/",
-    *(f"organism/pump/{name}.py" for name in ("routing", "spending", "state")),
+    *(f"organism/pump/{name}.py" for name in ("rules", "spending", "state")),
     "organism/codec/",
     "organism/config/",
     *(
@@ -282,7 +282,7 @@ HABITS = (
             Source("organism/pump/decide/inject.py", "datetime.now(UTC)"),
             Source("organism/views/run.py", "datetime.date.today()"),
             Source("organism/config/load.py", "uuid.uuid4()"),
-            Source("organism/pump/decide/control.py", "print(x)"),
+            Source("organism/pump/decide/spend.py", "print(x)"),
             Source("organism/pump/decide/respond.py", "async def f(): ..."),
         ),
         good=(Source("organism/pump/decide/inject.py", "clock.now()"), "datetime.now()\nasync def f():\n    await g()"),

@@ -26,10 +26,10 @@ from organism.model.completion import Completion
 from organism.model.ids import Ids
 from organism.model.thread import Message
 from organism.pump.decide import spend
-from organism.pump.decide.decision import Decision, State
+from organism.pump.decide.decision import Decision
 from organism.pump.decide.spend import Cost, ModelCall, Outcome
 from organism.pump.rules import Rules, payload_classes
-from organism.pump.state import Folded
+from organism.pump.state import FoldedState, State
 from tests.flows.world import World
 
 NOON = 1_768_176_000_000_000
@@ -55,13 +55,13 @@ class Purse:
         self.at = NOON
         self.records: list[Record[Any]] = []
         self._numbers = count(1)
-        self.state = self._state(Folded())
+        self.state = self._state(FoldedState())
 
-    def _state(self, folded: Folded) -> State:
+    def _state(self, folded: FoldedState) -> State:
         chance = random.Random(1)
         return State(folded, self.rules, Ids(chance.randbytes, lambda: self.at // 1000), lambda: self.at)
 
-    def restart(self, folded: Folded) -> None:
+    def restart(self, folded: FoldedState) -> None:
         """Go on from another state."""
         self.state = self._state(folded)
 
@@ -75,8 +75,8 @@ class Purse:
     def begun(self, thread: str, agent: str) -> Message:
         """A handling that has begun, in a thread that is active from now on."""
         message_id = f"msg-{next(self._numbers)}"
-        active = self.state.routing.threads.get(thread)
-        decision = self.state.decide(active)
+        active = self.state.folded.threads.get(thread)
+        decision = Decision.on(self.state, active)
         if active is None:
             own = [record.event for record in self.records if record.thread == thread]
             tokens = sum(event.tokens for event in own if isinstance(event, BudgetSettled))
@@ -84,11 +84,11 @@ class Purse:
         decision.add(MessageSent(message_id, "console", agent, "Ask", depth=1, token=""))
         decision.add(MessageStarted(message_id, agent, attempt=1, deadline=0, version=""), thread=thread)
         self.take(decision)
-        return self.state.routing.messages[message_id]
+        return self.state.folded.messages[message_id]
 
     def end(self, message: Message) -> None:
         """The handling is over, and its thread if nothing else is open in it."""
-        decision = self.state.decide(message.thread, message)
+        decision = Decision.on(self.state, message.thread, message)
         spend.settle_all_lost(decision, message)
         decision.add(MessageHandled(message.id, message.to, "done", duration=0))
         if message.thread.open == 0:
@@ -102,7 +102,7 @@ class Purse:
     def reserve(self, call: ModelCall, **need: Any) -> spend.Need:
         """Reserve it. Raises ``CompleteError``, and nothing was added."""
         asked = spend.Need(**{**NEED, **need})
-        decision = self.state.decide(call.message.thread, call.message)
+        decision = Decision.on(self.state, call.message.thread, call.message)
         fitted = spend.fitted(asked, spend.bounds(decision, call, self.tenant))
         spend.reserve(decision, call, fitted)
         self.take(decision)
@@ -110,14 +110,14 @@ class Purse:
 
     def settle(self, call: ModelCall, prompt: int, answer: int, us: int = 0) -> Decision:
         """It went well and used so many tokens."""
-        decision = self.state.decide(call.message.thread, call.message)
+        decision = Decision.on(self.state, call.message.thread, call.message)
         used = Cost("m", "scripted", prompt, answer, spend.cost(PRICE, prompt, answer), "price")
         spend.settle(decision, call, Outcome(ANSWERED, None, 1, us, used))
         return self.take(decision)
 
     def lose(self, message: Message, step: int) -> Decision:
         """Its process died."""
-        decision = self.state.decide(message.thread, message)
+        decision = Decision.on(self.state, message.thread, message)
         spend.settle_lost(decision, message, step)
         return self.take(decision)
 

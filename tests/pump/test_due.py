@@ -18,8 +18,8 @@ from organism.events.vocabulary import (
     StepStarted,
     ThreadCreated,
 )
-from organism.pump.routing import DUE_KEPT, RETRY, Due
-from organism.pump.state import Folded, dump, load
+from organism.pump.recover import dump, load
+from organism.pump.state import DUE_KEPT, RETRY, Due, FoldedState
 
 THREAD = "thr-1"
 
@@ -28,7 +28,7 @@ class Events:
     """A state and the events that make it, each at its time."""
 
     def __init__(self) -> None:
-        self.folded = Folded()
+        self.folded = FoldedState()
         self._positions = count(1)
         self.take(0, ThreadCreated())
 
@@ -48,7 +48,7 @@ class Events:
 
     def due(self, now: int) -> list[Due]:
         """All that is due by now, in its order; it is due once."""
-        return list(iter(lambda: self.folded.routing.next_due(now), None))
+        return list(iter(lambda: self.folded.next_due(now), None))
 
 
 def test_what_is_due_comes_once_in_the_order_of_its_times() -> None:
@@ -104,5 +104,5 @@ def test_what_is_over_is_dropped_when_there_is_much_of_it() -> None:
         events.asks("msg-1", step, 100)
         events.take(0, StepRecorded("msg-1", "ada", step, "ask", "digest"))
     events.asks("msg-1", 0, 100)
-    assert len(events.folded.routing.due) <= DUE_KEPT
+    assert len(events.folded.due) <= DUE_KEPT
     assert events.due(100) == [Due(100, "msg-1", 0)]

@@ -19,9 +19,10 @@ from organism.config.settings import Budget, Spend
 from organism.events.record import Record
 from organism.events.vocabulary import BudgetReserved, BudgetSettled, Event, ModelCalled
 from organism.model.completion import CompleteError
+from organism.pump.recover import dump, load
 from organism.pump.rules import Rules
 from organism.pump.spending import DAY_US, Account, Amount
-from organism.pump.state import Folded, dump, load
+from organism.pump.state import FoldedState
 from tests.pump.purse import PRICE, Purse, most, rules_of
 
 DAY = {"tokens": 3000, "usd": 0.003, "calls": 12, "seconds": 100}
@@ -52,11 +53,11 @@ def free(tmp_path: Path) -> Callable[..., Purse]:
 
 def refused(purse: Purse, *call: Any, **need: Any) -> str:
     """Why the call is not made."""
-    before = purse.state.spend.tenant
+    before = purse.state.folded.spend.tenant
     with pytest.raises(CompleteError) as error:
         purse.reserve(purse.call(*call), **need)
     assert error.value.code == "budget_exhausted"
-    assert purse.state.spend.tenant == before
+    assert purse.state.folded.spend.tenant == before
     return error.value.message
 
 
@@ -72,7 +73,7 @@ def test_what_is_reserved_is_gone_until_it_is_settled(free: Callable[..., Purse]
     )
     purse.settle(first, 50, 40)
     purse.reserve(purse.call(message, 2))
-    assert purse.state.spend.run(message.id) == Account(
+    assert purse.state.folded.spend.run(message.id) == Account(
         Amount(90, Decimal("0.000085"), 1, 0), Amount(200, Decimal("0.0002"), 1, 10_000_000)
     )
 
@@ -113,7 +114,7 @@ def test_a_thread_has_its_bound_over_all_its_agents_and_lives(free: Callable[...
     purse.reserve(call)
     purse.settle(call, 150, 150)
     purse.end(message)
-    assert "t" not in purse.state.routing.threads
+    assert "t" not in purse.state.folded.threads
     again = purse.begun("t", "ada")
     assert "`limits.max_tokens_per_thread`" in refused(purse, again, 1, input_tokens=101)
     purse.reserve(purse.call(again, 1))
@@ -129,7 +130,7 @@ def test_a_thread_that_was_forgotten_comes_back_with_what_it_has_used(free: Call
         purse.reserve(call)
         purse.settle(call, 150, 150)
         purse.end(message)
-    assert "t0" not in purse.state.spend.threads
+    assert "t0" not in purse.state.folded.spend.threads
     assert "300 is spent" in refused(purse, purse.begun("t0", "ada"), 1, input_tokens=101)
 
 
@@ -154,8 +155,8 @@ def test_a_day_ends_at_midnight_of_utc_but_what_is_held_stays_held(free: Callabl
     refused(purse, message, 3, input_tokens=150)
     purse.reserve(purse.call(message, 3))
     purse.settle(second, 60, 60)
-    assert purse.state.spend.agent_on("ada", purse.at).used.tokens == 320
-    assert purse.state.spend.agent_on("ada", purse.at + DAY_US).used.tokens == 200
+    assert purse.state.folded.spend.agent_on("ada", purse.at).used.tokens == 320
+    assert purse.state.folded.spend.agent_on("ada", purse.at + DAY_US).used.tokens == 200
 
 
 def test_an_answer_without_a_length_gets_what_is_left(free: Callable[..., Purse]) -> None:
@@ -216,7 +217,7 @@ def test_a_call_made_again_after_a_death_spends_its_first_reservation(free: Call
     call = purse.call(message, 1)
     purse.reserve(call)
     purse.restart(load(dump(purse.state.folded)))
-    message = purse.state.routing.messages[message.id]
+    message = purse.state.folded.messages[message.id]
     purse.reserve(purse.call(message, 1))
     assert [type(record.event) for record in purse.records[-3:]] == [ModelCalled, BudgetSettled, BudgetReserved]
     assert "2 calls" in refused(purse, message, 2)
@@ -232,7 +233,7 @@ def test_who_has_ended_is_forgotten_and_who_has_not_is_kept(free: Callable[..., 
         purse.reserve(call)
         purse.settle(call, 1, 1)
         purse.end(message)
-    spend = purse.state.spend
+    spend = purse.state.folded.spend
     assert len(spend.runs) + len(spend.threads) <= spend.room == 256
     assert spend.run(held.id).reserved.tokens == 200
     assert spend.tenant.spent.calls == 500
@@ -272,28 +273,28 @@ class Play:
         return self.purse.begun(f"thread-{seat // 2}", AGENTS[seat % 2]).id
 
     def _held(self, seat: int) -> list[int]:
-        held = self.purse.state.spend.open.values()
+        held = self.purse.state.folded.spend.open.values()
         return [each.event.step for each in held if each.event.message == self.seats[seat]]
 
     def reserve(self, seat: int, prompt: int, answer: int, is_asked: Any) -> None:
         self.steps += 1
-        call = self.purse.call(self.purse.state.routing.messages[self.seats[seat]], self.steps)
+        call = self.purse.call(self.purse.state.folded.messages[self.seats[seat]], self.steps)
         with suppress(CompleteError):
             self.purse.reserve(call, input_tokens=prompt, output_tokens=answer, is_asked=is_asked)
 
     def settle(self, seat: int, prompt: int, answer: int, *_: object) -> None:
         for step in self._held(seat)[:1]:
-            message = self.purse.state.routing.messages[self.seats[seat]]
-            held = self.purse.state.spend.open[f"{message.id}/{step}"].event
+            message = self.purse.state.folded.messages[self.seats[seat]]
+            held = self.purse.state.folded.spend.open[f"{message.id}/{step}"].event
             used = min(prompt, held.input_tokens), min(answer, held.output_tokens)
             self.purse.settle(self.purse.call(message, step), *used, us=prompt * 1000)
 
     def lose(self, seat: int, *_: object) -> None:
         for step in self._held(seat)[:1]:
-            self.purse.lose(self.purse.state.routing.messages[self.seats[seat]], step)
+            self.purse.lose(self.purse.state.folded.messages[self.seats[seat]], step)
 
     def end(self, seat: int, *_: object) -> None:
-        self.purse.end(self.purse.state.routing.messages[self.seats[seat]])
+        self.purse.end(self.purse.state.folded.messages[self.seats[seat]])
         self.seats[seat] = self._begun(seat)
 
     def midnight(self, *_: object) -> None:
@@ -305,7 +306,7 @@ class Play:
         assert dump(self.purse.state.folded) == kept
 
     def fold(self, *_: object) -> None:
-        folded = Folded()
+        folded = FoldedState()
         for record in self.purse.records:
             folded.apply(record)
         assert spending(folded) == spending(self.purse.state.folded)
@@ -328,7 +329,7 @@ def budget_of(said: dict[str, Any]) -> Spend:
     return Spend(**{**said, "usd": Decimal(repr(said["usd"]))})
 
 
-def spending(folded: Folded) -> Any:
+def spending(folded: FoldedState) -> Any:
     """What a state knows of spending."""
     return orjson.loads(dump(folded))["state"]["spend"]
 

@@ -13,7 +13,7 @@ import pytest
 from organism.events.record import Content, Record, Unit
 from organism.events.vocabulary import RUN_ENTRIES
 from organism.log.sqlite import SqliteLog
-from organism.pump.stream.feed import Delta
+from organism.pump.run.feed import Delta
 from organism.server.push.frames import Filter, as_array
 from organism.server.push.viewer import Tail
 from organism.views.models import READ_MODELS
@@ -62,7 +62,7 @@ class Theatre(World):
     def speak(self, text: str, block: str = "m1") -> None:
         """A piece is heard."""
         said = self.blocks[block]
-        self.feed.tell(said.delta._replace(offset=said.delta.end, text=text))
+        self.feed.publish(said.delta._replace(offset=said.delta.end, text=text))
         said.delta = said.delta._replace(text=said.delta.text + text)
 
     async def gather(self, block: str = "m1") -> None:

@@ -223,7 +223,7 @@ async def test_a_request_whose_body_outlasts_its_token_is_not_done(tmp_path: Pat
         headers = {**bearer("acme", "ci"), "Content-Type": "application/json"}
         answer = await server.client.post(f"{server.url}/api/v1/inject", content=slowly(), headers=headers)
         assert answer.status_code == 401
-        assert server.organism.tenants["acme"].pump.state.routing.threads == {}
+        assert server.organism.tenants["acme"].pump.state.folded.threads == {}
 
 
 async def test_a_bad_file_is_refused_at_the_start_with_every_fault(tmp_path: Path) -> None:

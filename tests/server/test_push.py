@@ -17,7 +17,7 @@ from websockets.protocol import State as WireState
 from organism.events.record import Content, Record, Unit
 from organism.events.vocabulary import Declared, MessageSent, OrganismStarted, ThreadCompleted, ThreadCreated
 from organism.log.sqlite import SqliteLog
-from organism.pump.stream.feed import Feed
+from organism.pump.run.feed import Feed
 from organism.server.push.frames import Filter, as_array
 from organism.server.push.past import MOST_PAGE
 from organism.server.push.snapshot import Start

@@ -15,7 +15,7 @@ from organism.events.vocabulary import (
     ConfirmRequested,
     Event,
 )
-from organism.pump.confirmations import KEPT_US, MOST_OPEN, Confirms
+from organism.pump.state import KEPT_US, MOST_OPEN, Confirms
 from organism.views.approvals import APPROVALS
 from tests.views.folding import AT, Story, kept
 from tests.views.moves import lawful_logs

@@ -22,37 +22,15 @@ from organism.events.vocabulary import (
     ThreadFailed,
     ThreadReopened,
 )
-from organism.model.ids import Ids
 from organism.model.thread import Message, Step, Thread
-from organism.pump.rules import Rules
-from organism.pump.state import Folded
+from organism.pump.state import State
 
 NO_REPLY: Final = StepError("no_reply", "Nothing is left that could answer.")
 
 E = TypeVar("E", bound=Event)
 
 
-class State:
-    """What decisions rest on. ``now`` gives the log's time in µs."""
-
-    __slots__ = ("confirms", "folded", "ids", "now", "routing", "rules", "spend")
-
-    def __init__(self, folded: Folded, rules: Rules, ids: Ids, now: Callable[[], int]) -> None:
-        self.folded = folded
-        self.routing, self.spend, self.confirms = folded.routing, folded.spend, folded.confirms
-        self.rules = rules
-        self.ids = ids
-        self.now = now
-
-    def decide(self, thread: Thread | None, cause: Message | None = None, actor: Actor | None = None) -> Decision:
-        """Begin a decision on a thread (None: on the organism), caused by a message's handling or by an actor."""
-        thread_id = thread.id if thread is not None else None
-        if cause is None:
-            return Decision(thread_id, [], self.now(), {}, None, None, actor, state=self, thread=thread)
-        return Decision(thread_id, [], self.now(), {}, cause.id, cause.correlation, actor, state=self, thread=thread)
-
-
-Tell = Callable[["Decision"], None]
+OnWritten = Callable[["Decision"], None]
 
 
 class Arrival(Entity):
@@ -73,7 +51,7 @@ class StepEnd(Entity):
     """A step got its result: the content of ``record``, if it has one; ``value`` is what that says."""
 
     step: Step
-    record: Record[Any] | None = None
+    record: Record[Event] | None = None
     value: Any = None
 
 
@@ -89,8 +67,18 @@ class Decision(Unit, kw_only=True, eq=False):
     resumed: Sequence[Message] = ()  # to go on then
     recorded: Sequence[StepEnd] = ()  # steps that it ended
     ends: Sequence[str] = ()  # threads that it ended
-    tell: Tell | None = None  # to call last
+    on_written: OnWritten | None = None  # to call last
     failed: Exception | None = None  # why it never will be on disk
+
+    @classmethod
+    def on(
+        cls, state: State, thread: Thread | None, cause: Message | None = None, actor: Actor | None = None
+    ) -> Decision:
+        """Begin a decision on a thread (None: on the organism), caused by a message's handling or by an actor."""
+        thread_id = thread.id if thread is not None else None
+        if cause is None:
+            return cls(thread_id, [], state.now(), {}, None, None, actor, state=state, thread=thread)
+        return cls(thread_id, [], state.now(), {}, cause.id, cause.correlation, actor, state=state, thread=thread)
 
     def add(self, event: E, content: Content | None = None, thread: str | None = None) -> Record[E]:
         """Add an event and fold it; the log gives its record its position."""
@@ -105,11 +93,11 @@ class Decision(Unit, kw_only=True, eq=False):
         if isinstance(event, ThreadCreated):
             self.expect[thread_id] = 0
         self.add(event)
-        self.thread = self.state.routing.threads[thread_id]
+        self.thread = self.state.folded.threads[thread_id]
 
     def put(self, record: Record[MessageSent], payload: Any, generation: int) -> None:
         """A message that was just sent waits for its start."""
-        message = self.state.routing.messages[record.event.message]
+        message = self.state.folded.messages[record.event.message]
         self.arrivals.append(Arrival(message, record, payload, generation))
 
     def queue(self, message: Message) -> None:
@@ -177,7 +165,7 @@ class Decision(Unit, kw_only=True, eq=False):
         """Complete the unit: the end of the thread, and the positions that it rests on."""
         thread = self.thread
         if thread is not None:
-            if thread.open == 0 and thread.id in self.state.routing.threads:
+            if thread.open == 0 and thread.id in self.state.folded.threads:
                 self._end(thread)
             if thread.head:
                 self.expect[thread.id] = thread.head

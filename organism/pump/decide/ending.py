@@ -10,6 +10,7 @@ from typing import Final, NamedTuple
 
 from organism.events.vocabulary import (
     RUN_ENTRIES,
+    AgentPaused,
     ApprovalCancelled,
     DeathCode,
     MessageDead,
@@ -21,8 +22,9 @@ from organism.events.vocabulary import (
     ThreadKilled,
 )
 from organism.model.thread import Message, Thread
-from organism.pump.decide import control, spend
-from organism.pump.decide.decision import Decision, State
+from organism.pump.decide import spend
+from organism.pump.decide.decision import Decision
+from organism.pump.state import State
 
 KILLED: Final = StepError("killed", "The thread was killed.")
 UNKNOWN_AFTER_KILL: Final = StepError("unknown", "The thread was killed while this effect was under way.")
@@ -67,9 +69,9 @@ def park(decision: Decision, message: Message, failure: Failure) -> None:
     _cancel_approvals(decision, message)
     decision.add(MessageFailed(message.id, message.to, message.starts, failure.text))
     dead(decision, message, failure.code, failure.text)
-    most = decision.state.rules.limits.pause_after_failures
-    if most and decision.state.routing.failures_in_row.get(message.to, 0) >= most:
-        control.pause_agent(decision, message.to, by="failures")
+    most, folded = decision.state.rules.limits.pause_after_failures, decision.state.folded
+    if most and folded.failures_in_row.get(message.to, 0) >= most and message.to not in folded.paused_agents:
+        decision.add(AgentPaused(message.to, "failures"))
 
 
 def _cancel_approvals(decision: Decision, message: Message) -> None:
@@ -102,7 +104,7 @@ def dead(decision: Decision, message: Message, code: DeathCode, reason: str) -> 
 
 def tree(state: State, root: Thread) -> list[Thread]:
     """The thread and its child threads, children first, so that the root's end comes last."""
-    children = [thread for thread in state.routing.threads.values() if thread.parent == root.id]
+    children = [thread for thread in state.folded.threads.values() if thread.parent == root.id]
     return [member for child in children for member in tree(state, child)] + [root]
 
 
@@ -116,7 +118,7 @@ def kill(decision: Decision, threads: list[Thread]) -> list[Message]:
 
 def _kill_one(decision: Decision, thread: Thread, running: list[Message]) -> None:
     state = decision.state
-    for message in [message for message in state.routing.messages.values() if message.thread is thread]:
+    for message in [message for message in state.folded.messages.values() if message.thread is thread]:
         spend.settle_all_lost(decision, message)
         if message.shown is not None:
             _end_run(decision, message, "killed")
@@ -127,7 +129,7 @@ def _kill_one(decision: Decision, thread: Thread, running: list[Message]) -> Non
         else:
             decision.add(MessageDropped(message.id, message.to), thread=thread.id)
     decision.ended.clear()
-    decision.add(ThreadKilled(ended=thread.id not in state.routing.threads), thread=thread.id)
+    decision.add(ThreadKilled(ended=thread.id not in state.folded.threads), thread=thread.id)
 
 
 def _close_steps(decision: Decision, message: Message) -> None:

@@ -11,11 +11,15 @@ they ask and what the digest covers:
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
+import json
 from typing import Any, Final, NamedTuple
 
 import orjson
 
+from organism.config.foreign import json_of, run_json
+from organism.config.json_text import NotJson, read_json
 from organism.config.settings import Listener
 from organism.errors import AlreadyResolved
 from organism.events.record import Content
@@ -35,12 +39,18 @@ from organism.model.commands import ResolveApproval
 from organism.model.handler import Approval
 from organism.model.redact import visible
 from organism.model.thread import CONSENT, Message, Step
-from organism.model.tool import ToolErrorCode
-from organism.pump.confirmations import Confirmation
-from organism.pump.decide.decision import Decision, State
+from organism.model.tool import CONFIRM_TOKEN, ConfirmRequired, ToolArguments, ToolErrorCode
+from organism.pump.decide.decision import Decision
 from organism.pump.rules import Rules
-from organism.pump.wording import json_of, run_json
+from organism.pump.state import Confirmation, State
 
+MOST_SHOWN: Final = 200
+"""Characters of a text in a preview."""
+WHY_REFUSED: Final[dict[ToolErrorCode, str]] = {
+    "confirm_mismatch": "This confirm_token was given for another call, or is none. Call without one to get one.",
+    "confirm_expired": "This confirm_token is not valid any more. Call without one to get another.",
+    "confirm_used": "This confirm_token was used already. Call without one to do it once more.",
+}
 CONFIRM_SECONDS: Final = 60
 
 
@@ -95,12 +105,27 @@ def ask(decision: Decision, message: Message, question: Question) -> None:
         _show_to_caller(decision, message, RunInteractionRequest, {"kind": "approval", "payload": payload})
 
 
+def is_tainted(rules: Rules, message: Message) -> bool:
+    """Whether an agent that had read the text of others sent it, and does not say ``taint: allow``; or passed it on."""
+    if len(message.authors) < 2:  # noqa: PLR2004 - the agent, and somebody else
+        return False
+    sender = rules.listeners.get(message.sender)
+    agents = [message.sender] if sender is not None and sender.is_agent else message.authors
+    return any((found := rules.listeners.get(name)) is not None and found.asks_people for name in agents)
+
+
+def why_not(verdict: Approval) -> str:
+    if verdict.decision == "expired":
+        return "Nobody approved this call in time."
+    return f"A person rejected this call: {verdict.comment}" if verdict.comment else "A person rejected this call."
+
+
 # -- a person answers
 
 
 def find(state: State, approval: str) -> Step | None:
     """The step in which a person is asked, while its message is open."""
-    for message in state.routing.messages.values():
+    for message in state.folded.messages.values():
         for step in (message.steps or {}).values():
             if step.approval == approval:
                 return step
@@ -149,7 +174,7 @@ def _answer(decision: Decision, step: Step, verdict: Approval) -> None:
 
 def redeem(decision: Decision, message: Message, question: Question) -> ToolErrorCode | None:
     """The message came with the token of the question; gives why that cannot be used. It is used once."""
-    found = decision.state.confirms.by_token.get(question.token)
+    found = decision.state.folded.confirms.by_token.get(question.token)
     if found is not None and (found.used_by, found.digest) == (message.id, question.digest):
         return None  # an attempt after the first
     wrong = _wrong(found, question.digest, decision.at)
@@ -166,6 +191,48 @@ def _wrong(found: Confirmation | None, digest: str, at: int) -> ToolErrorCode | 
     return None if found.is_open(at) else "confirm_expired"
 
 
+def required(name: str, token: str, preview: Any) -> ConfirmRequired:
+    return ConfirmRequired(
+        confirm_token=token,
+        op=name,
+        preview=orjson.dumps(_excerpt(preview)).decode(),
+        message=f"Nothing is done yet. Call {name} again within {CONFIRM_SECONDS} seconds, with the same "
+        "arguments and this confirm_token, if this is what shall be done.",
+    )
+
+
+def parted(payload: Any) -> tuple[str, Any]:
+    """The token, and the payload without it. A tool that is not ours finds it among its arguments, as text."""
+    if not isinstance(payload, ToolArguments):
+        return getattr(payload, CONFIRM_TOKEN), dataclasses.replace(payload, **{CONFIRM_TOKEN: ""})
+    try:
+        arguments = read_json(payload.json)
+    except NotJson:
+        return "", payload
+    token = arguments.pop(CONFIRM_TOKEN, "") if isinstance(arguments, dict) else ""
+    return str(token), ToolArguments(json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
+
+
+def _excerpt(value: Any) -> Any:
+    """The value with long texts cut."""
+    match value:
+        case dict():
+            return {key: _excerpt(each) for key, each in value.items()}
+        case list():
+            return [_excerpt(each) for each in value]
+        case str() if len(value) > MOST_SHOWN:
+            return value[: MOST_SHOWN - 1] + "…"
+        case _:
+            return value
+
+
+def is_two_steps(payload_class: type) -> bool:
+    """Whether a call of this class can be confirmed by its caller: it has room for the token."""
+    return payload_class is ToolArguments or CONFIRM_TOKEN in {
+        field.name for field in dataclasses.fields(payload_class)
+    }
+
+
 # -- what the run that made the call shows
 
 
@@ -176,7 +243,7 @@ def _call_id(message: Message) -> str:
 def _show_to_caller(decision: Decision, message: Message, entry: type[RunEvent], data: dict[str, Any]) -> None:
     """An entry of the run whose call the message is, under the call's id, if that run shows the call and goes on."""
     step, call_id = message.step, _call_id(message)
-    if step is None or not call_id or step.message.id not in decision.state.routing.messages:
+    if step is None or not call_id or step.message.id not in decision.state.folded.messages:
         return
     shown, thread_id = entry(step.message.id, step.message.to, call_id), step.message.thread.id
     decision.add(shown, Content(thread_id, run_json({"id": call_id, **data})), thread_id)

@@ -8,6 +8,7 @@ import orjson
 from msgspec.structs import replace
 
 from organism.codec import Mended, Sealed, UnsupportedPayload
+from organism.config.foreign import described, readable, shown
 from organism.config.settings import Listener
 from organism.errors import InvalidPayload
 from organism.events.entity import Entity
@@ -20,9 +21,7 @@ from organism.model.ids import CONSOLE, SYSTEM_TODO, token_of
 from organism.model.recorded import Recorded
 from organism.model.thread import NOBODY, Call, Message, Step
 from organism.pump.decide.decision import Decision
-from organism.pump.decide.route import GENERIC, Refused, Sender, receivers, within_limits
-from organism.pump.rules import Rules
-from organism.pump.wording import described, readable, shown
+from organism.pump.rules import GENERIC, Refused, Rules, Sender, receivers, within_limits
 
 
 class Outbox(Entity):
@@ -155,7 +154,7 @@ class Outbox(Entity):
             self._report(self._refused(call.caller, plain, sealed))
             return
         step = call.step
-        if step is not None and (step.ok is not None or step.message.id not in self.decision.state.routing.messages):
+        if step is not None and (step.ok is not None or step.message.id not in self.decision.state.folded.messages):
             step = None
         payload_class = type(sealed.payload)
         sent = MessageSent(
@@ -263,7 +262,7 @@ class Outbox(Entity):
 
     def _end_sent(self, record: Record[MessageSent], outcome: Outcome) -> None:
         """The message that was just sent ends in the unit that sent it."""
-        self.decision.handled(self.decision.state.routing.messages[record.event.message], outcome)
+        self.decision.handled(self.decision.state.folded.messages[record.event.message], outcome)
 
     def _deliver_outside(self, message_id: str) -> None:
         """A message to the console ends in the unit that sent it."""

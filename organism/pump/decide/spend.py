@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Any, Final, NamedTuple
+from typing import Final, NamedTuple
 
 from organism.config.settings import Budget, Listener, Price, Spend
 from organism.events.vocabulary import BudgetReserved, BudgetSettled, ModelCalled, StepError
@@ -34,7 +34,7 @@ class ModelCall:
     step: int
     messages: Sequence[ChatMessage]
     options: CompleteOptions
-    plan: Any = None
+    plan: object = None
 
     @property
     def key(self) -> str:
@@ -95,7 +95,7 @@ class Bound(NamedTuple):
 
 def bounds(decision: Decision, call: ModelCall, tenant: Budget) -> Iterator[Bound]:
     """Every budget that the call must fit into."""
-    spend, message, agent = decision.state.spend, call.message, call.listener.name
+    spend, message, agent = decision.state.folded.spend, call.message, call.listener.name
     own, thread, at = call.listener.budget, call.message.thread, decision.at
     most = Spend(tokens=decision.state.rules.limits.max_tokens_per_thread)
     run = spend.run(message.id).used
@@ -181,21 +181,21 @@ def reserve(decision: Decision, call: ModelCall, need: Need) -> None:
 
 def settle(decision: Decision, call: ModelCall, outcome: Outcome) -> None:
     """Record the call and what it has used, in place of what was reserved, unless it was settled already."""
-    reservation = decision.state.spend.open.get(call.key)
+    reservation = decision.state.folded.spend.open.get(call.key)
     if reservation is not None:
         _settle(decision, reservation, outcome)
 
 
 def settle_lost(decision: Decision, message: Message, step_number: int) -> None:
     """A call died with its process, or was killed: what it had reserved counts as spent. Others are left alone."""
-    reservation = decision.state.spend.open.get(key_of(message.id, step_number))
+    reservation = decision.state.folded.spend.open.get(key_of(message.id, step_number))
     if reservation is not None:
         _settle_lost(decision, reservation)
 
 
 def settle_all_lost(decision: Decision, message: Message) -> None:
     """The handling of a message ends while calls of it are under way: none of them will be heard any more."""
-    spend = decision.state.spend
+    spend = decision.state.folded.spend
     for reservation in [each for each in spend.open.values() if each.event.message == message.id]:
         _settle_lost(decision, reservation)
 

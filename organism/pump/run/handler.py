@@ -7,6 +7,7 @@ handler's exceptions end.
 from __future__ import annotations
 
 import asyncio
+import base64
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import copy_context
@@ -17,8 +18,9 @@ from uuid import UUID
 
 import orjson
 
+from organism.config.foreign import described, json_of, shown
 from organism.config.prompts import SERVED
-from organism.config.settings import Listener
+from organism.config.settings import Listener, Row
 from organism.errors import InvalidPayload
 from organism.events.vocabulary import StepError, StepKind, StepStarted
 from organism.model.completion import ChatMessage, CompleteError, CompleteOptions, Completion
@@ -34,23 +36,19 @@ from organism.model.handler import (
 )
 from organism.model.ids import token_of
 from organism.model.recorded import Recorded
-from organism.model.thread import Step
-from organism.pump.decide import spend
+from organism.model.thread import CONSENT, Step
+from organism.model.tool import ToolError, ToolErrorCode
+from organism.pump.decide import gates, spend
 from organism.pump.decide.ending import Failure
 from organism.pump.decide.gates import Question, canonical
 from organism.pump.decide.respond import Outbox, unmended
-from organism.pump.decide.route import GENERIC
 from organism.pump.decide.spend import ModelCall
-from organism.pump.rules import Rules
-from organism.pump.run import recall
-from organism.pump.run.gates import Withheld, admitted, approved
-from organism.pump.run.handling import Handling, Run, step_digest
-from organism.pump.run.recall import Unreadable, payload_of
-from organism.pump.stream import model_call
-from organism.pump.stream.feed import Feed
-from organism.pump.stream.model_call import Models, RunningCall
-from organism.pump.stream.run_stream import RunStream
-from organism.pump.wording import described, json_of, shown
+from organism.pump.rules import GENERIC, Rules
+from organism.pump.run import model_call
+from organism.pump.run.feed import Feed
+from organism.pump.run.handling import Handling, Run, Unreadable, answer_of, completion_of, payload_of, step_digest
+from organism.pump.run.model_call import Models, RunningCall
+from organism.pump.run.run_stream import RunStream
 
 EFFECT_KINDS: Final = frozenset({"pure", "idempotent", "unsafe"})
 LONGEST_SECONDS: Final = 3_153_600_000.0
@@ -105,7 +103,7 @@ async def _answer(handling: Handling, services: Services, payload: Any) -> objec
     """What the handler gives, once what must be agreed to first is."""
     listener = handling.listener
     if listener.approval or listener.confirm or listener.destroys:
-        payload = await admitted(handling, services.chance, payload)
+        payload = await _admitted(handling, services.chance, payload)
         if isinstance(payload, Withheld):
             return payload.answer
     if listener.handler is None:
@@ -140,6 +138,77 @@ async def _in_thread(listener: Listener, payload: Any, metadata: HandlerMetadata
     if error is not None:
         raise error
     return answer
+
+
+# -- gates: what must be agreed to before the handler runs
+
+
+class Withheld(NamedTuple):
+    """The handler does not run, and this is answered."""
+
+    answer: HandlerResponse
+
+
+async def _admitted(handling: Handling, chance: Random, payload: Any) -> Any:
+    """The payload that may be handled, edited if a person edited it; or ``Withheld``."""
+    if handling.message.reply:
+        return payload
+    if handling.listener.confirm and gates.is_two_steps(type(payload)):
+        payload = await _confirmed(handling, chance, payload)
+    return payload if isinstance(payload, Withheld) else await _consented(handling, payload)
+
+
+async def _consented(handling: Handling, payload: Any) -> Any:
+    step = (handling.message.steps or {}).get(CONSENT)
+    why = "" if step is not None or handling.listener.approval else await _why_asked(handling, payload)
+    if step is None and not handling.listener.approval and not why:
+        return payload
+    json_value = orjson.loads(handling.rules.codec.json(payload))
+    verdict = await handling.approved(gates.to_consent(handling.rules, type(payload).__name__, json_value, why))
+    if verdict.decision != "approve":
+        return Withheld(HandlerResponse.respond(ToolError("forbidden", gates.why_not(verdict))))
+    if verdict.edits is None:
+        return payload
+    try:
+        return gates.edited(handling.rules, handling.listener, verdict.edits)
+    except InvalidPayload as error:
+        raise Unreadable(f"What was approved does not fit today's schema: {error}") from error
+
+
+async def _why_asked(handling: Handling, payload: Any) -> str:
+    """Why a person must agree to this call; empty if none must."""
+    message, destroys = handling.message, handling.listener.destroys
+    others = sorted(message.authors - {message.sender})
+    if not destroys or not gates.is_tainted(handling.rules, message):
+        return ""
+    if isinstance(destroys, Row):
+        row = await handling.writer.views.private_row(destroys.model, getattr(payload, destroys.field))
+        if row is None:
+            return ""
+    return f"This call cannot be undone, and it rests on text from outside ({', '.join(others)})."
+
+
+async def _confirmed(handling: Handling, chance: Random, payload: Any) -> Any:
+    await handling.wait_while_paused()
+    given, plain = gates.parted(payload)
+    token = given or base64.urlsafe_b64encode(chance.randbytes(32)).decode().rstrip("=")
+    message, json_value = handling.message, orjson.loads(handling.rules.codec.json(plain))
+    question = gates.to_confirm(message, type(plain).__name__, json_value, token)
+    decision = handling.decide()
+    refused: ToolErrorCode | None = None
+    if given:
+        refused = gates.redeem(decision, message, question)
+    else:
+        gates.ask(decision, message, question)
+    await handling.writer.commit(decision)
+    if not given:
+        return Withheld(HandlerResponse.respond(gates.required(message.to, token, json_value)))
+    return (
+        plain if refused is None else Withheld(HandlerResponse.respond(ToolError(refused, gates.WHY_REFUSED[refused])))
+    )
+
+
+# -- what a handler may do meanwhile
 
 
 class OutcomeUnknown(BaseException):
@@ -223,7 +292,7 @@ class Steps(HandlerMetadata):
         if number not in handling.values:
             if not step.content_at:
                 await handling.writer.settled()
-            handling.values[number] = await recall.answer_of(handling.writer.log, handling.rules, step)
+            handling.values[number] = await answer_of(handling.writer.log, handling.rules, step)
         return handling.values[number]
 
     async def effect(self, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind = "idempotent") -> Any:
@@ -287,7 +356,7 @@ class Steps(HandlerMetadata):
         _check_size(self._handling.rules, json)
         seconds = self._handling.rules.limits.approval_expires_s
         question = Question(step_digest("approve", "", json), json, seconds, step=number)
-        return await approved(self._handling, question)
+        return await self._handling.approved(question)
 
     async def complete(self, messages: Sequence[ChatMessage], **options: Unpack[CompleteOptions]) -> Completion:
         handling = self._handling
@@ -306,7 +375,7 @@ class Steps(HandlerMetadata):
         if step.error is not None:
             raise CompleteError(step.error.code, step.error.message)  # type: ignore[arg-type]  # only such codes are recorded
         if number not in handling.values:
-            handling.values[number], shown_in = await recall.completion_of(handling.writer.log, step)
+            handling.values[number], shown_in = await completion_of(handling.writer.log, step)
             if shown_in:
                 self._open_stream().passed("message", shown_in)
         answer: Completion = handling.values[number]

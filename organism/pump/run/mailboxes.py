@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from functools import partial
+from itertools import count
+from typing import Any, Final, Never
 
 from msgspec import field
 
@@ -22,7 +25,7 @@ from organism.events.vocabulary import (
     ThreadResumed,
 )
 from organism.model.thread import Message, Thread
-from organism.pump.routing import Routing
+from organism.pump.state import FoldedState
 
 SUSPECT_DEATHS: Final = 2
 """A message that was running in this many crashes runs alone among its like (G8)."""
@@ -130,7 +133,7 @@ class Mailbox(Entity):
 class Mailboxes(Entity):
     """All mailboxes of a tenant, and the slots that their handlers share."""
 
-    routing: Routing
+    folded: FoldedState
     limit: int
     boxes: dict[str, Mailbox] = field(default_factory=dict)
     queued: dict[str, Queued] = field(default_factory=dict)  # by message
@@ -176,7 +179,7 @@ class Mailboxes(Entity):
         for record in records:
             act = _FOLLOWED.get(type(record.event))
             if act is not None:
-                act(self, record)
+                act(self, record)  # type: ignore[arg-type]  # the one of the event's own class
 
     def ended(self, record: Record[MessageHandled | MessageDead]) -> None:
         """A handling is over, or will not begin: its slot and its line are free."""
@@ -215,7 +218,7 @@ class Mailboxes(Entity):
             line.tail = None
             line.drop_if_empty()
 
-    def _lines(self, record: Record[Any]) -> list[Line]:
+    def _lines(self, record: Record[Event]) -> list[Line]:
         """The lines of the record's thread."""
         found = (box.lines.get(record.thread or "") for box in self.boxes.values())
         return [line for line in found if line is not None]
@@ -224,7 +227,7 @@ class Mailboxes(Entity):
         """The messages to start now, one from each agent in turn; each has its slot and its line from here on."""
         found: list[Message] = []
         ready = self.ready
-        while ready and self.running < self.limit and not self.routing.paused:
+        while ready and self.running < self.limit and not self.folded.paused:
             box = ready.popleft()
             queued = self._next_of(box, at)
             if queued is not None:
@@ -238,7 +241,7 @@ class Mailboxes(Entity):
     def _next_of(self, box: Mailbox, at: int) -> Queued | None:
         """Start one message of the box, if a slot is free and a line ready. Lines that can't start leave the ring."""
         ring = box.ring
-        while ring and box.running < box.limit and box.name not in self.routing.paused_agents:
+        while ring and box.running < box.limit and box.name not in self.folded.paused_agents:
             line = ring.popleft()
             line.ready = False
             if line.may_start(at) and self._may_run(line.head):
@@ -310,10 +313,10 @@ class Mailboxes(Entity):
     def resumed(self) -> list[Message]:
         """The messages whose handlers may go on now; each has its slot and its line from here on."""
         found: list[Message] = []
-        if not self.resuming or self.routing.paused:
+        if not self.resuming or self.folded.paused:
             return found
         for box in tuple(self.ready):
-            if box.resuming and box.name not in self.routing.paused_agents:
+            if box.resuming and box.name not in self.folded.paused_agents:
                 self._resume_from(box, found)
         return found
 
@@ -367,7 +370,7 @@ class Mailboxes(Entity):
             self.ready.append(box)
 
 
-_FOLLOWED: Final[Mapping[type[Event], Callable[[Mailboxes, Record[Any]], None]]] = {
+_FOLLOWED: Final[Mapping[type[Event], Callable[[Mailboxes, Record[Never]], None]]] = {
     MessageHandled: Mailboxes.ended,
     MessageDead: Mailboxes.ended,
     MessageRetried: Mailboxes.retried,
@@ -377,3 +380,79 @@ _FOLLOWED: Final[Mapping[type[Event], Callable[[Mailboxes, Record[Any]], None]]]
     ThreadKilled: Mailboxes.thread_killed,
 }
 """What frees slots and lines."""
+
+
+# -- fairness between tenants (S4)
+
+
+class FairShare(Entity):
+    """Divides ``limit`` slots among the tenants that joined: each takes its slots in its own decisions."""
+
+    _limit: int = 0
+    _tenants: dict[Mailboxes, Callable[[], None]] = field(default_factory=dict)
+    _turns: count[int] = field(default_factory=partial(count, 1))
+    _will_look: bool = False
+
+    def join(self, boxes: Mailboxes, start: Callable[[], None]) -> None:
+        """The tenant takes its slots from here. ``start`` makes a decision that starts what has room."""
+        self._tenants[boxes] = start
+        self._divide()
+
+    def leave(self, boxes: Mailboxes) -> None:
+        """The tenant starts nothing more, and what it holds is free for others; whose model has spoken goes on."""
+        boxes.fair_share, boxes.limit, boxes.is_leaving = None, 0, True
+        if self._tenants.pop(boxes, None) is not None:
+            self._divide()
+
+    def resize(self, limit: int) -> None:
+        """So many slots from now on; what runs beyond that runs to its end."""
+        self._limit = limit
+        self._divide()
+
+    def measure(self, boxes: Mailboxes) -> None:
+        """Set ``limit``: how many slots the tenant may hold when the decision at hand is made."""
+        others = [each for each in self._tenants if each is not boxes]
+        free = self._limit - boxes.running - sum(each.running for each in others)
+        waiting = [each for each in others if wants_slots(each)]
+        if waiting:
+            free = self._part(boxes, min(waiting, key=_turn), free)
+            self._look_soon()
+        boxes.limit = boxes.running + free
+
+    def _part(self, boxes: Mailboxes, rival: Mailboxes, free: int) -> int:
+        """How many of the free slots are for this tenant, if that rival is the next of the others."""
+        if free <= 0 or not wants_slots(boxes) or _turn(rival) < _turn(boxes):
+            return 0
+        boxes.served = next(self._turns)
+        return min(free, max(1, rival.running - boxes.running))
+
+    def _divide(self) -> None:
+        """Measure each from now on, unless there is only one, who has all."""
+        is_shared = len(self._tenants) > 1
+        for boxes in self._tenants:
+            boxes.fair_share, boxes.limit = self.measure if is_shared else None, self._limit
+        self._look_soon()
+
+    def _look_soon(self) -> None:
+        if not self._will_look:
+            self._will_look = True
+            asyncio.get_running_loop().call_soon(self._look)
+
+    def _look(self) -> None:
+        """Give away what is free. The next tenant takes a slot, or finds that it had no use for one."""
+        self._will_look = False
+        while self._limit > sum(each.running for each in self._tenants):
+            waiting = [each for each in self._tenants if wants_slots(each)]
+            if not waiting:
+                return
+            self._tenants[min(waiting, key=_turn)]()
+
+
+def wants_slots(boxes: Mailboxes) -> bool:
+    """Between decisions: whether something could start, or go on, if it had a slot."""
+    return bool(boxes.ready) and not boxes.folded.paused
+
+
+def _turn(boxes: Mailboxes) -> tuple[int, int]:
+    """Who is next: the lowest."""
+    return boxes.running, boxes.served

@@ -48,7 +48,7 @@ from organism.events.vocabulary import (
 )
 from organism.log.log import EventFilter
 from organism.model.times import iso
-from organism.pump.stream.feed import Delta
+from organism.pump.run.feed import Delta
 from organism.server.json import splice
 from organism.views import approvals, dead_letters, threads
 from organism.views.run import data_of, kind_of

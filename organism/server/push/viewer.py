@@ -17,7 +17,7 @@ import structlog
 from organism.events.record import Record
 from organism.events.vocabulary import RunEvent
 from organism.log.log import EventLog
-from organism.pump.stream.feed import Delta, Feed, Live
+from organism.pump.run.feed import Delta, Feed, LiveText
 from organism.server.push.frames import (
     WITH_CONTENT,
     Chunk,
@@ -53,7 +53,7 @@ class Tail:
         self.states = AgentStates(views, self._offer_now)
         self.snapshots = SnapshotReader(log, views, self.states)
         self._feed = feed or Feed()
-        self._live = Live(self.position)
+        self._live = LiveText(self.position)
         self._window_bytes = window_bytes
         self._window: deque[Chunk] = deque()
         self._size_bytes = 0
@@ -65,10 +65,10 @@ class Tail:
         self._viewers.add(viewer)
         if not self._tasks:
             self.position = self.log.head
-            self._live = Live(self.position)
-            self._feed.join(self._hear)
-            for delta in self._feed.said():
-                self._hear(delta)
+            self._live = LiveText(self.position)
+            self._feed.subscribe(self._on_delta)
+            for delta in self._feed.unlogged():
+                self._on_delta(delta)
             self.states.is_due.set()
             work = (self._follow(), self.states.follow(), self._checkpoints())
             self._tasks = [asyncio.ensure_future(each) for each in work]
@@ -85,7 +85,7 @@ class Tail:
         for task in self._tasks:
             task.cancel()
         self._tasks = []
-        self._feed.leave(self._hear)
+        self._feed.unsubscribe(self._on_delta)
         self._window.clear()
         self._size_bytes = 0
 
@@ -128,8 +128,8 @@ class Tail:
         for viewer in tuple(self._viewers):
             viewer.offer(chunk, encoded)
 
-    def _hear(self, delta: Delta) -> None:
-        new = self._live.hear(delta)
+    def _on_delta(self, delta: Delta) -> None:
+        new = self._live.take(delta)
         if new is not None:
             self._offer_now((frame_of(new),))
 

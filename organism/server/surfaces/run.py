@@ -34,8 +34,7 @@ from organism.model.agent import Answer
 from organism.model.commands import Injected
 from organism.model.ids import CONSOLE
 from organism.model.run import RunEntry
-from organism.pump.run.replies import ENDS
-from organism.pump.stream.feed import Delta, Live
+from organism.pump.run.feed import Delta, LiveText
 from organism.server.http import problems
 from organism.server.http.call import until_left
 from organism.server.http.connections import Receive, Send
@@ -43,6 +42,7 @@ from organism.server.surfaces.requests import EVENTS
 from organism.server.ws.stream import HEARTBEAT_SECONDS
 from organism.tenants import Tenant
 from organism.views.run import entry_of
+from organism.views.threads import ENDS
 
 _SHOWN: Final[tuple[type[Event], ...]] = (*RUN_ENTRIES.values(), MessageHandled, MessageDropped, MessageDead)
 """What is read of a handling: its run, and its end."""
@@ -77,7 +77,7 @@ class _RunFollower:
     def __init__(self, tenant: Tenant, sent: Injected) -> None:
         self._tenant = tenant
         self._sent = sent
-        self._live = Live(sent.position)
+        self._live = LiveText(sent.position)
         self._entries: asyncio.Queue[RunEntry | None] = asyncio.Queue()
         self._is_over = False
         self.outcome = ""
@@ -86,21 +86,21 @@ class _RunFollower:
         """The entries up to ``done``; none if the handling shows no run."""
         reading = asyncio.ensure_future(self._read())
         reading.add_done_callback(lambda _: self._entries.put_nowait(None))
-        self._tenant.feed.join(self._hear)
-        for delta in self._tenant.feed.said():
-            self._hear(delta)
+        self._tenant.feed.subscribe(self._on_delta)
+        for delta in self._tenant.feed.unlogged():
+            self._on_delta(delta)
         try:
             while (entry := await self._entries.get()) is not None:
                 yield entry
                 self._entries.task_done()
             reading.result()
         finally:
-            self._tenant.feed.leave(self._hear)
+            self._tenant.feed.unsubscribe(self._on_delta)
             reading.cancel()
 
-    def _hear(self, delta: Delta) -> None:
+    def _on_delta(self, delta: Delta) -> None:
         if delta.message == self._sent.message_id and self._entries.qsize() < MOST_HEARD:
-            self._add_pieces([self._live.hear(delta)])
+            self._add_pieces([self._live.take(delta)])
 
     def _add_pieces(self, pieces: Iterable[Delta | None]) -> None:
         for piece in pieces:
@@ -123,7 +123,7 @@ class _RunFollower:
         if event.message != self._sent.message_id:
             return
         if isinstance(event, RunEvent):
-            held = self._live.held(record) if isinstance(event, RunDelta) else 0
+            held = self._live.received(record) if isinstance(event, RunDelta) else 0
             waited = self._live.read(record)
             entry = _beyond(entry_of(record), held)
             if entry is not None:

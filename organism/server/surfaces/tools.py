@@ -96,7 +96,7 @@ async def models(call: Call) -> Answer:
     """The models of the configuration that the token may use."""
     call.allow_query()
     state, allowed = call.tenant.pump.state, call.who.models
-    since = state.routing.life_at // 1_000_000
+    since = state.folded.life_at // 1_000_000
     found = state.rules.settings.models.items()
     return answer(
         {

@@ -7,25 +7,28 @@ idempotency key, after a failed commit, and for the row of an older thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Sequence
 from contextlib import suppress
-from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, TypeGuard
 
+import orjson
+from msgspec import field
 from msgspec.structs import replace
 
 from organism.errors import BudgetExhausted
+from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import RUN_ENTRIES, MessageSent
+from organism.events.vocabulary import RUN_ENTRIES, Event, MessageSent
 from organism.log.log import EventFilter, EventLog
 from organism.model.commands import Inject, Injected
 from organism.model.ids import CONSOLE
-from organism.pump.run.replies import ENDS, ReplyCollector
 from organism.server.http.bodies import Places
 from organism.server.http.call import IN_PATH, Answer, Call
 from organism.server.surfaces.run import refusal
+from organism.views import threads
 from organism.views.run import entry_of
-from organism.views.views import ViewStore
+from organism.views.threads import ENDS
+from organism.views.views import Row, ViewStore, with_payload
 
 _PAGE_EVENTS: Final = 500
 LEFT: Final = Answer(b"", 499)
@@ -40,19 +43,63 @@ class Ending(NamedTuple):
     thread: bytes
 
 
+class ReplyCollector(Entity):
+    """Collects the messages to ``console`` that one injection causes, up to the first end of its thread after it."""
+
+    thread_id: str = ""
+    message_id: str = ""
+    replies: list[bytes] = field(default_factory=list)
+    end: int = 0  # its position, once it is on disk
+    thread: bytes | None = None  # the thread's row then, as JSON; None if the thread is older than the injection
+    _is_sent: bool = False
+    _rows: dict[str, Row | None] = field(default_factory=dict)
+
+    def begin(self, thread_id: str, message_id: str) -> None:
+        """The injection is about to be written."""
+        self.thread_id, self.message_id = thread_id, message_id
+        self._rows = {thread_id: None}
+
+    def take(self, records: Sequence[Record[Event]]) -> None:
+        """The thread's next events, which are on disk. The end of a thread is the last of its events in a unit."""
+        if self.end:
+            return
+        threads.fold(self._rows, records)
+        for record in records:
+            event = record.event
+            if isinstance(event, MessageSent):
+                self._is_sent = self._is_sent or event.message == self.message_id
+                if self._is_reply(record):
+                    content = record.content
+                    payload = None if content is None or content.erased else content.json
+                    self.replies.append(with_payload(orjson.dumps(threads.message_head(record)), payload))
+            elif isinstance(event, ENDS) and self._is_sent:  # one before it may have been on its way to the disk
+                row = self._rows[self.thread_id]
+                self.thread = None if row is None else orjson.dumps(row)
+                self.end = record.position
+
+    def _is_reply(self, record: Record[Event]) -> TypeGuard[Record[MessageSent]]:
+        event = record.event
+        return isinstance(event, MessageSent) and event.to == CONSOLE and record.correlation == self.message_id
+
+
 async def send_and_wait(
     call: Call, command: Inject, seconds: float | None, place: str = "/payload", places: Places = IN_PATH
 ) -> tuple[Injected, Ending | None]:
     """Send, and wait for the end of the thread if ``seconds`` are given; None if it does not end in time."""
     if seconds is None:
         return await call.send(command, place, places), None
-    collectors, collector = call.tenant.pump.collectors, ReplyCollector()
-    command = replace(command, on_sent=partial(collectors.begin, collector))
+    pump, collector = call.tenant.pump, ReplyCollector()
+
+    def collect(thread_id: str, message_id: str) -> None:
+        collector.begin(thread_id, message_id)
+        pump.follow(thread_id, collector.take)
+
+    command = replace(command, on_sent=collect)
     try:
         sent = await call.send(command, place, places)
         return sent, await _ending(call, sent, collector, seconds)
     finally:
-        collectors.forget(collector)
+        pump.unfollow(collector.thread_id, collector.take)
 
 
 async def _ending(call: Call, sent: Injected, collector: ReplyCollector, seconds: float) -> Ending | None:

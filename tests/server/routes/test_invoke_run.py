@@ -122,7 +122,7 @@ async def test_a_run_goes_on_when_its_client_leaves(server: Served) -> None:
     thread = await resolve(server)
     assert await server.organism.tenants["default"].ended(thread, 10)
     assert (await server.get(f"/threads/{thread}"))["status"] == "completed"
-    assert not server.organism.tenants["default"].feed._listeners  # noqa: SLF001 - a follower that stays is a leak
+    assert not server.organism.tenants["default"].feed._subscribers  # noqa: SLF001 - a follower that stays is a leak
 
 
 async def test_a_stream_ends_with_its_token_and_the_run_goes_on(config: Path) -> None:
@@ -141,7 +141,7 @@ async def test_a_stream_ends_with_its_token_and_the_run_goes_on(config: Path) ->
 @pytest.mark.parametrize("accept", ["application/json", "application/x-ndjson"])
 async def test_whoever_waits_for_a_run_and_leaves_is_waited_for_no_longer(server: Served, accept: str) -> None:
     tenant = server.organism.tenants["default"]
-    following = tenant.feed._listeners  # noqa: SLF001 - a follower that stays is a leak
+    following = tenant.feed._subscribers  # noqa: SLF001 - a follower that stays is a leak
     with logged() as said:
         async with httpx2.AsyncClient(trust_env=False) as client:
             url = f"{server.url}/agents/mute/invoke"

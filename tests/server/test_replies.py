@@ -6,7 +6,7 @@ import orjson
 
 from organism.events.record import Content
 from organism.events.vocabulary import ThreadCompleted
-from organism.pump.run.replies import Collectors, ReplyCollector
+from organism.server.surfaces.waiting import ReplyCollector
 from tests.views.folding import Story
 
 
@@ -16,8 +16,8 @@ def reply(story: Story, message: str, cause: str) -> None:
 
 def test_the_end_that_is_waited_for_is_the_first_after_the_injection() -> None:
     """The end before may still be on its way to the disk when the injection is taken in."""
-    collectors, collector, story = Collectors(), ReplyCollector(), Story()
-    collectors.begin(collector, "t", "m2")
+    collector, story = ReplyCollector(), Story()
+    collector.begin("t", "m2")
     story.tell(ThreadCompleted(), "t")
     story.sends("m2", "greeter").correlation = "m2"
     reply(story, "m3", "m2")
@@ -25,31 +25,29 @@ def test_the_end_that_is_waited_for_is_the_first_after_the_injection() -> None:
     reply(story, "m4", "m2")
     story.tell(ThreadCompleted(), "t")
     for record in story.records:
-        collectors.take([record])
+        collector.take([record])
     assert (collector.end, len(collector.replies)) == (4, 1)
 
 
 def test_two_that_wait_for_one_thread_get_each_its_own_replies() -> None:
-    collectors, story = Collectors(), Story()
+    story = Story()
     waiting = {message: ReplyCollector() for message in ("m1", "m2")}
     for message, collector in waiting.items():
-        collectors.begin(collector, "t", message)
+        collector.begin("t", message)
         story.sends(message, "greeter").correlation = message
     for message in waiting:
         reply(story, f"{message}-answer", message)
     story.tell(ThreadCompleted(), "t")
-    collectors.take(story.records)
-    assert [(collector.end, len(collector.replies)) for collector in waiting.values()] == [(5, 1), (5, 1)]
     for collector in waiting.values():
-        collectors.forget(collector)
-    assert not collectors
+        collector.take(story.records)
+    assert [(collector.end, len(collector.replies)) for collector in waiting.values()] == [(5, 1), (5, 1)]
 
 
 def test_a_reply_whose_payload_was_erased_is_shown_as_erased() -> None:
-    collectors, collector, story = Collectors(), ReplyCollector(), Story()
-    collectors.begin(collector, "t", "m1")
+    collector, story = ReplyCollector(), Story()
+    collector.begin("t", "m1")
     story.sends("m1", "greeter").correlation = "m1"
     reply(story, "m2", "m1")
     story.records[-1].content = Content("t", b"", erased=True)
-    collectors.take(story.records)
+    collector.take(story.records)
     assert [orjson.loads(each)["payload"] for each in collector.replies] == [{"erased": True}]

@@ -1,4 +1,4 @@
-"""The feed: text of open blocks, heard before it is in the log. A missed piece is read from the log."""
+"""The feed: text of open blocks, published before it is in the log. A missed piece is read from the log."""
 
 from __future__ import annotations
 
@@ -56,23 +56,23 @@ class Delta(NamedTuple):
         return {"type": f"{self.kind}_delta", "data": data}
 
 
-Hear = Callable[[Delta], None]
+OnDelta = Callable[[Delta], None]
 
 
 class Feed(Entity):
-    """The open blocks and who listens. ``redactor`` knows what must not be heard."""
+    """The open blocks, and who subscribes to their text. ``redactor`` knows what must not be shown."""
 
     redactor: Redactor = field(default_factory=Redactor)
     _blocks: dict[object, Callable[[], Delta]] = field(default_factory=dict)
-    _listeners: dict[Hear, None] = field(default_factory=dict)
+    _subscribers: dict[OnDelta, None] = field(default_factory=dict)
 
-    def join(self, hear: Hear) -> None:
-        """Hear each piece from now on."""
-        self._listeners[hear] = None
+    def subscribe(self, on_delta: OnDelta) -> None:
+        """Call ``on_delta`` with each piece from now on."""
+        self._subscribers[on_delta] = None
 
-    def leave(self, hear: Hear) -> None:
-        """Hear no more."""
-        self._listeners.pop(hear, None)
+    def unsubscribe(self, on_delta: OnDelta) -> None:
+        """Call it no more."""
+        self._subscribers.pop(on_delta, None)
 
     def begin(self, block: object, unlogged: Callable[[], Delta]) -> None:
         """A block's start is on disk; ``unlogged`` gives its text that is not known to be in the log."""
@@ -82,17 +82,17 @@ class Feed(Entity):
         """Nothing more comes from it but by the log."""
         self._blocks.pop(block, None)
 
-    def tell(self, delta: Delta) -> None:
+    def publish(self, delta: Delta) -> None:
         """A piece of a block's text has come."""
-        for hear in tuple(self._listeners):
-            hear(delta)
+        for on_delta in tuple(self._subscribers):
+            on_delta(delta)
 
-    def said(self) -> list[Delta]:
+    def unlogged(self) -> list[Delta]:
         """The text of all open blocks that is not known to be in the log."""
         return [delta for unlogged in self._blocks.values() if (delta := unlogged()).text]
 
 
-class Live(Entity):
+class LiveText(Entity):
     """The feed's pieces between events read up to ``position``: early ones wait, those after a gap are left out."""
 
     position: int
@@ -103,7 +103,7 @@ class Live(Entity):
         """Whether what is read matters to it."""
         return bool(self._blocks or self._early)
 
-    def hear(self, delta: Delta) -> Delta | None:
+    def take(self, delta: Delta) -> Delta | None:
         """A piece has come; gives what of it is new and in its place."""
         held = self._blocks.get(delta.block)
         if held is None or held.start != delta.start:
@@ -127,7 +127,7 @@ class Live(Entity):
             first = Delta(record.thread or "", event.message, event.agent, kind, block_id, record.position, 0, "")
             self._blocks[block] = first
             early, self._early = self._early, []
-            return [new for delta in early if (new := self.hear(delta)) is not None]
+            return [new for delta in early if (new := self.take(delta)) is not None]
         if isinstance(event, RunDelta) and block in self._blocks:
             held, upto = self._blocks[block], event.offset + event.length
             self._blocks[block] = held.after(upto) if upto < held.end else held._replace(offset=upto, text="")
@@ -137,13 +137,13 @@ class Live(Entity):
             self._blocks = {each: held for each, held in self._blocks.items() if each[0] != event.message}
         return []
 
-    def held(self, record: Record[RunDelta]) -> int:
-        """How many characters of the block of a logged delta were heard or read before it."""
+    def received(self, record: Record[RunDelta]) -> int:
+        """How many characters of the block of a logged delta came before it, from the feed or the log."""
         block = self._blocks.get(_block_of(record))
         return block.end if block is not None else 0
 
     def unread(self) -> list[Delta]:
-        """What was heard of the open blocks and not read yet."""
+        """What came of the open blocks and is not read yet."""
         return [held for held in self._blocks.values() if held.text]
 
 

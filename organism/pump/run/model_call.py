@@ -11,6 +11,7 @@ from typing import Final, Protocol
 import orjson
 from msgspec import field
 
+from organism.config.foreign import described, run_json
 from organism.events.entity import Entity
 from organism.events.record import Content
 from organism.events.vocabulary import StepError
@@ -28,8 +29,7 @@ from organism.model.tool import ToolSpec
 from organism.pump.decide import spend
 from organism.pump.decide.decision import Decision
 from organism.pump.decide.spend import ModelCall, Outcome
-from organism.pump.stream.run_stream import Block, RunStream
-from organism.pump.wording import described, run_json
+from organism.pump.run.run_stream import Block, RunStream
 from organism.pump.writer import Writer
 
 OPTIONS: Final = tuple(CompleteOptions.__annotations__)
@@ -71,12 +71,12 @@ def _are_messages(messages: object) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Anew:
-    """An attempt failed after some of its parts were given: the answer begins again with the parts that follow."""
+class AnswerRestarted:
+    """An attempt failed after some of its parts were given: the answer starts again with the parts that follow."""
 
 
-Told = Part | Anew
-"""What is heard of a call while it runs."""
+StreamPart = Part | AnswerRestarted
+"""What a call gives while it runs."""
 
 
 class Models(Protocol):
@@ -85,8 +85,8 @@ class Models(Protocol):
     def reserve(self, decision: Decision, call: ModelCall) -> None:
         """Add ``budget_reserved``, or raise ``CompleteError`` (rights, depth, rate, budget, leak) and add nothing."""
 
-    async def call(self, call: ModelCall, tell: Callable[[Told], None]) -> Outcome:
-        """Call, retry, fall back; ``tell`` hears leak-checked parts in the loop. Raises only ``CancelledError``."""
+    async def call(self, call: ModelCall, on_part: Callable[[StreamPart], None]) -> Outcome:
+        """Call, retry, fall back; ``on_part`` gets leak-checked parts, in the loop. Raises only ``CancelledError``."""
 
 
 class RunningCall(Entity):
@@ -102,7 +102,7 @@ class RunningCall(Entity):
     _due: asyncio.TimerHandle | None = None
     _thought: Block | None = None
     _thoughts: int = 0
-    _said: list[str] = field(default_factory=list)
+    _pieces: list[str] = field(default_factory=list)
     _block: str = ""
 
     def __post_init__(self) -> None:
@@ -124,7 +124,7 @@ class RunningCall(Entity):
         now = self._writer.state.now
         begun_at = now()
         try:
-            outcome = await self._models.call(self._call, self._hear)
+            outcome = await self._models.call(self._call, self._on_part)
         except Exception as error:  # noqa: BLE001 - recorded as the call's error, whatever it is
             outcome = Outcome(None, StepError("upstream_error", described(error)), 1, now() - begun_at)
         if not self._stream.is_closed:
@@ -135,14 +135,14 @@ class RunningCall(Entity):
         if not task.cancelled() and (error := task.exception()) is not None:
             self._writer.on_broken(error)
 
-    def _hear(self, part: Told) -> None:
+    def _on_part(self, part: StreamPart) -> None:
         """A part of the answer has come."""
         if self._stream.is_closed or not self._block:
             return
-        if isinstance(part, Anew):
+        if isinstance(part, AnswerRestarted):
             self._begin_again()
         elif isinstance(part, TextDelta) and part.text:
-            self._said.append(part.text)
+            self._pieces.append(part.text)
             if self._text is not None:
                 self._text.add(part.text)
             elif self._due is None:
@@ -153,7 +153,7 @@ class RunningCall(Entity):
             if self._thought is None:
                 self._thoughts += 1
                 number = f"-{self._thoughts}" if self._thoughts > 1 else ""
-                self._thought = self._begun("thought", f"{self._block}-thought{number}")
+                self._thought = self._begin_block("thought", f"{self._block}-thought{number}")
             self._thought.add(part.text)
 
     def _on_due(self) -> None:
@@ -168,15 +168,15 @@ class RunningCall(Entity):
     def _show_text(self) -> None:
         """Begin the block, with what has come of the text."""
         self._cancel_timer()
-        self._text = self._begun("message", self._block)
-        self._text.add("".join(self._said))
+        self._text = self._begin_block("message", self._block)
+        self._text.add("".join(self._pieces))
 
     def _cancel_timer(self) -> None:
         if self._due is not None:
             self._due.cancel()
             self._due = None
 
-    def _begun(self, kind: str, block_id: str) -> Block:
+    def _begin_block(self, kind: str, block_id: str) -> Block:
         decision = self._stream.decide()
         self._end_thought(decision)
         block = self._stream.begin(kind, block_id, decision)
@@ -184,11 +184,11 @@ class RunningCall(Entity):
         return block
 
     def _begin_again(self) -> None:
-        self._said.clear()
+        self._pieces.clear()
         self._cancel_timer()
         if self._text is not None:
             self._text.drop()
-            self._text = self._begun("message", self._block)
+            self._text = self._begin_block("message", self._block)
 
     def _end_thought(self, decision: Decision) -> None:
         if self._thought is not None:
@@ -207,7 +207,7 @@ class RunningCall(Entity):
             shown = self._block if self._text is not None else ""
             json = _completion_json(completion, shown, whole=is_shown_whole)
             content = Content(self._call.message.thread.id, json)
-        elif self._said or self._text is not None:
+        elif self._pieces or self._text is not None:
             self._text_in(decision).cut(decision)
         spend.settle(decision, self._call, outcome)
         decision.record(self._step, outcome.error, content, completion)
@@ -215,24 +215,24 @@ class RunningCall(Entity):
         self._writer.write(decision)
 
     def _end_text(self, decision: Decision, completion: Completion) -> bool:
-        """Show what the answer says in the end, if that is not what was heard; gives whether the block holds it."""
+        """Show what the answer says in the end, if that is not what has come; gives whether the block holds it."""
         if not self._block:
             return False
-        said, is_seen = "".join(self._said), self._text is not None
-        if said.strip() != completion.text.strip():
+        text, is_seen = "".join(self._pieces), self._text is not None
+        if text.strip() != completion.text.strip():
             if self._text is not None:
                 self._text.drop()
-            self._text, self._said = None, [said := completion.text]
-        if not said and not is_seen:
+            self._text, self._pieces = None, [text := completion.text]
+        if not text and not is_seen:
             return False
         self._stream.end(self._text_in(decision), decision)
-        return said == completion.text
+        return text == completion.text
 
     def _text_in(self, decision: Decision) -> Block:
         """The block of the text; if it waited for more until now, it begins with this decision."""
         if self._text is None:
             self._text = self._stream.begin("message", self._block, decision)
-            self._text.add("".join(self._said))
+            self._text.add("".join(self._pieces))
         return self._text
 
 

@@ -1,4 +1,4 @@
-"""What a handling shows while it runs: entries, each once across attempts, and text: heard at once, logged gathered."""
+"""What a handling shows while it runs: entries, each once across attempts; text, published at once, logged gathered."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from typing import Any, Final
 import orjson
 from msgspec import field
 
+from organism.config.foreign import run_json
 from organism.events.entity import Entity
 from organism.events.record import Content, Record
 from organism.events.vocabulary import RUN_ENTRIES, RunDelta, RunEvent, RunMessageDelta, RunThoughtDelta
@@ -18,8 +19,7 @@ from organism.model.redact import Redactor
 from organism.model.run import BLOCKS, faults
 from organism.model.thread import Message
 from organism.pump.decide.decision import Decision
-from organism.pump.stream.feed import Delta, Feed
-from organism.pump.wording import run_json
+from organism.pump.run.feed import Delta, Feed
 from organism.pump.writer import Writer
 
 GATHER_SECONDS: Final = 1.0
@@ -87,13 +87,13 @@ class Block(Entity):
         self._begun = self._add(decision, RUN_ENTRIES[f"{self.kind}_start"](*self._named()), content)
 
     def on_disk(self, unit: Decision) -> None:
-        """Its start is in the log: from here on it is heard."""
+        """Its start is in the log: from here on its text is published."""
         if self.is_over or self._begun is None or unit.failed is not None:
             return
         self.start = self._begun.position
         self._feed.begin(self, self.unlogged)
         if (unlogged := self.unlogged()).text:
-            self._feed.tell(unlogged)
+            self._feed.publish(unlogged)
 
     def add(self, text: str) -> None:
         """The next piece of its text."""
@@ -106,7 +106,7 @@ class Block(Entity):
         self._text += text
         self.length += len(text)
         if self.start:
-            self._feed.tell(self._delta(offset, text))
+            self._feed.publish(self._delta(offset, text))
         if self.length - self.appended >= MOST_CHARACTERS:
             self._append()
         elif not self._is_due:
@@ -118,7 +118,7 @@ class Block(Entity):
         self._is_due = False
         if self.is_over or self.appended == self.length:
             return
-        decision = self._writer.state.decide(self._message.thread, self._message)
+        decision = Decision.on(self._writer.state, self._message.thread, self._message)
         self._write(decision)
         self._writer.write(decision, partial(self._on_appended, self.appended))
 
@@ -148,7 +148,7 @@ class Block(Entity):
         self.drop()
 
     def drop(self) -> None:
-        """Nobody hears more of it."""
+        """Nothing more of it is published."""
         self.is_over = True
         self._feed.end(self)
 
@@ -261,7 +261,7 @@ class RunStream(Entity):
         """Begin a decision of the handling. Raises ``CancelledError`` once it is over."""
         if self.is_closed:
             raise asyncio.CancelledError
-        return self._writer.state.decide(self._message.thread, self._message)
+        return Decision.on(self._writer.state, self._message.thread, self._message)
 
     def _open_block(self, kind: str, block_id: str) -> Block | None:
         """The block; None if the log holds it whole. Raises ``ValueError``."""
@@ -324,7 +324,7 @@ class RunStream(Entity):
         return self.stop_reason
 
     def close(self) -> None:
-        """The attempt is over: nobody hears more of it, and its model calls are stopped."""
+        """The attempt is over: nothing more of it is published, and its model calls are stopped."""
         self.is_closed = True
         for stop in tuple(self.calls.values()):
             stop()

@@ -13,6 +13,7 @@ from typing import Final
 import structlog
 
 from organism.events.vocabulary import LoopBlocked
+from organism.pump.decide.decision import Decision
 from organism.pump.writer import Writer
 
 BLOCKED_SECONDS: Final = 0.7
@@ -76,6 +77,6 @@ class Watchdog:
         writer = self._writable()
         if writer is None:
             return
-        decision = writer.state.decide(None)
+        decision = Decision.on(writer.state, None)
         decision.add(LoopBlocked(int((time.monotonic() - since) * 1_000_000), stack))
         writer.write(decision)
