@@ -4,16 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-import re
 import shutil
-import socket
 import stat
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import redirect_stdout, suppress
-from importlib import metadata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import redirect_stdout
 from pathlib import Path
 from typing import Final, NamedTuple
 
@@ -34,9 +31,10 @@ from organism.config.tokens import TOKENS_FILE, read_tokens
 from organism.errors import ConfigInvalid, LogDamaged, NotFound
 from organism.log.offline import SQLITE_IN_USE, last_at
 from organism.model.times import spoken
+from organism.server.serve import Address, listen
 from organism.tools.toolbox import unasked
 
-SQLITE: Final = "3.51.3"
+SQLITE: Final = (3, 51, 3)
 """Older ones can damage a file that several connections write (the WAL-reset bug)."""
 FREE_BYTES: Final = 256 * 1024 * 1024
 OTHERS: Final = 0o077
@@ -44,7 +42,6 @@ CLOCK_WAS_SET_US: Final = 1_767_225_600_000_000
 """The beginning of 2026: no machine that runs this lives before it."""
 TOLERANCE_US: Final = 1_000_000
 PATIENCE_SECONDS: Final = 5.0
-_REQUIREMENT: Final = re.compile(r"([\w.-]+)>=([\d.]+)")
 
 
 class Fault(NamedTuple):
@@ -92,42 +89,11 @@ def _finding(summary: str, *candidates: tuple[bool, str, str]) -> Finding:
     return Finding(summary, [Fault(fault, remedy) for is_wrong, fault, remedy in candidates if is_wrong])
 
 
-def _dependencies(_: Doctor) -> Finding:
-    least, installed = floors(metadata.requires("organism") or ()), {}
-    for name in least:
-        with suppress(metadata.PackageNotFoundError):
-            installed[name] = metadata.version(name)
-    return dependencies(least, installed)
-
-
-def floors(requirements: Iterable[str]) -> dict[str, str]:
-    """The lowest version of each dependency that the package accepts."""
-    found = {match[1]: match[2] for text in requirements if (match := _REQUIREMENT.match(text)) and ";" not in text}
-    return dict(sorted(found.items()))
-
-
-def dependencies(least: Mapping[str, str], installed: Mapping[str, str]) -> Finding:
-    """Whether each dependency is installed and not too old."""
-    faults = [
-        Fault(
-            f"{name} {installed[name]} is installed." if name in installed else f"{name} is not installed.",
-            f"Install it again: pip install '{name}>={floor}'",
-        )
-        for name, floor in least.items()
-        if _numbers(installed.get(name, "0")) < _numbers(floor)
-    ]
-    return Finding(f"{len(least)} packages", faults)
-
-
 def sqlite(version: str) -> Finding:
     """Whether the log's SQLite is free of the bug that damages files."""
-    remedy = f"pip install --upgrade pysqlite3; it must bring SQLite {SQLITE} or newer."
-    return _finding(version, (_numbers(version) < _numbers(SQLITE), f"SQLite {version} can damage a log.", remedy))
-
-
-def _numbers(version: str) -> tuple[int, ...]:
-    """A version as numbers that compare: ``6.1`` equals ``6.1.0``."""
-    return tuple(int(part) for part in [*re.findall(r"\d+", version), 0, 0, 0, 0][:4])
+    is_old = tuple(map(int, version.split("."))) < SQLITE
+    remedy = "pip install --upgrade pysqlite3"
+    return _finding(version, (is_old, f"SQLite {version} can damage a log.", remedy))
 
 
 def _read(path: Path, describe: Callable[[Path], str]) -> Finding:
@@ -272,12 +238,8 @@ def _port(options: Doctor) -> Finding:
     address = f"{options.host}:{options.port}"
     if holder(options.data) is not None:
         return Finding("in use by the server itself")
-    family = socket.AF_INET6 if ":" in options.host else socket.AF_INET
     try:
-        with socket.socket(family, socket.SOCK_STREAM) as probe:
-            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            probe.bind((options.host, options.port))
-            probe.listen()
+        listen(Address(options.host, options.port)).close()
     except OSError as error:
         is_taken = error.errno == errno.EADDRINUSE
         why = "is taken by another program" if is_taken else f"cannot be listened on: {error.strerror or error}"
@@ -287,7 +249,6 @@ def _port(options: Doctor) -> Finding:
 
 
 CHECKS: Final[Mapping[str, Callable[[Doctor], Finding]]] = {
-    "dependencies": _dependencies,
     "sqlite": lambda _: sqlite(SQLITE_IN_USE),
     "config": lambda options: _read(options.config, _config),
     "tokens": lambda options: _read(options.config.parent / TOKENS_FILE, _tokens),

@@ -10,7 +10,7 @@ from typing import Final
 
 from organism.cli.exits import Exit
 from organism.cli.options import Init
-from organism.cli.show import refuse, say
+from organism.cli.show import refuse, show_text
 
 STARTER: Final = Path(__file__).parent / "starter"
 FILES: Final[Mapping[str, str]] = {
@@ -20,26 +20,26 @@ FILES: Final[Mapping[str, str]] = {
     "README.md": "README.md",
     "gitignore": ".gitignore",
 }
-"""The starter's files, and the names under which they are written."""
+"""The starter's files, and where they are written."""
 
 
 def init(options: Init) -> None:
-    """Write all files, or none if one is in the way: a ``handlers`` folder of one's own is nothing to add to either."""
+    """Write all files; none if one of them, or a ``handlers`` folder, is there already."""
     directory, remedy = options.directory, "Name a new directory, or an empty one."
     if directory.exists() and not directory.is_dir():
         refuse(Exit.CONFLICT, f"{directory} is a file.", remedy)
     tops = dict.fromkeys(name.partition("/")[0] for name in FILES.values())
     present = [str(directory / top) for top in tops if os.path.lexists(directory / top)]
     if present:
-        refuse(Exit.CONFLICT, f"Nothing was written, as this would be in the way: {', '.join(present)}.", remedy)
+        refuse(Exit.CONFLICT, f"Nothing was written, because this exists: {', '.join(present)}.", remedy)
     try:
         write_starter(directory)
     except OSError as error:
         refuse(Exit.FAILED, f"{error.filename} cannot be written: {error.strerror}.", "Choose another directory.")
     enter = "" if directory.resolve() == Path.cwd() else f"cd {shlex.quote(str(directory))} && "
     wrote = "".join(f"wrote {directory / name}\n" for name in FILES.values())
-    told = f"{wrote}\nNext: {enter}organism serve\nThen, in a second terminal there, what README.md says."
-    say(options, {"directory": str(directory.resolve()), "files": list(FILES.values())}, told)
+    message = f"{wrote}\nNext: {enter}organism serve\nThen, in a second terminal there, follow README.md."
+    show_text(options, {"directory": str(directory.resolve()), "files": list(FILES.values())}, message)
 
 
 def write_starter(directory: Path) -> None:

@@ -1,4 +1,4 @@
-"""``organism log``: what can be asked of a log, by its server or without it."""
+"""``organism log``: events from the server; verification, rebuilding and statistics without it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,18 @@ from organism.bootstrap import TENANTS, key_path_of
 from organism.cli.client import PAGE_ROWS, Client, drop_none
 from organism.cli.exits import Exit
 from organism.cli.options import Events, Offline
-from organism.cli.show import clock_time, compact, fields, out, placed, print_json, print_line, refuse, say, table
+from organism.cli.show import (
+    clock_time,
+    compact,
+    fields,
+    out,
+    print_json,
+    print_line,
+    refuse,
+    show_text,
+    table,
+    with_position,
+)
 from organism.config.tokens import TOKENS_FILE, read_tokens
 from organism.errors import ConfigInvalid, LogDamaged, LogHeld, LogUnavailable, NotFound
 from organism.log.log import Verification
@@ -31,11 +42,11 @@ RESTORE: Final = (
     "Stop the server, keep the directory as it is, and restore a backup, unless it says above what else helps."
 )
 LEAST_TIME: Final = 10**15
-"""In 2001, in µs; below it a number is a position or a count."""
+"""A time in 2001 in µs; a smaller number is a position or a count."""
 
 
 class TenantLog(NamedTuple):
-    """A tenant's log. ``tenant`` is its id; of one that config/tokens.yaml does not name, the name of its directory."""
+    """A tenant's log. ``tenant`` is its id, or its directory's name if config/tokens.yaml does not list it."""
 
     tenant: str
     directory: Path
@@ -48,14 +59,11 @@ class TenantLog(NamedTuple):
 
 
 def logs_in(options: Offline) -> list[TenantLog]:
-    """A log for each tenant's directory, ``default``'s first; only that of ``--tenant`` if it is given.
-
-    Its files may be missing. Where there is any tenant's directory there was one for ``default``.
-    """
+    """A log for each tenant's directory, ``default`` first; with ``--tenant``, only that one. Files may be missing."""
     tenants = options.data / TENANTS
     there = {path.name for path in tenants.glob("*") if path.is_dir()}
     listed: list[str] = [DEFAULT_TENANT]
-    with suppress(ConfigInvalid):  # without the tokens' file they go by their directories
+    with suppress(ConfigInvalid):  # then tenants are named by their directories
         listed += [entry.id for entry in read_tokens(options.config.parent / TOKENS_FILE)]
     names = {folder_of(tenant): tenant for tenant in listed}
     folders = [DEFAULT_TENANT, *sorted(there - {DEFAULT_TENANT})] if there else []
@@ -68,10 +76,10 @@ def logs_in(options: Offline) -> list[TenantLog]:
 
 
 def logs_to_read(options: Offline) -> list[TenantLog]:
-    """The same; ends the command if there is none."""
+    """The same; ends the command if there is no log."""
     found = logs_in(options)
     if not found and options.tenant is not None:
-        remedy = "`organism token list` names the tenants; each has a log from its first start on."
+        remedy = "`organism token list` names the tenants; each has a log after its first start."
         refuse(Exit.NOT_FOUND, f"Tenant {options.tenant} has no log in {options.data}.", remedy)
     if not found:
         remedy = "Name the directory that `organism serve` was given: --data DIR."
@@ -80,7 +88,7 @@ def logs_to_read(options: Offline) -> list[TenantLog]:
 
 
 def verify(options: Offline) -> None:
-    """Walk the whole chain of every log; exit 1 and name every damage if something does not fit."""
+    """Check the whole chain of every log; exit 1 and list every damage."""
     found = [(log.tenant, _verification(log)) for log in logs_to_read(options)]
     damages = []
     for tenant, whole in found:
@@ -105,18 +113,18 @@ def _verification(log: TenantLog) -> Verification:
 
 
 def rebuild(options: Offline) -> None:
-    """Have the next start make the rows of every log again; the events stay as they are."""
+    """Have the next start rebuild the rows of every log; the events stay as they are."""
     for log in logs_to_read(options):
         try:
             drop_rows(log.directory, log.key, log.directory.name, lambda: time.time_ns() // 1000)
         except (LogHeld, LogUnavailable, LogDamaged, NotFound) as error:
             is_whole = isinstance(error, LogHeld | LogUnavailable)
             refuse(Exit.FAILED, error.message, error.remediation if is_whole else RESTORE)
-        say(options, {"tenant": log.tenant}, f"{log.tenant}: the next start makes all rows again.")
+        show_text(options, {"tenant": log.tenant}, f"{log.tenant}: the next start rebuilds all rows.")
 
 
 def stats(options: Offline) -> None:
-    """Count events by their types, commits and bytes, of every log."""
+    """Count the events by type, the commits and the bytes of every log."""
     found = [(log.tenant, _stats(log)) for log in logs_to_read(options)]
     for number, (tenant, counted) in enumerate(found):
         if options.json:
@@ -136,10 +144,16 @@ def _stats(log: TenantLog) -> Stats:
 
 
 def _counted(found: Stats) -> dict[str, Any]:
-    events = dict(found.events.most_common())
-    shown = {"first_at": _iso(found.first_at), "last_at": _iso(found.last_at), "events": events}
-    names = ("position", "units", "commits", "threads", *shown, "file_bytes")
-    return {name: shown.get(name, getattr(found, name)) for name in names}
+    return {
+        "position": found.position,
+        "units": found.units,
+        "commits": found.commits,
+        "threads": found.threads,
+        "first_at": _iso(found.first_at),
+        "last_at": _iso(found.last_at),
+        "events": dict(found.events.most_common()),
+        "file_bytes": found.file_bytes,
+    }
 
 
 def _iso(at: int) -> str | None:
@@ -181,11 +195,11 @@ def events(options: Events) -> None:
 
 
 def _show_event(event: Mapping[str, Any]) -> None:
-    said = dict(event["data"])
-    for name, value in said.items():
+    data = dict(event["data"])
+    for name, value in data.items():
         if name.endswith("_at") and isinstance(value, int) and value >= LEAST_TIME:
-            said[name] = spoken(value)  # times stand in events as µs since 1970
+            data[name] = spoken(value)  # events have times in µs since 1970
     if "content" in event:
-        said["content"] = event["content"]
-    line = Text.assemble(clock_time(event["at"]), " ", (event["type"], "bold"), " ", (compact(said), "dim"))
-    print_line(placed(event["position"], line))
+        data["content"] = event["content"]
+    line = Text.assemble(clock_time(event["at"]), " ", (event["type"], "bold"), " ", (compact(data), "dim"))
+    print_line(with_position(event["position"], line))

@@ -8,26 +8,26 @@ from typing import Any, Final
 import typer
 from rich.text import Text
 
-from organism.cli import options as take
+from organism.cli import options as opts
 from organism.cli.client import FOR_MODELS, Client, drop_none, path_of
 from organism.cli.send import read_json
-from organism.cli.show import Columns, Rows, clock_time, compact, ids_text, say, show_list, state_of
+from organism.cli.show import Columns, Rows, clock_time, compact, ids_text, show_list, show_text, state_of
 from organism.model.redact import visible
 
 
-def kill(options: take.Kill) -> None:
-    _say_state(options, Client(options).post(path_of("threads", options.thread, "kill")))
+def kill(options: opts.Kill) -> None:
+    _show_state(options, Client(options).post(path_of("threads", options.thread, "kill")))
 
 
-def pause(options: take.Control) -> None:
-    _say_state(options, Client(options).post(f"{_target(options)}/pause"))
+def pause(options: opts.Control) -> None:
+    _show_state(options, Client(options).post(f"{_target(options)}/pause"))
 
 
-def resume(options: take.Control) -> None:
-    _say_state(options, Client(options).post(f"{_target(options)}/resume"))
+def resume(options: opts.Control) -> None:
+    _show_state(options, Client(options).post(f"{_target(options)}/resume"))
 
 
-def _target(options: take.Control) -> str:
+def _target(options: opts.Control) -> str:
     named = drop_none({"agents": options.agent, "threads": options.thread})
     meant = [path_of(*each) for each in named.items()] + (["/organism"] if options.everything else [])
     if len(meant) != 1:
@@ -35,18 +35,18 @@ def _target(options: take.Control) -> str:
     return meant[0]
 
 
-def _say_state(options: take.Remote, said: Mapping[str, Any]) -> None:
-    say(options, said, Text.assemble(said.get("id") or said.get("name") or "", " ", state_of(said)))
+def _show_state(options: opts.Remote, answer: Mapping[str, Any]) -> None:
+    show_text(options, answer, Text.assemble(answer.get("id") or answer.get("name") or "", " ", state_of(answer)))
 
 
-def reload(options: take.Remote) -> None:
-    said = Client(options).post("/organism/reload")
-    changes = [f"{what}: {', '.join(said[what])}" for what in ("added", "removed", "updated") if said[what]]
-    say(options, said, "; ".join(changes) or "nothing has changed")
+def reload(options: opts.Remote) -> None:
+    answer = Client(options).post("/organism/reload")
+    changes = [f"{what}: {', '.join(answer[what])}" for what in ("added", "removed", "updated") if answer[what]]
+    show_text(options, answer, "; ".join(changes) or "nothing has changed")
 
 
-def stop(options: take.Remote) -> None:
-    say(options, Client(options).post("/organism/stop"), "stopping: what runs gets its grace")
+def stop(options: opts.Remote) -> None:
+    show_text(options, Client(options).post("/organism/stop"), "stopping: what runs gets its grace")
 
 
 LETTERS: Final[Columns] = {
@@ -58,21 +58,21 @@ LETTERS: Final[Columns] = {
 }
 
 
-def dead_letters(options: take.OpenItems) -> None:
+def dead_letters(options: opts.OpenItems) -> None:
     found = Client(options).rows("dead-letters", {"thread_id": options.thread}, options.limit)
     remedy = "correct what failed, organism reload, organism dead-letters replay DEAD_LETTER (or discard)"
     show_list(options, found, LETTERS, "no dead letters", remedy)
 
 
-def replay(options: take.Replay) -> None:
+def replay(options: opts.Replay) -> None:
     body = {} if options.payload is None else {"payload": read_json(options.payload, "--payload")}
-    said = Client(options).post(path_of("dead-letters", options.message, "replay"), body, key=options.key)
-    say(options, said, ids_text(said))
+    answer = Client(options).post(path_of("dead-letters", options.message, "replay"), body, key=options.key)
+    show_text(options, answer, ids_text(answer))
 
 
-def discard(options: take.Discard) -> None:
+def discard(options: opts.Discard) -> None:
     """Close it; its thread is shown as it then stands."""
-    _say_state(options, Client(options).delete(path_of("dead-letters", options.message)))
+    _show_state(options, Client(options).delete(path_of("dead-letters", options.message)))
 
 
 APPROVALS: Final[Columns] = {
@@ -84,7 +84,7 @@ APPROVALS: Final[Columns] = {
 }
 
 
-def approvals(options: take.Approvals) -> None:
+def approvals(options: opts.Approvals) -> None:
     """Those of one status, or all."""
     status = None if options.status == "all" else options.status
     found = Client(options).rows("approvals", {"status": status, "thread_id": options.thread}, options.limit)
@@ -92,10 +92,10 @@ def approvals(options: take.Approvals) -> None:
     show_list(options, found, APPROVALS, "no approvals" if status is None else f"no {status} approvals", remedy)
 
 
-def resolve_approval(options: take.Approval) -> None:
+def resolve_approval(options: opts.Approval) -> None:
     edits = read_json(options.edits, "--edits")
     body = drop_none({"decision": options.decision, "edits": edits, "comment": options.comment or None})
-    _say_state(options, Client(options).post(path_of("approvals", options.approval, "resolve"), body))
+    _show_state(options, Client(options).post(path_of("approvals", options.approval, "resolve"), body))
 
 
 EFFECTS: Final[Columns] = {
@@ -106,16 +106,16 @@ EFFECTS: Final[Columns] = {
 }
 
 
-def indeterminate(options: take.OpenItems) -> None:
+def indeterminate(options: opts.OpenItems) -> None:
     found = Client(options).rows("indeterminate", {"thread_id": options.thread}, options.limit)
     remedy = "find out what happened, organism indeterminate resolve EFFECT done (or redo, fail)"
     show_list(options, found, EFFECTS, "no effect is in doubt", remedy)
 
 
-def resolve_effect(options: take.Indeterminate) -> None:
+def resolve_effect(options: opts.Indeterminate) -> None:
     """Say what became of it; its thread is shown as it then stands."""
     body = drop_none({"outcome": options.outcome, "result": read_json(options.result, "--result")})
-    _say_state(options, Client(options).post(path_of("indeterminate", options.effect, "resolve"), body))
+    _show_state(options, Client(options).post(path_of("indeterminate", options.effect, "resolve"), body))
 
 
 TOOLS: Final[Columns] = {
@@ -125,7 +125,7 @@ TOOLS: Final[Columns] = {
 }
 
 
-def tools(options: take.Remote) -> None:
+def tools(options: opts.Remote) -> None:
     """Each tool that may be called, with the names of its arguments; those in brackets may be left out."""
     found = Client(options).get("/tools", base=FOR_MODELS)["data"]
     show_list(options, Rows(found, len(found)), TOOLS, "no tools")
@@ -136,9 +136,9 @@ def _arguments(schema: Mapping[str, Any]) -> str:
     return " ".join(name if name in needed else f"[{name}]" for name in schema.get("properties", ()))
 
 
-def run_tool(options: take.RunTool) -> None:
+def run_tool(options: opts.RunTool) -> None:
     body = {"name": options.name, "arguments": read_json(options.arguments, "ARGUMENTS") or {}}
-    said = Client(options).post("/tools/execute", body, key=options.key, base=FOR_MODELS)
-    is_done = "result" in said
-    running = "" if is_done else f"still running; `organism threads {said['thread_id']}` shows what came of it"
-    say(options, said, compact(said["result"]) if is_done else running)
+    answer = Client(options).post("/tools/execute", body, key=options.key, base=FOR_MODELS)
+    is_done = "result" in answer
+    running = "" if is_done else f"still running; `organism threads {answer['thread_id']}` shows what came of it"
+    show_text(options, answer, compact(answer["result"]) if is_done else running)

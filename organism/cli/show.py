@@ -1,8 +1,8 @@
-"""What people see: lines, tables and faults. Programs get JSON.
+"""Output: lines, tables and errors for people, JSON for programs.
 
-On a terminal there are colours (not with ``NO_COLOR``), and no line is wider than it is; elsewhere lines are plain and
-whole. Everything printed passes ``Plain.print`` or ``compact``, so no text from a payload, a model or an error can
-steer the terminal (S31).
+On a terminal there are colours (not with ``NO_COLOR``) and lines fit its width; elsewhere lines are plain and complete.
+Everything printed passes ``SafeConsole.print`` or ``compact``, so no text from a payload, a model or an error can
+control the terminal (S31).
 """
 
 from __future__ import annotations
@@ -29,27 +29,27 @@ TONES: Final = {
     "waiting": "magenta",
 }
 GAP: Final = "  "
-NOTE_LEAST: Final = 28
-"""A terminal that leaves fewer columns than this to a table's last cell gets it on a line of its own."""
+LAST_CELL_WIDTH: Final = 28
+"""If a terminal leaves less than this to a table's last cell, the cell gets a line of its own."""
 
-_STEERING: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
-"""C0 but for newline and tab, DEL, C1, bidirectional marks, and the separators of lines and paragraphs."""
+_CONTROLS: Final = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069]")
+"""C0 except newline and tab, DEL, C1, bidirectional marks, and the separators of lines and paragraphs."""
 _BREAKS: Final = re.compile(r"[\n\t]")
 
 Cell = str | Text
 Columns = Mapping[str, str | Callable[[Any], Cell]]
-"""The columns of a table: by its title the name of the field that it shows, or what makes the cell of a row."""
+"""The columns of a table by title: the name of the field, or a function from the row to the cell."""
 
 
 class Rows(NamedTuple):
-    """What came of a list, and how many there are in all."""
+    """Rows of a list, and how many there are in all."""
 
     rows: list[Any]
     total: int
 
 
-class Plain(Console):
-    """A console on which text from outside is shown, never obeyed, and a closed pipe is an error."""
+class SafeConsole(Console):
+    """A console that shows control characters instead of obeying them, and raises ``BrokenPipeError``."""
 
     def __init__(self, *, stderr: bool = False) -> None:
         super().__init__(stderr=stderr, markup=False, emoji=False, highlight=False, soft_wrap=True)
@@ -57,34 +57,34 @@ class Plain(Console):
             self._color_system = None
 
     def print(self, *objects: Any, **how: Any) -> None:
-        """Print; in a text, each character that would steer the terminal appears as U+FFFD."""
-        harmless = (_replaced(each, _STEERING, "\ufffd") if isinstance(each, str | Text) else each for each in objects)
-        super().print(*harmless, **how)
+        """Print; each control character of a text appears as U+FFFD."""
+        safe = (_replaced(each, _CONTROLS, "\ufffd") if isinstance(each, str | Text) else each for each in objects)
+        super().print(*safe, **how)
 
     def on_broken_pipe(self) -> None:
-        """Let it through: whoever runs the verbs ends them all alike."""
+        """Raise instead of exiting: the app ends every verb in the same way."""
         raise BrokenPipeError
 
 
-def _replaced(said: Cell, pattern: re.Pattern[str], by: str) -> Text:
-    """The text with one character for each that the pattern finds: the colours stay where they are."""
-    text = said if isinstance(said, Text) else Text(said)
+def _replaced(cell: Cell, pattern: re.Pattern[str], by: str) -> Text:
+    """The text with one character in place of each match, so that its styles stay in place."""
+    text = cell if isinstance(cell, Text) else Text(cell)
     text.plain = pattern.sub(by, text.plain)
     return text
 
 
-def _one_line(said: Cell) -> Text:
-    """The same without its line breaks: a text from outside cannot look like a line of ours."""
-    return _replaced(said, _BREAKS, " ")
+def _one_line(cell: Cell) -> Text:
+    """The text without line breaks: a text from outside cannot look like a line of ours."""
+    return _replaced(cell, _BREAKS, " ")
 
 
 def out() -> Console:
     """Standard output."""
-    return Plain()
+    return SafeConsole()
 
 
-def say(options: Any, value: Any, text: Cell) -> None:
-    """What came of a verb: the value as JSON if that is asked for, else the text."""
+def show_text(options: Any, value: Any, text: Cell) -> None:
+    """A result: the value with ``--json``, else the text."""
     if options.json:
         print_json(value)
     else:
@@ -92,9 +92,9 @@ def say(options: Any, value: Any, text: Cell) -> None:
 
 
 def fail(message: str, remedy: str = "", faults: Sequence[str] = ()) -> None:
-    """Say on standard error what went wrong, each fault on a line of its own, and what to do."""
+    """Print an error on standard error: each fault on its own line, then what to do next."""
     sys.stdout.flush()
-    console = Plain(stderr=True)
+    console = SafeConsole(stderr=True)
     console.print(_one_line(Text.assemble(("error: ", "bold red"), message)))
     for fault in faults:
         console.print(_one_line(f"  {fault}"))
@@ -103,12 +103,12 @@ def fail(message: str, remedy: str = "", faults: Sequence[str] = ()) -> None:
 
 
 def note(message: str) -> None:
-    """Say something on standard error that is no fault."""
-    Plain(stderr=True).print(Text(message, "dim"))
+    """Print a remark on standard error."""
+    SafeConsole(stderr=True).print(Text(message, "dim"))
 
 
 def refuse(code: Exit, message: str, remedy: str = "", faults: Sequence[str] = ()) -> NoReturn:
-    """End the command, and say why."""
+    """Print an error and end the command."""
     fail(message, remedy, faults)
     raise typer.Exit(code)
 
@@ -118,9 +118,9 @@ def print_json(value: Any) -> None:
     print(compact(value), flush=True)  # noqa: T201 - standard output is what the option asks for
 
 
-def print_document(value: Any) -> None:
-    """A JSON document for people."""
-    sys.stdout.write(_escaped(orjson.dumps(value, option=orjson.OPT_INDENT_2)) + "\n")
+def show_document(options: Remote, value: Any) -> None:
+    """A JSON document: on one line with ``--json``, else indented."""
+    sys.stdout.write(_escaped(orjson.dumps(value, option=0 if options.json else orjson.OPT_INDENT_2)) + "\n")
 
 
 def compact(value: Any) -> str:
@@ -129,12 +129,12 @@ def compact(value: Any) -> str:
 
 
 def _escaped(document: bytes) -> str:
-    """JSON whose strings hold no character that would steer a terminal: it stands there as an escape."""
-    return _STEERING.sub(lambda found: f"\\u{ord(found[0]):04x}", document.decode())
+    """JSON with every control character written as an escape."""
+    return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", document.decode())
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str) -> None:
-    """A table; its last column takes what is left of a terminal's line. ``empty`` is said if there are no rows."""
+    """A table whose last column takes the rest of a terminal's line; without rows, the text ``empty``."""
     lines = [[cell if isinstance(cell, Text) else Text(" ".join(cell.split())) for cell in row] for row in rows]
     console = out()
     if not lines:
@@ -143,7 +143,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str) ->
     lines.insert(0, [Text(name, "bold") for name in columns])
     widths = [max(line[at].cell_len for line in lines) for at in range(len(columns) - 1)]
     taken = sum(widths) + len(GAP) * len(widths)
-    is_apart = console.is_terminal and console.width - taken < NOTE_LEAST
+    is_apart = console.is_terminal and console.width - taken < LAST_CELL_WIDTH
     for *firsts, last in lines:
         for cell, width in zip(firsts, widths, strict=True):
             cell.pad_right(width - cell.cell_len)
@@ -156,7 +156,7 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str) ->
 
 
 def print_line(text: Text) -> None:
-    """One line: cut off at the edge of a terminal, whole elsewhere."""
+    """One line, cut off at the edge of a terminal."""
     console = out()
     text.rstrip()
     if console.is_terminal:
@@ -165,7 +165,7 @@ def print_line(text: Text) -> None:
 
 
 def fields(named: Mapping[str, Cell | None]) -> None:
-    """One object: a line for each of its fields that has a value."""
+    """One object: a line for each field that has a value."""
     width = max(map(len, named))
     for name, value in named.items():
         if value:
@@ -186,12 +186,11 @@ def show_list(options: Remote, found: Rows, columns: Columns, empty: str, remedy
 
 
 def cells(row: Mapping[str, Any], columns: Columns) -> list[Cell]:
-    """A row's cells."""
     return [str(row[cell]) if isinstance(cell, str) else cell(row) for cell in columns.values()]
 
 
-def show_one(options: Remote, value: Any, named: Mapping[str, Cell | None]) -> None:
-    """One object as JSON, or as lines of its named fields."""
+def show_object(options: Remote, value: Any, named: Mapping[str, Cell | None]) -> None:
+    """One object as JSON, or as a line per named field."""
     if options.json:
         print_json(value)
     else:
@@ -199,7 +198,7 @@ def show_one(options: Remote, value: Any, named: Mapping[str, Cell | None]) -> N
 
 
 def state_of(row: Mapping[str, Any]) -> Text:
-    """The state of an agent, a thread, an approval or the organism in its colour; the word says it too."""
+    """The state of an agent, a thread, an approval or the organism, coloured."""
     name = row.get("state") or row.get("status") or ""
     return Text(f"{name} (paused)" if row.get("paused") and name != "paused" else name, TONES.get(name, ""))
 
@@ -214,7 +213,7 @@ def clock_time(at: str | None) -> str:
 
 
 def ids_text(sent: Mapping[str, Any]) -> str:
-    """What was made by sending a message."""
+    """The ids that sending a message has made."""
     return f"thread   {sent['thread_id']}\nmessage  {sent['message_id']}\nposition {sent['position']}"
 
 
@@ -223,12 +222,12 @@ def route(message: Mapping[str, Any]) -> str:
 
 
 def message_line(message: Mapping[str, Any]) -> Text:
-    """A message on its way, and what it says."""
+    """Sender, receiver and payload of a message."""
     return Text.assemble(
         (route(message), "bold"), " ", message["payload_type"], " ", (compact(message["payload"]), "dim")
     )
 
 
-def placed(position: int | None, said: Text) -> Text:
-    """A line with the position before it."""
-    return _one_line(Text.assemble((" " * 9 if position is None else f"{position:>8} ", "dim"), said))
+def with_position(position: int | None, line: Text) -> Text:
+    """The line with the position in front."""
+    return _one_line(Text.assemble((" " * 9 if position is None else f"{position:>8} ", "dim"), line))

@@ -15,7 +15,7 @@ import typer
 
 from organism.cli.exits import Exit
 from organism.cli.options import CreateToken, RevokeToken, Tokens
-from organism.cli.show import clock_time, note, print_json, refuse, say, table
+from organism.cli.show import clock_time, note, print_json, refuse, show_text, table
 from organism.config.token_edit import NewToken, added, edit_tokens, removed
 from organism.config.tokens import EVERY_MODEL, TOKENS_FILE, read_tokens
 from organism.errors import ConfigInvalid, Conflict, NotFound
@@ -44,7 +44,7 @@ def create(options: CreateToken) -> None:
     )
     with _file_of(options) as path:
         edit_tokens(path, lambda text: added(text, new))
-    say(options, {"token": token, "tenant": new.tenant, "name": new.name, "expires": new.expires or None}, token)
+    show_text(options, {"token": token, "tenant": new.tenant, "name": new.name, "expires": new.expires or None}, token)
     if not options.json:
         note(f"Copy it now: it is shown only once, {path} has only its digest.")
 
@@ -54,7 +54,7 @@ def revoke(options: RevokeToken) -> None:
     with _file_of(options) as path:
         edit_tokens(path, lambda text: removed(text, options.tenant, options.name))
     answer = {"tenant": options.tenant, "name": options.name, "revoked": True}
-    say(options, answer, f"revoked {options.name} of {options.tenant}")
+    show_text(options, answer, f"revoked {options.name} of {options.tenant}")
 
 
 def listed(options: Tokens) -> None:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import typer
 
-from organism.cli import options as take
+from organism.cli import options as opts
 from organism.cli import show
 from organism.cli.client import Client, drop_none, path_of
 from organism.cli.exits import Exit
@@ -19,33 +19,33 @@ WAITING: Final = {"approvals": "approvals", "dead_letters": "dead-letters", "ind
 """The verb that lists what waits for a person, by its name in the organism's answer."""
 
 
-def status(options: take.Remote) -> None:
+def status(options: opts.Remote) -> None:
     client = Client(options)
-    said = client.get("/organism")
+    organism = client.get("/organism")
     named = {
-        "organism": said["name"],
-        "status": show.state_of(said),
+        "organism": organism["name"],
+        "status": show.state_of(organism),
         "address": client.server.url,
-        "up for": str(timedelta(seconds=int(said["uptime_seconds"]))),
-        "agents": str(said["agent_count"]),
-        "threads": f"{said['active_threads']} active",
-        "messages": str(said["total_messages"]),
-        "position": str(said["position"]),
-        "version": said["version"],
+        "up for": str(timedelta(seconds=int(organism["uptime_seconds"]))),
+        "agents": str(organism["agent_count"]),
+        "threads": f"{organism['active_threads']} active",
+        "messages": str(organism["total_messages"]),
+        "position": str(organism["position"]),
+        "version": organism["version"],
     }
-    for what, number in said["waiting_for_people"].items():
+    for what, number in organism["waiting_for_people"].items():
         if number:
             named[what.replace("_", " ")] = f"{number} waiting for you: organism {WAITING[what]} list"
-    show.show_one(options, said, named)
+    show.show_object(options, organism, named)
 
 
-def config(options: take.Remote) -> None:
+def config(options: opts.Remote) -> None:
     """The configuration as the server took it."""
-    said = Client(options).get("/organism/config")
-    (show.print_json if options.json else show.print_document)(said)
+    answer = Client(options).get("/organism/config")
+    show.show_document(options, answer)
 
 
-def graph(options: take.Graph) -> None:
+def graph(options: opts.Graph) -> None:
     """Each listener and whom it may write to unasked, as lines, data or a diagram."""
     client = Client(options)
     if options.mermaid:
@@ -65,7 +65,7 @@ def graph(options: take.Graph) -> None:
 ERRORS: Final[show.Columns] = {"CODE": "code", "STATUS": "http_status", "MEANING": "description"}
 
 
-def errors(options: take.Errors) -> None:
+def errors(options: opts.Errors) -> None:
     entries = Client(options).get("/errors")["entries"]
     if options.code is None:
         show.show_list(options, show.Rows(entries, len(entries)), ERRORS, "none")
@@ -74,7 +74,7 @@ def errors(options: take.Errors) -> None:
     if entry is None:
         show.refuse(Exit.NOT_FOUND, f"There is no error code {options.code!r}.", "`organism errors` lists them.")
     named = {title.lower(): cell for title, cell in zip(ERRORS, show.cells(entry, ERRORS), strict=True)}
-    show.show_one(options, entry, {**named, "next": entry["remediation"]})
+    show.show_object(options, entry, {**named, "next": entry["remediation"]})
 
 
 AGENTS: Final[show.Columns] = {
@@ -86,7 +86,7 @@ AGENTS: Final[show.Columns] = {
 }
 
 
-def agents(options: take.Agents) -> None:
+def agents(options: opts.Agents) -> None:
     """All of them, or one: as it stands, its section of the configuration, or its schema."""
     client = Client(options)
     if options.agent is not None:
@@ -97,7 +97,7 @@ def agents(options: take.Agents) -> None:
     show.show_list(options, client.rows("agents", {}, ALL), AGENTS, "there are no agents")
 
 
-def _agent(client: Client, options: take.Agents, path: str) -> None:
+def _agent(client: Client, options: opts.Agents, path: str) -> None:
     if options.config and options.schema:
         raise typer.BadParameter("--config and --schema are two things: ask for one of them.")
     if options.schema and options.json:
@@ -105,7 +105,7 @@ def _agent(client: Client, options: take.Agents, path: str) -> None:
     elif options.schema:
         show.out().print(client.text(f"{path}/schema"))
     elif options.config:
-        (show.print_json if options.json else show.print_document)(client.get(f"{path}/config"))
+        show.show_document(options, client.get(f"{path}/config"))
     else:
         agent = client.get(path)
         named = {
@@ -120,7 +120,7 @@ def _agent(client: Client, options: take.Agents, path: str) -> None:
             "last": show.clock_time(agent["last_activity"]),
             "model": agent["model"],
         }
-        show.show_one(options, agent, named)
+        show.show_object(options, agent, named)
 
 
 THREADS: Final[show.Columns] = {
@@ -133,7 +133,7 @@ THREADS: Final[show.Columns] = {
 """What went wrong is worth more than who took part."""
 
 
-def threads(options: take.Threads) -> None:
+def threads(options: opts.Threads) -> None:
     """The newest of them, or one with its messages."""
     client = Client(options)
     if options.thread is None:
@@ -150,11 +150,11 @@ def threads(options: take.Threads) -> None:
         "begun": show.clock_time(thread["created_at"]),
         "last": show.clock_time(thread["last_activity"]),
     }
-    show.show_one(options, thread, named)
+    show.show_object(options, thread, named)
     if options.json:
         return
     for message in thread["messages"]:
-        show.out().print(show.placed(message["position"], show.message_line(message)))
+        show.out().print(show.with_position(message["position"], show.message_line(message)))
     if thread["next"]:
         total = thread["message_count"]
         show.out().print(
@@ -169,7 +169,7 @@ MESSAGES: Final[show.Columns] = {
 }
 
 
-def messages(options: take.Messages) -> None:
+def messages(options: opts.Messages) -> None:
     """The newest of them in their order, or one."""
     client = Client(options)
     xml = "true" if options.xml else None
@@ -180,7 +180,7 @@ def messages(options: take.Messages) -> None:
     show.show_list(options, found, MESSAGES, "no such message")
 
 
-def _path_of_causes(client: Client, options: take.Messages, xml: str | None) -> show.Rows:
+def _path_of_causes(client: Client, options: opts.Messages, xml: str | None) -> show.Rows:
     """The message itself comes first, the injection at the root last."""
     rows: list[Any] = []
     wanted = options.message
@@ -193,7 +193,7 @@ def _path_of_causes(client: Client, options: take.Messages, xml: str | None) -> 
     return show.Rows(rows, len(rows))
 
 
-def _newest(client: Client, options: take.Messages, xml: str | None) -> show.Rows:
+def _newest(client: Client, options: opts.Messages, xml: str | None) -> show.Rows:
     """The list begins with the oldest: how many there are says where its end begins."""
     query = {"agent": options.agent, "since": options.since, "q": options.text}
     path = "/messages" if options.thread is None else path_of("threads", options.thread, "messages")
@@ -206,7 +206,7 @@ def _payload(message: Mapping[str, Any]) -> str:
     return f"{message['payload_type']} {show.compact(message['payload'])}"
 
 
-def _message(message: Mapping[str, Any], options: take.Messages) -> None:
+def _message(message: Mapping[str, Any], options: opts.Messages) -> None:
     named = {
         "message": message["id"],
         "thread": message["thread_id"],
@@ -218,7 +218,7 @@ def _message(message: Mapping[str, Any], options: take.Messages) -> None:
         "payload": _payload(message),
         "envelope": message.get("xml"),
     }
-    show.show_one(options, message, named)
+    show.show_object(options, message, named)
 
 
 USAGE: Final[show.Columns] = {
@@ -231,7 +231,7 @@ USAGE: Final[show.Columns] = {
 }
 
 
-def usage(options: take.Usage) -> None:
+def usage(options: opts.Usage) -> None:
     """Of all, by agent; or of one thread or agent, by model."""
     accounts = drop_none({"threads": options.thread, "agents": options.agent})
     if len(accounts) > 1:
@@ -247,7 +247,7 @@ def usage(options: take.Usage) -> None:
         show.table([*USAGE], (show.cells(row, USAGE) for row in used), "no model was called yet")
 
 
-def _usage(used: Mapping[str, Any], options: take.Usage) -> None:
+def _usage(used: Mapping[str, Any], options: opts.Usage) -> None:
     by_model = (f"{each['model']}: {each['calls']} for {each['cost_usd']} USD" for each in used["models"])
     failed = f", {used['failed_calls']} failed" if used["failed_calls"] else ""
     named = {
@@ -260,4 +260,4 @@ def _usage(used: Mapping[str, Any], options: take.Usage) -> None:
         "last": show.clock_time(used["last_called"]),
         "models": "; ".join(by_model),
     }
-    show.show_one(options, used, named)
+    show.show_object(options, used, named)

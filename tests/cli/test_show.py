@@ -7,7 +7,8 @@ from datetime import datetime, timedelta
 import orjson
 import pytest
 
-from organism.cli.show import clock_time, fail, fields, out, print_document, table
+from organism.cli.options import Remote
+from organism.cli.show import clock_time, fail, fields, out, show_document, table
 from tests.cli.command import on_terminal, organism
 from tests.cli.test_verbs import ask
 from tests.server.hostile.texts import STEERING
@@ -74,7 +75,7 @@ async def test_json_escapes_what_would_steer_a_terminal_and_stays_the_same_value
 def test_whatever_is_printed_is_shown_and_never_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
     out().print(f"a{ALL}\nb")
     fields({"name": f"a{ALL}\nb"})
-    print_document({"name": ALL})
+    show_document(Remote(), {"name": ALL})
     fail(f"a{ALL}\nb", f"do {ALL}", [f"c{ALL}\nd"])
     said = capsys.readouterr()
     assert not set(said.out + said.err) & set(ALL)

@@ -28,7 +28,6 @@ TRIED_ONCE: Final = frozenset(
         "organism.agents.written_calls:_LINE_ENDS",
         "organism.agents.written_calls:_LIST_ENDS",
         "organism.agents.written_calls:_TOKEN",
-        "organism.cli.doctor:_REQUIREMENT",
         "organism.config.host_rules:_IS_NUMBER",
         "organism.tools.urls:_URL",
     }
