@@ -1,39 +1,25 @@
-"""Says what is wrong with a payload object or a document, by JSON pointers; walked when the quick way has failed."""
+"""What a payload object, or a document, says as JSON: where one does not fit, the reader of JSON then finds each fault.
+
+It is asked only when the quick way has failed. What JSON has no form for stands there as the ``Unfit`` that says so.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from enum import Enum
-from itertools import islice
 from typing import Any
 
 from lxml.etree import _Element
 
-from organism.codec.lexical import LEXICAL, XSD_TRUE, Unfit, checker, length_checker, uncarried
-from organism.codec.limits import MAX_DEPTH, MAX_FAULTS, XSI, came, invalid, shown
+from organism.codec.lexical import LEXICAL, NATIVE, XSD_TRUE, Unfit, uncarried
+from organism.codec.limits import MAX_DEPTH, XSI, came, shown
 from organism.codec.shape import Items, Kind, Maybe, Nested, Options, Payload, Scalar, Shape, Table, Variant, inner
-from organism.errors import Fault, InvalidPayload
 
 NIL = f"{{{XSI}}}nil"
 MAKING_FAULTS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, AssertionError, RuntimeError)
 """What a ``__post_init__`` may be expected to raise when it does not like its values."""
 _MAX_STEPS = 100_000
 _MAX_POINTER_CHARS = 500
-
-
-def faults_of(payload: Payload, shape: Shape, value: object) -> list[Fault]:
-    """What is wrong with ``value`` as a ``shape`` of ``payload``, in its fields' order; at most ``MAX_FAULTS``."""
-    return list(islice(_Walk(payload).shape("", 1, shape, value), MAX_FAULTS))
-
-
-def refusal(payload: Payload, value: object, error: Exception) -> InvalidPayload:
-    """The refusal of ``value``, which failed with ``error``: what the walk finds, else what the error says."""
-    faults = faults_of(payload, Nested(payload.root.cls), value)
-    if faults:
-        return invalid(f"The {payload.root.name} does not fit", faults)
-    if isinstance(error, InvalidPayload):
-        return error
-    return invalid(f"The {payload.root.name} cannot be written", [Fault("", shown(str(error), 200))])
 
 
 def refused_by_class(error: Exception) -> str:
@@ -62,87 +48,67 @@ def carried_fault(text: str) -> str | None:
 # ── objects ──────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-class _Walk:
-    """A walk that ends: at a depth, and after a number of steps (a payload may share objects, or hold itself)."""
+def object_as_json(payload: Payload, shape: Shape, value: Any) -> Any:
+    """``value`` as a ``shape`` of ``payload``; it ends even where objects are shared, or hold themselves."""
+    return _Walk(payload).json_of(shape, value, 1)
 
+
+class _Walk:
     def __init__(self, payload: Payload) -> None:
         self._records = payload.records
         self._steps = 0
 
-    def shape(self, pointer: str, depth: int, shape: Shape, value: Any) -> Iterator[Fault]:
+    def json_of(self, shape: Shape, value: Any, depth: int) -> Any:  # noqa: PLR0911 - one a shape
         self._steps += 1
-        if self._steps > _MAX_STEPS:
-            return
-        if depth > MAX_DEPTH:
-            yield Fault(pointer, f"expected at most {MAX_DEPTH} levels, came more; does the payload hold itself?")
-            return
+        if depth > MAX_DEPTH or self._steps > _MAX_STEPS:
+            return Unfit(f"expected at most {MAX_DEPTH} levels, came more; does the payload hold itself?")
         match shape:
             case Maybe(present):
-                if value is not None:
-                    yield from self.shape(pointer, depth, present, value)
-            case Scalar():
-                yield from _scalar(pointer, shape, value)
-            case Options():
-                yield from _options(pointer, shape, value)
-            case Items() | Table():
-                yield from self._container(pointer, depth, shape, value)
+                return None if value is None else self.json_of(present, value, depth)
+            case Items(item) if type(value) is list:
+                return [self.json_of(item, each, depth + 1) for each in value]
+            case Table(_, of) if type(value) is dict:
+                return {key: self.json_of(of, each, depth + 1) for key, each in value.items()}
             case Nested(cls):
-                yield from self._record(pointer, depth, (cls,), value)
+                return self._record((cls,), value, depth)
             case Variant(classes):
-                named = step(pointer, type(value).__name__) if type(value) in classes else pointer
-                yield from self._record(named, depth + 1, classes, value)
+                said = self._record(classes, value, depth + 1)
+                return said if isinstance(said, Unfit) else {type(value).__name__: said}
+        return _simple(shape, value) if isinstance(shape, Scalar | Options) else value
 
-    def _container(self, pointer: str, depth: int, shape: Items | Table, value: Any) -> Iterator[Fault]:
-        wanted: type = list if isinstance(shape, Items) else dict
-        if type(value) is not wanted:
-            yield Fault(pointer, f"expected a {wanted.__name__}, came {came(value)}")
-            return
-        items: Any = value  # which mypy narrows to `object` by the comparison above
-        if message := length_checker(shape.facets, "items")(len(items)):
-            yield Fault(pointer, message)
-        if isinstance(shape, Items):
-            for at, item in enumerate(items):
-                yield from self.shape(step(pointer, at), depth + 1, shape.item, item)
-            return
-        for key, item in items.items():
-            yield from _scalar(pointer, shape.key, key)
-            yield from self.shape(step(pointer, key), depth + 1, shape.value, item)
-
-    def _record(self, pointer: str, depth: int, classes: tuple[type, ...], value: Any) -> Iterator[Fault]:
+    def _record(self, classes: tuple[type, ...], value: Any, depth: int) -> Any:
         if type(value) not in classes:
-            yield Fault(pointer, f"expected {' or '.join(cls.__name__ for cls in classes)}, came {came(value)}")
-            return
-        for field in self._records[type(value)].fields:
-            if not hasattr(value, field.name):
-                yield Fault(step(pointer, field.name), "expected a value, came none: the attribute is missing")
-            else:
-                yield from self.shape(step(pointer, field.name), depth + 1, field.shape, getattr(value, field.name))
+            return _not_one_of([cls.__name__ for cls in classes], value)
+        fields = self._records[type(value)].fields
+        return {
+            field.name: self.json_of(field.shape, getattr(value, field.name), depth + 1)
+            if hasattr(value, field.name)
+            else Unfit("expected a value, came none: the attribute is missing")
+            for field in fields
+        }
 
 
-def _scalar(pointer: str, scalar: Scalar, value: Any) -> Iterator[Fault]:
+def _simple(shape: Scalar | Options, value: Any) -> Any:
+    if isinstance(shape, Options):
+        wanted = shape.enum or type(shape.values[0])
+        if type(value) is not wanted:
+            return _not_one_of([wanted.__name__], value)
+        return value.value if isinstance(value, Enum) else value
     try:
-        text = LEXICAL[scalar.kind].text(value)
+        text = LEXICAL[shape.kind].text(value)
     except Unfit as error:
-        yield Fault(pointer, str(error))
-        return
-    message = (carried_fault(text) if scalar.kind is Kind.STR else None) or checker(scalar)(value)
-    if message:
-        yield Fault(pointer, message)
+        return error
+    return value if shape.kind in NATIVE else text
 
 
-def _options(pointer: str, shape: Options, value: Any) -> Iterator[Fault]:
-    wanted = shape.enum or type(shape.values[0])
-    listed = ", ".join(map(shown, shape.values[:10])) + (", …" if len(shape.values) > 10 else "")  # noqa: PLR2004 - room for a line
-    if type(value) is not wanted:
-        yield Fault(pointer, f"expected {wanted.__name__} ({listed}), came {came(value)}")
-    elif not isinstance(value, Enum) and value not in shape.values:
-        yield Fault(pointer, f"expected one of {listed}, came {shown(value)}")
+def _not_one_of(names: list[str], value: object) -> Unfit:
+    return Unfit(f"expected {' or '.join(names)}, came {came(value)}")
 
 
 # ── documents ────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def as_json(payload: Payload, shape: Shape, element: _Element) -> Any:  # noqa: PLR0911 - one a shape
+def document_as_json(payload: Payload, shape: Shape, element: _Element) -> Any:  # noqa: PLR0911 - one a shape
     """What a document that is not valid says, as JSON would say it: what is wrong is then found as in JSON."""
     if element.get(NIL, "").strip() in XSD_TRUE:
         return None
@@ -152,9 +118,9 @@ def as_json(payload: Payload, shape: Shape, element: _Element) -> Any:  # noqa: 
         case Options() as options:
             return _json_scalar(Kind.INT if options.numeric else Kind.STR, element.text or "")
         case Items(item):
-            return [as_json(payload, item, child) for child in element]
+            return [document_as_json(payload, item, child) for child in element]
         case Table(_, value):
-            return {child.get("key", ""): as_json(payload, value, child) for child in element}
+            return {child.get("key", ""): document_as_json(payload, value, child) for child in element}
         case Variant(classes):
             return _json_object(payload, {cls.__name__: Nested(cls) for cls in classes}, element)
         case Nested(cls):
@@ -166,7 +132,7 @@ def _json_object(payload: Payload, shapes: Mapping[str, Shape], element: _Elemen
     said: dict[str, Any] = {}
     for child in element:
         name = str(child.tag)
-        value = as_json(payload, shapes[name], child) if name in shapes else None
+        value = document_as_json(payload, shapes[name], child) if name in shapes else None
         said[name] = [said[name], value] if name in said else value
     return said
 

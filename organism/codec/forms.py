@@ -18,6 +18,7 @@ from lxml.etree import _Element
 from organism.codec.faults import MAKING_FAULTS, NIL, carried_fault, refused_by_class, step
 from organism.codec.lexical import (
     LEXICAL,
+    NATIVE,
     XSD_TRUE,
     Unfit,
     attribute,
@@ -53,7 +54,6 @@ Take = Callable[[Any, Place, list[Fault]], Any]
 
 _XSI_DECLARED = attribute("xmlns:xsi", XSI)
 _NIL_MARK = attribute("xsi:nil", "true")
-_NATIVE = frozenset({Kind.STR, Kind.INT, Kind.FLOAT, Kind.BOOL})
 _UNREAD = object()
 
 
@@ -72,20 +72,15 @@ class Form(NamedTuple):
     from_json: Take
 
 
-def form_of(payload: Payload) -> Form:
-    """The form of the payload's root class."""
-    return _Forms(payload).of(payload.root.cls)
-
-
-class _Forms:
-    """Compiles the forms of a payload's records."""
+class Forms:
+    """The forms of a payload: each record's is compiled once."""
 
     def __init__(self, payload: Payload) -> None:
         self._by_class: dict[type, Form] = {}
         for cls, record in reversed(payload.records.items()):
             self._by_class[cls] = self._record(record)
 
-    def of(self, cls: type) -> Form:
+    def _of_class(self, cls: type) -> Form:
         """The form of a record; one that is not compiled yet is looked up when it is called."""
         return self._by_class.get(cls) or Form(*(self._later(cls, name) for name in Form._fields))
 
@@ -95,27 +90,28 @@ class _Forms:
 
         return call_later
 
-    def _of(self, shape: Shape) -> Form:  # noqa: PLR0911 - one a shape
+    def of(self, shape: Shape) -> Form:  # noqa: PLR0911 - one a shape
+        """The form of a shape."""
         match shape:
             case Scalar():
                 return _scalar(shape)
             case Options():
                 return _options(shape)
             case Maybe(inner):
-                return _maybe(self._of(inner))
+                return _maybe(self.of(inner))
             case Items():
-                return _items(shape, self._of(shape.item))
+                return _items(shape, self.of(shape.item))
             case Table():
-                return _table(shape, self._of(shape.value))
+                return _table(shape, self.of(shape.value))
             case Nested(cls):
-                return self.of(cls)
+                return self._of_class(cls)
             case Variant(classes):
                 return self._variant(classes)
 
     def _record(self, record: Record) -> Form:
         cls, fields = record.cls, record.fields
         names = [field.name for field in fields]
-        forms = [self._of(field.shape) for field in fields]
+        forms = [self.of(field.shape) for field in fields]
         elements = [
             _element(field.name, field.shape, form, nil=field.nil) for field, form in zip(fields, forms, strict=True)
         ]
@@ -151,7 +147,7 @@ class _Forms:
         )
 
     def _variant(self, classes: tuple[type, ...]) -> Form:
-        forms = {cls: self.of(cls) for cls in classes}
+        forms = {cls: self._of_class(cls) for cls in classes}
         named = {cls.__name__: form for cls, form in forms.items()}
         elements = {cls: (f"{opening(cls.__name__)}%s{closing(cls.__name__)}", forms[cls].write) for cls in classes}
         reads = {name: form.read for name, form in named.items()}
@@ -166,7 +162,7 @@ class _Forms:
             name = next(iter(value)) if isinstance(value, dict) and len(value) == 1 else None
             if name not in named:
                 listed = " or ".join(f'{{"{name}": {{…}}}}' for name in named)
-                return _wrong(faults, at, f"expected {listed}, came {came(value)}")
+                return _other(faults, at, listed, value)
             return named[name].from_json(value[name], (at, name), faults)
 
         return Form(
@@ -184,7 +180,7 @@ def _record_taker(record: Record, takes: list[Take]) -> Take:
 
     def from_json(value: Any, at: Place, faults: list[Fault]) -> Any:
         if not isinstance(value, dict):
-            return _wrong(faults, at, f"expected an object with the fields {listed}, came {came(value)}")
+            return _other(faults, at, f"an object with the fields {listed}", value)
         before = len(faults)
         for name in islice((str(name) for name in value if name not in fields), MAX_FAULTS):
             _wrong(faults, (at, name), f"this field is not known; known are {listed}")
@@ -232,7 +228,7 @@ def _scalar(shape: Scalar) -> Form:
         try:
             taken = from_value(value)
         except Unfit as error:
-            return _wrong(faults, at, str(error))
+            return _wrong(faults, at, str(value if isinstance(value, Unfit) else error))
         message = (carried_fault(taken) if is_text else None) or (None if is_free else check(taken))
         return _wrong(faults, at, message) if message else taken
 
@@ -240,7 +236,7 @@ def _scalar(shape: Scalar) -> Form:
     return Form(
         _text if is_text else LEXICAL[kind].text,
         lambda element: read_text(element.text or ""),
-        _same if kind in _NATIVE else LEXICAL[kind].text,
+        _same if kind in NATIVE else LEXICAL[kind].text,
         from_json,
     )
 
@@ -270,7 +266,7 @@ def _options(shape: Options) -> Form:
     def from_json(value: Any, at: Place, faults: list[Fault]) -> Any:
         if type(value) is json_type and value in members:
             return members[value]
-        return _wrong(faults, at, f"expected one of {', '.join(map(shown, members))}, came {came(value)}")
+        return _other(faults, at, f"one of {', '.join(map(shown, members))}", value)
 
     return Form(
         write,
@@ -299,7 +295,7 @@ def _items(shape: Items, form: Form) -> Form:
 
     def from_json(value: Any, at: Place, faults: list[Fault]) -> Any:
         if not isinstance(value, list):
-            return _wrong(faults, at, f"expected a list, came {came(value)}")
+            return _other(faults, at, "a list", value)
         if message := check_length(len(value)):
             _wrong(faults, at, message)
         return [form.from_json(item, (at, index), faults) for index, item in enumerate(value)]
@@ -337,7 +333,7 @@ def _table(shape: Table, form: Form) -> Form:
 
     def from_json(value: Any, at: Place, faults: list[Fault]) -> Any:
         if not isinstance(value, dict):
-            return _wrong(faults, at, f"expected an object, came {came(value)}")
+            return _other(faults, at, "an object", value)
         if message := check_length(len(value)):
             _wrong(faults, at, message)
         return {
@@ -372,6 +368,11 @@ def _not_a(name: str, value: object) -> str:
 def _wrong(faults: list[Fault], at: Place, message: str) -> object:
     faults.append(Fault(_pointer(at), message))
     return _UNREAD
+
+
+def _other(faults: list[Fault], at: Place, expected: str, value: object) -> object:
+    """Note that something else came; an ``Unfit`` says itself what it was."""
+    return _wrong(faults, at, str(value) if isinstance(value, Unfit) else f"expected {expected}, came {came(value)}")
 
 
 def _pointer(at: Place) -> str:

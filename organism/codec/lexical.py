@@ -23,6 +23,8 @@ DATE_PATTERN = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 DATETIME_PATTERN = DATE_PATTERN + r"T([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+\-][0-9]{2}:[0-9]{2})"
 BYTES_PATTERN = "[A-Za-z0-9+/]*={0,2}"  # libxml2 passes over other characters in base64, which the XSD forbids
 DECIMAL_PATTERN = r"[+\-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)"
+NATIVE = frozenset({Kind.STR, Kind.INT, Kind.FLOAT, Kind.BOOL})
+"""The kinds that JSON has a type for."""
 XSD_TRUE = frozenset({"true", "1"})
 _MAX_DECIMAL_CHARS = 1_000_000
 _MAX_SHOWN_BITS = 200

@@ -20,7 +20,8 @@ from typing import Annotated, Any, Literal, NewType, TypeGuard, Union, get_args,
 from annotated_types import BaseMetadata, Ge, GroupedMetadata, Gt, Le, Lt, MaxLen, MinLen
 from pydantic.fields import FieldInfo
 
-from organism.codec.faults import faults_of
+from organism.codec.faults import object_as_json
+from organism.codec.forms import Forms
 from organism.codec.lexical import LEAST_INT, LEXICAL, MOST_INT, Unfit, replaced, uncarried
 from organism.codec.limits import UnsupportedPayload, shown
 from organism.codec.pattern import Pattern, PatternRefused
@@ -198,14 +199,16 @@ class _Reader:
 
     def _check_defaults(self) -> None:
         payload = Payload(self.records[self._classes[0]], self.records)
+        forms = Forms(payload)
         for cls, record in self.records.items():
             defaults = {field.name: field.default for field in dataclasses.fields(cls)}
             for field in record.fields:
-                default = defaults[field.name]
+                faults: list[Fault] = []
+                if (default := defaults[field.name]) is not MISSING:
+                    forms.of(field.shape).from_json(object_as_json(payload, field.shape, default), None, faults)
                 advice = "; write `… | None`" if default is None else ""
-                for fault in [] if default is MISSING else faults_of(payload, field.shape, default):
-                    message = f"its default does not fit: {fault.message}{advice}"
-                    self._fault(f"{cls.__name__}.{field.name}", message)
+                for fault in faults:
+                    self._fault(f"{cls.__name__}.{field.name}", f"its default does not fit: {fault.message}{advice}")
 
 
 def _absent(field: dataclasses.Field[Any], shape: Shape) -> Callable[[], object] | None:

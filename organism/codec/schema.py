@@ -11,8 +11,8 @@ from lxml import etree
 from lxml.etree import XMLSchema, XMLSchemaParseError, _Element
 
 from organism.codec.describe import example_of, json_schema_of, usage_of
-from organism.codec.faults import as_json
-from organism.codec.forms import Form, form_of
+from organism.codec.faults import document_as_json, object_as_json
+from organism.codec.forms import Form, Forms
 from organism.codec.lexical import closing, opening
 from organism.codec.limits import UnsupportedPayload
 from organism.codec.reflect import payload_of
@@ -78,7 +78,7 @@ class PayloadSchema:
             digest=sha256(xsd.encode()).hexdigest(),
             shapes=shapes,
             compiled=compiled,
-            form=form_of(shapes),
+            form=Forms(shapes).of(Nested(payload_class)),
         )
         if not compiled.validate(example):  # a schema that takes nothing helps nobody
             reason = f"no example that fits its constraints was found: {schema.document_faults(example)[0].message}"
@@ -94,10 +94,13 @@ class PayloadSchema:
         faults: list[Fault] = []
         return self.form.from_json(value, None, faults), faults
 
+    def object_faults(self, payload: Any) -> list[Fault]:
+        """What is wrong with an object of the class, in the words for JSON."""
+        return self.from_json(object_as_json(self.shapes, Nested(self.cls), payload))[1]
+
     def document_faults(self, element: _Element) -> list[Fault]:
-        """What is wrong with a document of this payload, in the words for JSON; nothing where only its XSD knows."""
-        root = Nested(self.shapes.root.cls)
-        return self.from_json(as_json(self.shapes, root, element))[1]
+        """What is wrong with a document, in the words for JSON; nothing where only its XSD knows."""
+        return self.from_json(document_as_json(self.shapes, Nested(self.cls), element))[1]
 
     def document(self, content: str) -> str:
         """The payload's element around ``content``, as a document with no envelope."""

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from lxml.etree import XMLSchema, _Element
 
-from organism.codec.faults import MAKING_FAULTS, refusal, refused_by_class
+from organism.codec.faults import MAKING_FAULTS, refused_by_class
 from organism.codec.lexical import attribute, closing, escaped, opening
 from organism.codec.limits import (
     ENVELOPE,
@@ -170,9 +170,9 @@ class Codec:
         except PayloadOverLimit:
             raise
         except (*_WRITING_FAULTS, InvalidPayload) as error:
-            raise refusal(schema.shapes, payload, error) from error
+            raise _refusal(schema, payload, error) from error
         if not self._validate(root):
-            raise refusal(schema.shapes, payload, self._misfit(root))
+            raise _refusal(schema, payload, self._misfit(root))
         fresh = _made(read_as, root[1])
         return Sealed(xml, read_as.json(fresh), fresh, schema.name)
 
@@ -192,7 +192,7 @@ class Codec:
         try:
             return schema.json(payload)
         except _WRITING_FAULTS as error:
-            raise refusal(schema.shapes, payload, error) from error
+            raise _refusal(schema, payload, error) from error
 
     def _misfit(self, root: _Element) -> InvalidPayload:
         """Why an envelope that the organism wrote is not valid."""
@@ -250,6 +250,15 @@ def _made(schema: PayloadSchema, valid: _Element) -> Any:
         return schema.form.read(valid)
     except MAKING_FAULTS as error:
         raise _unfit(schema, valid, refused_by_class(error)) from error
+
+
+def _refusal(schema: PayloadSchema, payload: object, error: Exception) -> InvalidPayload:
+    """The refusal of an object that failed with ``error``: each of its faults, else what the error says."""
+    if faults := schema.object_faults(payload):
+        return invalid(f"The {schema.name} does not fit", faults)
+    if isinstance(error, InvalidPayload):
+        return error
+    return invalid(f"The {schema.name} cannot be written", [Fault("", shown(str(error), 200))])
 
 
 def _unfit(schema: PayloadSchema, element: _Element, reason: str) -> InvalidPayload:

@@ -221,8 +221,8 @@ WRONG: list[tuple[dict[str, Any], str, str]] = [
     ({"names": ("a",)}, "/names", "expected a list"),
     ({"names": ["a", 1]}, "/names/1", "expected text"),
     ({"table": {"a/b~c": "x"}}, "/table/a~1b~0c", "whole number"),
-    ({"table": {1: 1}}, "/table", "expected text"),
-    ({"table": {"\x01": 1}}, "/table", r"U\+0001"),
+    ({"table": {1: 1}}, "/table/1", "expected text"),
+    ({"table": {"\x01": 1}}, "/table/\x01", r"U\+0001"),
     ({"tables": {"a": {"b": [None]}}}, "/tables/a/b/0", "expected text"),
     ({"shape": "circle"}, "/shape", "expected Circle or Square"),
     ({"shapes": [Circle("x")]}, "/shapes/0/Circle/radius", "expected number"),  # type: ignore[arg-type]  # the point
@@ -289,7 +289,7 @@ class Holder:
         (Narrow(200, ["a"]), ["/age"]),
         (Narrow(-1, []), ["/age", "/tags"]),
         (Narrow(1, ["", "abcd"]), ["/tags/0", "/tags/1"]),
-        (Narrow(1, ["a"], {"k": 1}), ["/table"]),
+        (Narrow(1, ["a"], {"k": 1}), ["/table/k"]),
         (Holder(Sub(1.0)), ["/circle"]),
     ],
 )
