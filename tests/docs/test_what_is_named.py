@@ -1,47 +1,89 @@
-"""What the documentation names in backticks exists: files, commands and the words of the program."""
+"""What the documentation names in backticks exists: words, members, files, commands with their options, and routes."""
 
 from __future__ import annotations
 
+import ast
 import re
-import subprocess
-import sys
 from collections.abc import Iterator
 from functools import cache
+from typing import Any
 
 import pytest
+import typer
 
+from organism.cli.app import make_app
+from organism.server.app import BASE
+from organism.server.http.rights import ROUTES
 from tests.house.tree import Source, read_repository
 
-FENCED = re.compile(r"^ *```.*?^ *```$", re.MULTILINE | re.DOTALL)
+FENCED = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 QUOTED = re.compile(r"`([^`\n]+)`")
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
-PATH = re.compile(r"(?:[\w.-]+/)+[\w.-]+\.(?:py|md|sql|sh|ts|yaml|svelte|xsd|toml)\b")
-COMMAND = re.compile(r"(?<!from )\borganism ([a-z][a-z-]+)")
+DEFINED = re.compile(r"^ *(?:async def|def|class) (\w+)", re.MULTILINE)
+MEMBER = re.compile(r"\b([A-Z]\w+)\.(\w+)")
+PATH = re.compile(r"(?<![\w./:{-])(?:\./)?(?:[\w-]+/)+(?:[\w.-]*\w)?|(?<![\w./-])[\w-]+\.(?:py|md|sql|ts|svelte|xsd)\b")
+CODE = (".py", ".md", ".sql", ".ts", ".svelte", ".xsd")
+COMMAND = re.compile(r"(?:^|[\s(\"])organism ([a-z].*)")
+ROUTE = re.compile(r"\b(GET|POST|PUT|PATCH|DELETE) (/[^\s?]*)")
 EXAMPLES = frozenset(
-    {"courier", "parcel", "test_parcel", "server__tool", "files__read_file", "files__write_file", "COPY"}
-    | {"_SECRET", "_PASSWORD", "OTEL_BSP_", "OTEL_EXPORTER_", "thought_"}
+    {
+        "courier",
+        "parcel",
+        "test_parcel",
+        "test_a_killed_thread_delivers_nothing_more",
+        "server__tool",
+        "files__read_file",
+        "files__write_file",
+        "delete_file",
+        "COPY",
+    }
+    | {"Ada", "_SECRET", "_PASSWORD", "OTEL_BSP_", "OTEL_EXPORTER_", "thought_"}
 )
 """Names that a reader makes up, and beginnings and ends of names."""
-OTHERS = frozenset({"uuid7", "opentelemetry-exporter-otlp-proto-http", "proto", "ssh", "NORMAL", "onmessage"})
-"""Names of other programs and libraries, which nothing here uses."""
-MADE_UP_FILES = frozenset({"handlers/parcel.py", "config/agents/clerk.yaml", "config/tokens.yaml"})
-"""Files that the reader makes, or the program."""
+OTHERS = frozenset(
+    {"uuid7", "opentelemetry-exporter-otlp-proto-http", "proto", "ssh", "git", "NORMAL", "onmessage", "Basic"}
+    | {"organism_messages_total", "ORGANISM_CORPORA", "DIGEST"}
+)
+"""Names of other programs and libraries, and names that the program puts together."""
+MADE_UP_FILES = frozenset(
+    {"handlers/parcel.py", "test_parcel.py", "config/agents/clerk.yaml", "config/tokens.yaml"}
+    | {"organism/idempotency-key"}
+)
+"""Files that the reader makes, or the program, and a name that looks like one."""
 
 
 @cache
 def words() -> frozenset[str]:
-    """Every word of the repository's own files and of their names, the documentation left out."""
-    sources = read_repository()
-    texts = [source.text for source in sources if not source.path.endswith(".md")]
+    """Every word of the program's own files and of all files' names, and each name that a test defines."""
+    sources = [source for source in read_repository() if not source.path.endswith(".md")]
+    texts = [source.text for source in sources if not source.is_in("tests/")]
+    tests = [name for source in sources if source.is_in("tests/") for name in DEFINED.findall(source.text)]
     paths = [source.path for source in sources]
-    return EXAMPLES | OTHERS | {word for text in (*texts, *paths) for word in WORD.findall(text)}
+    return EXAMPLES | OTHERS | {word for text in (*texts, *tests, *paths) for word in WORD.findall(text)}
 
 
 @cache
-def commands() -> frozenset[str]:
-    """The words of the program's own help."""
-    told = subprocess.run([sys.executable, "-m", "organism", "--help"], capture_output=True, check=True)
-    return frozenset(re.findall(r"[a-z][a-z-]+", told.stdout.decode()))
+def members() -> dict[str, frozenset[str]]:
+    """The names that each class of the program has, of its own or from a base."""
+    classes = [
+        node
+        for source in read_repository()
+        if source.is_in("organism/") and source.path.endswith(".py")
+        for node in source.nodes
+        if isinstance(node, ast.ClassDef)
+    ]
+    own: dict[str, set[str]] = {}
+    bases: dict[str, set[str]] = {}
+    for cls in classes:
+        names = own.setdefault(cls.name, set())
+        bases.setdefault(cls.name, set()).update(ast.unparse(base).partition("[")[0] for base in cls.bases)
+        for node in ast.walk(cls):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+                names.add(node.name)
+            elif isinstance(node, ast.AnnAssign | ast.Assign):
+                targets = [node.target] if isinstance(node, ast.AnnAssign) else node.targets
+                names.update(ast.unparse(target).removeprefix("self.") for target in targets)
+    return {name: frozenset().union(*(own.get(each, ()) for each in (name, *bases[name]))) for name in own}
 
 
 def pages() -> list[Source]:
@@ -51,19 +93,74 @@ def pages() -> list[Source]:
 def unknown(quoted: str) -> Iterator[str]:
     """What of a text in backticks does not exist."""
     yield from (word for word in WORD.findall(quoted) if word not in words())
-    files = [f"/{source.path}" for source in read_repository()] if "/" in quoted else []
-    for path in PATH.findall(quoted):
-        if path not in MADE_UP_FILES and not any(name.endswith(f"/{path}") for name in files):
-            yield path
-    yield from (f"organism {command}" for command in COMMAND.findall(quoted) if command not in commands())
+    for cls, name in MEMBER.findall(quoted):
+        if cls in members() and name not in members()[cls]:
+            yield f"{cls}.{name}"
+    routes = ROUTE.findall(quoted)
+    yield from (f"{method} {path}" for method, path in routes if not is_route(method, path))
+    command = COMMAND.search(quoted)
+    if command is not None:
+        yield from unknown_command(command[1])
+    elif not routes:
+        yield from (path for path in PATH.findall(quoted) if path not in MADE_UP_FILES and not is_path(path))
+
+
+def is_route(method: str, path: str) -> bool:
+    """Whether it is a route, however it names what stands in braces."""
+    own = re.sub(r"\{\w+\}", "{}", path.removeprefix(BASE).removeprefix("/v1"))
+    return f"{method} {own}" in {re.sub(r"\{\w+\}", "{}", route) for route in ROUTES}
+
+
+def is_path(path: str) -> bool:
+    """Whether a file or folder is called so; a path that begins with no folder of the repository is none of ours."""
+    named = path.removeprefix("./").strip("/")
+    places = [f"/{source.path}/" for source in read_repository()]
+    is_ours = named.endswith(CODE) or any(f"/{named.partition('/')[0]}/" in place for place in places)
+    return not is_ours or any(f"/{named}/" in place for place in places)
+
+
+def unknown_command(line: str) -> Iterator[str]:
+    """The first word of a command that names no verb, or the options that its verb does not take."""
+    verb: Any = typer.main.get_command(make_app())
+    said = re.split(r"\s(?:&&|#|\|)|\$\(", line)[0].split()
+    taken = "organism"
+    while hasattr(verb, "commands") and said and not said[0].startswith("-"):
+        taken = f"{taken} {said[0]}"
+        if (verb := verb.commands.get(said.pop(0))) is None:
+            yield taken
+            return
+    options = {name for parameter in verb.params for name in parameter.opts}
+    given = {word.partition("=")[0] for word in said if word.startswith("--")}
+    yield from (f"{taken} {option}" for option in sorted(given - options - {"--help"}))
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.path)
 def test_what_a_page_names_exists(page: Source) -> None:
-    text = FENCED.sub("", page.text)
-    assert {quoted: missing for quoted in QUOTED.findall(text) if (missing := [*unknown(quoted)])} == {}
+    quoted = QUOTED.findall(FENCED.sub("", page.text))
+    assert {each: missing for each in quoted if (missing := [*unknown(each)])} == {}
 
 
-@pytest.mark.parametrize("quoted", ["Pump" + "AndDump", "organism/pump/nowhere.py", "organism dance"])
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.path)
+def test_each_command_that_a_page_shows_can_be_given(page: Source) -> None:
+    lines = [line.strip() for _, block in FENCED.findall(page.text) for line in block.splitlines()]
+    commands = [found[1] for line in lines if (found := re.match(r"(?:\$ )?organism ([a-z].*)", line))]
+    assert {each: missing for each in commands if (missing := [*unknown_command(each)])} == {}
+
+
+@pytest.mark.parametrize(
+    "quoted",
+    [
+        "Pump" + "AndDump",
+        "Codec." + "decrypt",
+        "organism/pump/nowhere.py",
+        "nowhere.py",
+        "organism/nowhere/",
+        "./scripts/nothing",
+        "organism dance",
+        "organism log dance",
+        "organism log verify --twice",
+        "POST /organism/dance",
+    ],
+)
 def test_what_does_not_exist_is_found(quoted: str) -> None:
     assert [*unknown(quoted)]
