@@ -182,7 +182,7 @@ class Organism:
     def _new_codec(self, settings: Settings) -> Codec:
         """The codec of a new generation. Raises ``ConfigInvalid``."""
         codec = Codec.of(payload_classes(settings), Terms(settings.limits.max_payload_bytes))
-        names = (*EVENTS, *(listener.name for listener in (*settings.listeners, *settings.shelf)))
+        names = (*EVENTS, *(listener.name for listener in settings.receivers))
         self.parts.redactor.spare("\n".join((*names, *(schema.xsd for schema in codec.schemas))))
         self._generation += 1
         return codec
@@ -288,7 +288,7 @@ def tune_interpreter() -> None:
 def with_turns(settings: Settings, codec: Codec) -> Settings:
     """The settings in which each listener that has no handler has one: the turn loop, or the prompt that it names."""
     charter = settings.charter.text if settings.charter.text is not None else bundled_charter()
-    known: dict[str, Listener] = {listener.name: listener for listener in (*settings.listeners, *settings.shelf)}
+    known: dict[str, Listener] = {listener.name: listener for listener in settings.receivers}
 
     def with_handler(listener: Listener) -> Listener:
         if listener.handler is not None or listener.is_shipped:

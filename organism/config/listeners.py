@@ -88,7 +88,7 @@ class Listeners:
     """Those of the file, the agents, the shipped tools that these name; the other shipped tools; those that are off."""
 
     named: tuple[Listener, ...]
-    shelf: tuple[Listener, ...]
+    unlisted: tuple[Listener, ...]
     off: Mapping[str, str]
 
 
@@ -329,7 +329,7 @@ class ListenerReader:
         rest = [tool for tool in tools if tool.name not in wanted]
         return Listeners(
             named=(*own, *(tool for tool in tools if tool.name in wanted)),
-            shelf=tuple(
+            unlisted=tuple(
                 tool
                 for tool in rest
                 if classes.isdisjoint(kind.__name__ for kind in (tool.payload_class, *tool.replies))

@@ -120,7 +120,7 @@ def load(
         tools=tools,
         fx=whole.fx,
         listeners=listeners.named,
-        shelf=listeners.shelf,
+        unlisted=listeners.unlisted,
         off=listeners.off,
         prompts=files.prompts,
         source_text=text,

@@ -264,7 +264,7 @@ class Settings:
     """One organism.yaml as it was loaded, with the handler modules and the files of agents of that load.
 
     ``embeddings`` and ``fx`` are plain mappings whose shape was checked. ``listeners`` are those of the file, then the
-    conversational agents, then the shipped tools that one of them names; ``shelf`` are the other shipped tools: they
+    conversational agents, then the shipped tools that one of them names; ``unlisted`` are the other shipped tools: they
     take messages, and stand in no list. ``off`` says of shipped tools that cannot be used why not. ``prompts`` are
     those of AgentStack, by name and version. ``source_text`` is the file to the letter, ``digest`` the SHA-256 over it
     and over all other files of the load, ``folder`` where it lies (absolute).
@@ -279,7 +279,7 @@ class Settings:
     tools: Tools
     fx: Mapping[str, Any]
     listeners: tuple[Listener, ...]
-    shelf: tuple[Listener, ...]
+    unlisted: tuple[Listener, ...]
     off: Mapping[str, str]
     prompts: Mapping[PromptKey, PromptConfig]
     source_text: str
@@ -291,6 +291,11 @@ class Settings:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_name", {listener.name: listener for listener in self.listeners})
+
+    @property
+    def receivers(self) -> tuple[Listener, ...]:
+        """All that take messages, in a list or not."""
+        return (*self.listeners, *self.unlisted)
 
     def listener(self, name: str) -> Listener | None:
         """The listener of that name, or None."""

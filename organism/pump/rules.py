@@ -43,7 +43,7 @@ class Rules:
         code = bound or {}
         self.listeners: dict[str, Listener] = {
             listener.name: replace(listener, handler=code.get(listener.name)) if listener.is_shipped else listener
-            for listener in (*settings.listeners, *settings.shelf)
+            for listener in settings.receivers
         }
         self.groups: dict[type, tuple[Listener, ...]] = {}
         for listener in settings.listeners:
@@ -82,7 +82,7 @@ class Rules:
 def payload_classes(settings: Settings) -> tuple[type, ...]:
     """Every class that a configuration names: what listeners take and give, and the organism's own."""
     found: dict[type, None] = dict.fromkeys(OWN_PAYLOADS)
-    for listener in (*settings.listeners, *settings.shelf):
+    for listener in settings.receivers:
         found[listener.payload_class] = None
         found.update(dict.fromkeys(sorted(listener.accepts, key=lambda cls: cls.__name__)))
         found.update(dict.fromkeys((*listener.replies, *_answers(listener))))

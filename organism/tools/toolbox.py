@@ -90,7 +90,7 @@ class Toolbox:
         own = _bound(settings.tools, self._net, log, views)
         if self._hub is None:
             return own
-        shipped = (listener.name for listener in (*settings.listeners, *settings.shelf) if listener.is_shipped)
+        shipped = (listener.name for listener in settings.receivers if listener.is_shipped)
         return {**own, **self._hub.handlers(settings.tools.mcp, (name for name in shipped if name not in own))}
 
     async def keep(self, tools: Tools) -> None:

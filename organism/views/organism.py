@@ -190,7 +190,7 @@ def _message_started(row: Row, record: Record[MessageStarted]) -> None:
     message, running = record.event.message, row["_running"]
     if message in running:
         del running[message]
-    elif row["queue_depth"]:  # what was sent to a tool of the shelf, before a reload named it, was not counted
+    elif row["queue_depth"]:  # what was sent to an unlisted tool, before a reload named it, was not counted
         row["queue_depth"] -= 1
     running[message] = row["current_thread"] = record.thread
     if row["_parked"] and message in row["_parked"]:

@@ -59,10 +59,10 @@ def shop(place: Place) -> Place:
 
 def names(place: Place) -> tuple[list[str], list[str]]:
     settings = place.load()
-    return [each.name for each in settings.listeners], [each.name for each in settings.shelf]
+    return [each.name for each in settings.listeners], [each.name for each in settings.unlisted]
 
 
-def test_a_shipped_tool_that_nobody_names_stands_on_the_shelf(shop: Place) -> None:
+def test_a_shipped_tool_that_nobody_names_is_unlisted(shop: Place) -> None:
     assert names(shop) == (["greeter"], ["adder"])
     assert shop.load().listener("adder") is None
 
