@@ -187,7 +187,7 @@ def _log(options: Doctor) -> Finding:
 
 def _opened(log: TenantLog) -> Finding:
     try:
-        position = log.place.read_anchor(log.place.read_key()).position
+        position = log.log_directory.read_anchor(log.log_directory.read_key()).position
         last_at(log.directory)
     except (LogDamaged, NotFound) as error:
         return Finding("damaged", (Fault(error.message, LogDamaged.remediation),))

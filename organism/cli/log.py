@@ -31,9 +31,9 @@ from organism.cli.show import (
 )
 from organism.config.tokens import TOKENS_FILE, read_tokens
 from organism.errors import ConfigInvalid, LogDamaged, LogHeld, LogUnavailable, NotFound
+from organism.log.directory import LogDirectory
 from organism.log.log import Verification
 from organism.log.offline import Stats, count, drop_rows, verify_directory
-from organism.log.place import Place
 from organism.model.ids import DEFAULT_TENANT, folder_of
 from organism.model.times import spoken
 from organism.views.models import READ_MODELS
@@ -53,9 +53,9 @@ class TenantLog(NamedTuple):
     key: Path | None
 
     @property
-    def place(self) -> Place:
+    def log_directory(self) -> LogDirectory:
         """Its files."""
-        return Place(self.directory, self.key, self.directory.name)
+        return LogDirectory(self.directory, self.key, self.directory.name)
 
 
 def logs_in(options: Offline) -> list[TenantLog]:

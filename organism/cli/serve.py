@@ -14,7 +14,7 @@ from organism.cli.client import is_loopback
 from organism.cli.exits import Exit
 from organism.cli.options import Serve
 from organism.cli.show import refuse
-from organism.log.place import Place
+from organism.log.directory import LogDirectory
 from organism.model.ids import DEFAULT_TENANT
 
 _HOLDER: Final = re.compile(r"process \d+ since [^\n]+")
@@ -41,7 +41,7 @@ def serve(options: Serve) -> None:
 def holder(data: Path) -> str | None:
     """The process that holds the data directory, in words; None if there is none. Changes nothing."""
     try:
-        handle = os.open(Place(data / "tenants" / DEFAULT_TENANT).lock_path, os.O_RDONLY | os.O_CLOEXEC)
+        handle = os.open(LogDirectory(data / "tenants" / DEFAULT_TENANT).lock_path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
         return None
     try:

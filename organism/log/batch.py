@@ -149,10 +149,10 @@ class Batch:
         return link(key, previous, self.firsts[0], self.digests)
 
 
-class Intake:
-    """Takes units in: checks what they expect, gives positions up to ``last``, encodes, redacts, folds.
+class Appender:
+    """Adds units to the next batch: checks what they expect, assigns positions, encodes, redacts, folds.
 
-    What it remembers rests on what it took in. After a failed commit another one takes its place.
+    ``last`` is the last position assigned. After a failed commit another appender begins from what is on the disk.
     """
 
     __slots__ = ("_salts", "batch", "folding", "heads", "last", "redactor", "types")
@@ -166,7 +166,7 @@ class Intake:
         self.redactor: Redactor | None = None
         self._salts = salts
 
-    def take(self, unit: Unit, erased: Erased | None = None) -> None:
+    def add(self, unit: Unit, erased: Erased | None = None) -> None:
         """Add the unit and what it has ``erased``, or raise and change nothing.
 
         Raises ``StalePosition``; ``TypeError`` or ``ValueError`` for what is no JSON.

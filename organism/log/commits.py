@@ -1,13 +1,12 @@
-"""How a batch gets into the tables, with what is written beside it; and how all of that is made again of the events.
+"""How a batch gets into the tables, and how the derived ones are filled again from the events.
 
-What can be made again: the log's indexes of streams and types, and the rows of the read models.
+Derived are the log's indexes of streams and types, and the rows of the read models.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -15,30 +14,21 @@ from typing import Final
 
 from organism.events.stored import decode_unit
 from organism.log.batch import Batch, TypeSpans
+from organism.log.directory import LogDirectory
 from organism.log.encode import DIGEST_BYTES, SALT_BYTES, heads_of
-from organism.log.place import Place
 from organism.log.rows.pages import newest_version
 from organism.log.rows.tables import columns_of, definition, fingerprint, stored, trigger
 from organism.log.rows.versions import LiveRows, RowFolding
 from organism.log.snapshots import Snapshot, Snapshots
-from organism.log.units import END, raw
+from organism.log.units import END, unit_rows
 from organism.log.verify import is_of_rows
 from organism.sqlite.driver import Connection, Parameters, json_text, statements
 from organism.views.views import ReadModel
 
 PAGE_BYTES: Final = 4096
-PAGES_OF_A_COMMIT: Final = 3
-"""What a commit writes beside its own bytes: the pages that it shares with its neighbours."""
+PAGES_OF_A_COMMIT: Final = 3  # What it writes besides its own bytes: the pages that it shares with its neighbours
 REBUILD: Final = "`organism log rebuild` has all rows made again"
 _SQL: Final = statements("log", "log.sql")
-
-
-@dataclass(frozen=True, slots=True)
-class Commit:
-    """The parameters of the one statement that writes a batch; ``size`` is about how many bytes it adds to the WAL."""
-
-    parameters: Parameters
-    size: int
 
 
 class Commits:
@@ -60,8 +50,11 @@ class Commits:
         for model in stored(self.models):
             connection.execute(trigger(model))
 
-    def make(self, epoch: int, batch: Batch, chained: bytes, folding: RowFolding) -> Commit:
-        """Prepare the batch for the writing thread, which computes nothing; ``chained`` is the commit's hash."""
+    def parameters(self, epoch: int, batch: Batch, chained: bytes, folding: RowFolding) -> tuple[Parameters, int]:
+        """The parameters of the statement that writes the batch, and about how many bytes it adds to the WAL.
+
+        ``chained`` is the commit's hash. The writing thread computes nothing.
+        """
         blob: list[bytes] = []
         at = 1
         units = []
@@ -82,32 +75,28 @@ class Commits:
         values = folding.values(blob, at)
         joined = b"".join(blob)
         parameters = (epoch, batch.firsts[-1], chained, *lists, types, erasures, joined, *values)
-        return Commit(parameters, len(joined) + PAGES_OF_A_COMMIT * PAGE_BYTES)
+        return parameters, len(joined) + PAGES_OF_A_COMMIT * PAGE_BYTES
 
-    def write(self, connection: Connection, commit: Commit) -> None:
+    def write(self, connection: Connection, parameters: Parameters) -> None:
         """One statement, one transaction, one fsync."""
-        connection.execute(self._statement, commit.parameters)
+        connection.execute(self._statement, parameters)
 
-    def checkpoint(self, connection: Connection) -> None:
-        """Move the WAL into the database, as far as no reader holds it back; it is written over from its start then."""
-        connection.execute("PRAGMA main.wal_checkpoint(PASSIVE)").fetchall()
-
-    def are_made(self, connection: Connection) -> bool:
-        """Whether what can be made again was made by these models, and its tables are as they define them."""
+    def are_current(self, connection: Connection) -> bool:
+        """Whether the derived tables were filled by these models, and are as they define them."""
         rows = connection.execute(_SQL["defined"]).fetchall()
         there = {text for kind, _, table, text in rows if text is not None and is_of_rows(kind, table)}
-        made = dict(connection.execute(_SQL["made_models"]).fetchall())
+        made = dict(connection.execute(_SQL["model_versions"]).fetchall())
         return made == self._versions and there == {text.rstrip() for text in self._definition}
 
     def unknown_tables(self, connection: Connection) -> list[str]:
-        """Tables and views named like those of read models that are of none of these: making all again drops them."""
+        """Tables and views named like those of read models that are of none of these: ``rebuild`` drops them."""
         known = {name for _, name in self._defined()}
         return sorted(name for _, name in _tables(connection) if name not in known)
 
-    def make_again(self, connection: Connection, epoch: int, until: int, snapshots: Snapshots) -> None:
-        """Drop what can be made again, and make it; its versions are noted last, so a broken attempt is repeated."""
+    def rebuild(self, connection: Connection, epoch: int, until: int, snapshots: Snapshots) -> None:
+        """Drop the derived tables and fill new ones; their versions are noted last, so a broken attempt is repeated."""
         connection.execute("BEGIN IMMEDIATE")
-        for statement in ("doubt_models", "forget_streams", "forget_types", "forget_checkpoints"):
+        for statement in ("clear_model_versions", "clear_streams", "clear_types", "clear_checkpoints"):
             connection.execute(_SQL[statement])
         for kind, name in _tables(connection):
             connection.execute(_SQL["drop"].replace("$type", kind).replace("$table", name))
@@ -115,15 +104,15 @@ class Commits:
             connection.execute(text)
         connection.execute("COMMIT")
         self._fill(connection, epoch, until, partial(snapshots.save, connection, keeps_all=True))
-        for noted in self._versions.items():
-            connection.execute(_SQL["note_model"], noted)
+        for version in self._versions.items():
+            connection.execute(_SQL["set_model_version"], version)
 
-    def damage(self, place: Place) -> list[str]:
-        """Which tables do not hold what the events make of them, found by making all of it again in another file."""
-        with place.looking() as connection:
-            if not self.are_made(connection):
+    def damage(self, directory: LogDirectory) -> list[str]:
+        """Which derived tables do not hold what the events make of them, found by filling others in another file."""
+        with directory.reading() as connection:
+            if not self.are_current(connection):
                 return []
-        with TemporaryDirectory() as folder, closing(_beside(place, Path(folder) / "rows.sqlite")) as connection:
+        with TemporaryDirectory() as folder, closing(_beside(directory, Path(folder) / "rows.sqlite")) as connection:
             schema = statements("log", "schema.sql")
             for text in (schema["streams"], schema["types"], *self._definition):
                 connection.execute(text)
@@ -145,31 +134,26 @@ class Commits:
                 yield kind, name
 
     def _fill(self, connection: Connection, epoch: int, until: int, keep: Callable[[Snapshot], None]) -> None:
-        """Fold the units into empty tables, and write what their commits wrote beside them."""
+        """Fold the units into empty tables."""
         folding = RowFolding(self.models, partial(newest_version, connection), LiveRows(self.models), keep)
         spans, after = TypeSpans(), 0
-        while portion := raw(connection, after, until):
+        while portion := unit_rows(connection, after, until):
             batch, units = Batch(), [(first, decode_unit(body).records()) for first, body in portion]
             for first, records in units:
                 folding.take(first, records)
                 spans.take(records, batch.types)
                 batch.streams += [(stream, first, last) for stream, last in heads_of(records).items()]
-            self.write_again(connection, epoch, batch, folding)
+            lists, blob = (json_text(batch.streams), json_text(batch.types)), list[bytes]()
+            values = folding.values(blob, 1)
+            self.write(connection, (epoch, None, None, None, None, *lists, None, b"".join(blob), *values))
             for _, records in units:
                 folding.committed(records)
             after = portion[-1][0]
 
-    def write_again(self, connection: Connection, epoch: int, batch: Batch, folding: RowFolding) -> None:
-        """Write what is made again of units that are there already."""
-        blob: list[bytes] = []
-        values = folding.values(blob, 1)
-        lists = (json_text(batch.streams), json_text(batch.types))
-        connection.execute(self._statement, (epoch, None, None, None, None, *lists, None, b"".join(blob), *values))
 
-
-def doubt(connection: Connection) -> None:
-    """Have the next start make again what can be made again."""
-    connection.execute(_SQL["doubt_models"])
+def invalidate(connection: Connection) -> None:
+    """Have the next start fill the derived tables again."""
+    connection.execute(_SQL["clear_model_versions"])
 
 
 def _tables(connection: Connection) -> list[tuple[str, str]]:
@@ -177,10 +161,10 @@ def _tables(connection: Connection) -> list[tuple[str, str]]:
     return [(kind, name) for name, kind in connection.execute(_SQL["tables"]).fetchall() if is_of_rows(kind, name)]
 
 
-def _beside(place: Place, path: Path) -> Connection:
-    """A connection to a new file, which sees the units of the log beside it."""
+def _beside(directory: LogDirectory, path: Path) -> Connection:
+    """A connection to a new file, to which the log is attached."""
     path.touch()
-    was_stopped = not place.wal.exists()
-    connection = place.driver.connect(str(path))
-    connection.execute(_SQL["attach"], (f"file:{place.log}?mode={'rw' if was_stopped else 'ro'}",))
+    was_stopped = not directory.wal.exists()
+    connection = directory.driver.connect(str(path))
+    connection.execute(_SQL["attach"], (f"file:{directory.log}?mode={'rw' if was_stopped else 'ro'}",))
     return connection

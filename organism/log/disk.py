@@ -18,9 +18,9 @@ import orjson
 from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable
 from organism.log.batch import Batch
 from organism.log.commits import Commits
+from organism.log.directory import Anchor, LogDirectory
 from organism.log.encode import GENESIS, REMEDY, RandomBytes
 from organism.log.log import Verification
-from organism.log.place import Anchor, Place
 from organism.log.rows.versions import RowFolding
 from organism.log.snapshots import Snapshots
 from organism.log.verify import before_last_commit, defined_wrongly, meta_mac, of_another_time, verify, walk
@@ -41,7 +41,7 @@ SHOWN_DAMAGES: Final = 3
 _SQL: Final = statements("log", "log.sql")
 
 
-class Truth(NamedTuple):
+class LastCommit(NamedTuple):
     """What a fresh connection found: the last whole commit, under the epoch that was raised, and its time in µs."""
 
     head: Anchor
@@ -55,18 +55,18 @@ class Disk:
     has returned.
     """
 
-    def __init__(self, place: Place, commits: Commits) -> None:
+    def __init__(self, directory: LogDirectory, commits: Commits) -> None:
         self._loop = asyncio.get_running_loop()
-        self._place = place
-        self.name = place.directory.name
+        self._directory = directory
+        self.name = directory.path.name
         self.commits = commits
         self.done: Done | None = None
         self.key = b""
         self.head = Anchor(0, GENESIS, 0, "")
         self.snapshots: Snapshots
-        self.passing: tuple[type[Exception], ...] = (*place.driver.errors, OSError, LogUnavailable)
-        self._writer = ConnectionThread("log-writer", place.connect_to_write, place.driver, place.explain)
-        self._reader = Reader(place.connect_to_read, place.driver, place.explain)
+        self.passing: tuple[type[Exception], ...] = (*directory.driver.errors, OSError, LogUnavailable)
+        self._writer = ConnectionThread("log-writer", directory.connect_to_write, directory.driver, directory.explain)
+        self._reader = Reader(directory.connect_to_read, directory.driver, directory.explain)
         self.read, self.read_quickly = self._reader.read, self._reader.read_quickly
         self.read_now = self._reader.read_now
         self._is_open = False
@@ -76,30 +76,30 @@ class Disk:
         self._timer: asyncio.TimerHandle | None = None
         self._purging: asyncio.Task[None] | None = None
 
-    async def open(self, random_bytes: RandomBytes) -> Truth:
-        """Make the log if there is none; check it, and take it for this process, which holds the place already."""
-        await self._writer.run(make_log, self._place, random_bytes)
-        self.key = self._place.read_key()
-        self.head = self._place.read_anchor(self.key)
+    async def open(self, random_bytes: RandomBytes) -> LastCommit:
+        """Make the log if there is none; check it, and take it for this process, which holds the lock already."""
+        await self._writer.run(make_log, self._directory, random_bytes)
+        self.key = self._directory.read_key()
+        self.head = self._directory.read_anchor(self.key)
         self.snapshots = Snapshots(self.key, self.head.timeline)
-        truth = await self._take(self.snapshots.newest, is_again=False)
+        last = await self._claim(self.snapshots.newest, is_again=False)
         self._is_open = True
         if not await self._truncated():  # a kill may have come between an erasure and this
             self._purge()
-        return truth
+        return last
 
     async def verify(self, after: int) -> Verification:
         """Check all that lies after a position, over a connection and in a thread of its own."""
-        place, key, head = self._place, self.key, self.head
+        directory, key, head = self._directory, self.key, self.head
 
         def verified() -> Verification:
-            with closing(place.connect_to_read()) as connection:
+            with closing(directory.connect_to_read()) as connection:
                 return verify(connection, key, after, head)
 
         try:
             return await asyncio.to_thread(verified)
-        except place.driver.errors as error:
-            raise place.explain(error) from error
+        except directory.driver.errors as error:
+            raise directory.explain(error) from error
 
     async def write(self, work: Callable[..., T], *arguments: Any) -> T:
         """Run ``work(connection, *arguments)`` over the writing connection, between two commits."""
@@ -112,9 +112,9 @@ class Disk:
     def commit(self, batch: Batch, folding: RowFolding) -> None:
         self._is_writing = True
         chained = batch.hash(self.key, self.head.hash)
-        commit = self.commits.make(self.head.epoch, batch, chained, folding)
-        self._wal_bytes += commit.size
-        self._writer.post(partial(self._wrote, batch, chained), self.commits.write, commit)
+        parameters, size = self.commits.parameters(self.head.epoch, batch, chained, folding)
+        self._wal_bytes += size
+        self._writer.post(partial(self._wrote, batch, chained), self.commits.write, parameters)
 
     async def purged(self) -> None:
         """Return once nothing is left in a file of what was erased. Raises ``CommitUnknown`` if the log is closed."""
@@ -128,13 +128,13 @@ class Disk:
     def failure(self, error: Exception) -> Failure:
         """What kind of failure it is, or was before it was explained."""
         cause = error.__cause__
-        return self._place.driver.failure(cause if isinstance(cause, Exception) else error)
+        return self._directory.driver.failure(cause if isinstance(cause, Exception) else error)
 
     def describe(self, error: Exception) -> str:
-        """The error in words that may reach a client: without the place of the log."""
-        return self._place.without_paths(str(error))
+        """The error in words that may reach a client: without the log's path."""
+        return self._directory.without_paths(str(error))
 
-    async def read_again(self, *, entirely: bool) -> Truth:
+    async def read_again(self, *, entirely: bool) -> LastCommit:
         """Open the writing connection again, move the WAL into the database, verify the tail, say what is true.
 
         ``entirely`` closes the reading connections too, for as long as it takes: only then SQLite reads the WAL from
@@ -145,15 +145,15 @@ class Disk:
             if entirely:
                 await renewing.enter_async_context(self._reader.closed())
             await self._writer.close_connection()
-            truth = await self._take(lambda _: self.head.position, is_again=True)
+            last = await self._claim(lambda _: self.head.position, is_again=True)
             self._wal_bytes, self._wants_room = 0, True
-            return truth
+            return last
 
     def anchor(self, *, is_synced: bool = False) -> None:
-        self._place.write_anchor(self.head, self.key, is_synced=is_synced)
+        self._directory.write_anchor(self.head, self.key, is_synced=is_synced)
 
     async def close(self) -> None:
-        """Anchor the head for good, end the threads: from now on another process may take the place."""
+        """Anchor the head for good, end the threads: from now on another process may lock the directory."""
         if self._timer is not None:
             self._timer.cancel()
         if self._purging is not None:
@@ -164,26 +164,26 @@ class Disk:
         finally:
             await self._reader.stop()
             await self._writer.stop()
-            self._place.release()
+            self._directory.unlock()
 
-    async def _take(self, since: Since, *, is_again: bool) -> Truth:
-        truth = await self._writer.submit(self._taken, since, is_again)
-        self.head = truth.head
-        return truth
+    async def _claim(self, since: Since, *, is_again: bool) -> LastCommit:
+        last = await self._writer.submit(self._claimed, since, is_again)
+        self.head = last.head
+        return last
 
-    def _taken(self, connection: Connection, since: Since, is_again: bool) -> Truth:  # noqa: FBT001 - as submitted
+    def _claimed(self, connection: Connection, since: Since, is_again: bool) -> LastCommit:  # noqa: FBT001 - as submitted
         if is_again and not _truncate(connection):
             raise LogUnavailable("The log cannot be moved into its file, since another process reads it.")
         epoch = self.head.epoch if self._is_open else 0
         with ExitStack() as failing:
             failing.callback(self._roll_back, connection)
-            truth = claim(connection, self.key, self.head, since, epoch)
+            last = claim(connection, self.key, self.head, since, epoch)
             failing.pop_all()
         self.commits.install(connection)
-        return truth
+        return last
 
     def _roll_back(self, connection: Connection) -> None:
-        with suppress(*self._place.driver.errors):  # some failures have done it
+        with suppress(*self._directory.driver.errors):  # some failures have done it
             connection.execute("ROLLBACK")
 
     def _wrote(self, batch: Batch, chained: bytes, _: Any, error: Exception | None) -> None:
@@ -197,7 +197,7 @@ class Disk:
             self._checkpoint()
         elif self._wal_bytes > USED_WAL_BYTES and self._wants_room:
             self._wants_room = False  # if it fails, commits are slower, nothing else
-            self.post(_make_room, self._place.wal, FULL_WAL_BYTES + FULL_WAL_BYTES // 8)
+            self.post(_make_room, self._directory.wal, FULL_WAL_BYTES + FULL_WAL_BYTES // 8)
         if self._timer is None:
             self._timer = self._loop.call_later(ANCHOR_SECONDS, self._pause)
 
@@ -214,7 +214,7 @@ class Disk:
 
     def _checkpoint(self) -> None:
         self._wal_bytes = 0
-        self._writer.post(self._checkpointed, self.commits.checkpoint)
+        self._writer.post(self._checkpointed, _checkpoint)
 
     def _purge(self) -> None:
         """Have what was erased leave the files. One that waits longer has what the ones before it wait for."""
@@ -257,8 +257,8 @@ class Memory:
         make_tables(self._connection)
         self._connection.execute(_SQL["begin_meta"], (timeline, meta_mac(self.key, 0, timeline)))
         begin = Anchor(0, GENESIS, 0, timeline)
-        self.truth = claim(self._connection, self.key, begin, lambda _: 0, 0)
-        self.head = self.truth.head
+        self.last = claim(self._connection, self.key, begin, lambda _: 0, 0)
+        self.head = self.last.head
         self.snapshots = Snapshots(self.key, timeline)
         self.commits.install(self._connection)
 
@@ -282,7 +282,8 @@ class Memory:
     def commit(self, batch: Batch, folding: RowFolding) -> None:
         """``done`` is called in a later iteration, as it is with a disk."""
         chained = batch.hash(self.key, self.head.hash)
-        self.commits.write(self._connection, self.commits.make(self.head.epoch, batch, chained, folding))
+        parameters, _ = self.commits.parameters(self.head.epoch, batch, chained, folding)
+        self.commits.write(self._connection, parameters)
         self.head = Anchor(batch.last, chained, self.head.epoch, self.head.timeline)
         if self.done is not None:
             asyncio.get_running_loop().call_soon(self.done, batch, None)
@@ -296,11 +297,16 @@ class Memory:
     def describe(self, error: Exception) -> str:
         return str(error)
 
-    async def read_again(self, *, entirely: bool) -> Truth:
+    async def read_again(self, *, entirely: bool) -> LastCommit:
         raise LogUnavailable(f"What was in memory is lost{', all of it' if entirely else ''}.")
 
     async def close(self) -> None:
         """Nothing to do: the tables are there for as long as somebody may read them."""
+
+
+def _checkpoint(connection: Connection) -> None:
+    """Move the WAL into the database, as far as no reader holds it back; it is written over from its start then."""
+    connection.execute("PRAGMA main.wal_checkpoint(PASSIVE)").fetchall()
 
 
 def _truncate(connection: Connection) -> bool:
@@ -328,17 +334,17 @@ def _make_room(_connection: Connection, wal: Path, size: int) -> None:
         os.close(handle)
 
 
-def make_log(place: Place, random_bytes: RandomBytes) -> None:
+def make_log(directory: LogDirectory, random_bytes: RandomBytes) -> None:
     """Make a new log: first anchor and key, then all tables at once. One that was begun and not made is continued."""
-    if place.log.exists() and _has_tables(place):
+    if directory.log.exists() and _has_tables(directory):
         return
-    timeline = _begin(place, random_bytes).timeline
-    place.make_private(place.log)
-    with closing(place.connect()) as connection:
+    timeline = _begin(directory, random_bytes).timeline
+    directory.create_private(directory.log)
+    with closing(directory.connect()) as connection:
         connection.execute("PRAGMA journal_mode = WAL").fetchall()
         connection.execute("BEGIN IMMEDIATE")
         make_tables(connection)
-        connection.execute(_SQL["begin_meta"], (timeline, meta_mac(place.read_key(), 0, timeline)))
+        connection.execute(_SQL["begin_meta"], (timeline, meta_mac(directory.read_key(), 0, timeline)))
         connection.execute("COMMIT")
 
 
@@ -347,30 +353,31 @@ def make_tables(connection: Connection) -> None:
         connection.execute(statement)
 
 
-def _has_tables(place: Place) -> bool:
-    with closing(place.connect()) as connection:
-        return connection.execute(_SQL["is_made"]).fetchone() != (0,)
+def _has_tables(directory: LogDirectory) -> bool:
+    with closing(directory.connect()) as connection:
+        return connection.execute(_SQL["has_tables"]).fetchone() != (0,)
 
 
-def _begin(place: Place, random_bytes: RandomBytes) -> Anchor:
+def _begin(directory: LogDirectory, random_bytes: RandomBytes) -> Anchor:
     """The first anchor of a log without tables. Raises ``LogDamaged`` if there was a log, or may have been one."""
-    if place.anchor_path.exists():
-        anchor = place.read_anchor(None)
+    if directory.anchor_path.exists():
+        anchor = directory.read_anchor(None)
         if anchor.epoch:
             raise LogDamaged(
-                f"{place.log} is missing or empty, and its anchor knows it up to position {anchor.position}. {REMEDY}"
+                f"{directory.log} is missing or empty, and its anchor knows it up to position {anchor.position}. "
+                f"{REMEDY}"
             )
-        if place.key_path.exists():
-            return place.read_anchor(place.read_key())
-    elif place.key_path.exists():  # it may be all that can tell whether another log is whole
+        if directory.key_path.exists():
+            return directory.read_anchor(directory.read_key())
+    elif directory.key_path.exists():  # it may be all that can tell whether another log is whole
         raise LogDamaged(
-            f"{place.key_path} is there and {place.log} is new: it may be the key of another log, so it is not "
+            f"{directory.key_path} is there and {directory.log} is new: it may be the key of another log, so it is not "
             "overwritten. Put the log back that it belongs to, or move the file away, or name another: --key FILE."
         )
-    return place.make_key(random_bytes)
+    return directory.create_key(random_bytes)
 
 
-def claim(connection: Connection, key: bytes, anchor: Anchor, since: Since, epoch: int) -> Truth:
+def claim(connection: Connection, key: bytes, anchor: Anchor, since: Since, epoch: int) -> LastCommit:
     """Verify what lies after ``since``, then raise the epoch: from now on only this connection's commits are taken.
 
     ``epoch`` is the one under which this process wrote before, 0 for a new one.
@@ -390,7 +397,9 @@ def claim(connection: Connection, key: bytes, anchor: Anchor, since: Since, epoc
     connection.execute(_SQL["raise_epoch"], (before + 1, meta_mac(key, before + 1, timeline)))
     last = connection.execute(_SQL["last_unit"]).fetchone()
     connection.execute("COMMIT")
-    return Truth(Anchor(state.head, state.hash, before + 1, timeline), 0 if last is None else orjson.loads(last[2])[2])
+    return LastCommit(
+        Anchor(state.head, state.hash, before + 1, timeline), 0 if last is None else orjson.loads(last[2])[2]
+    )
 
 
 def _damage_text(damage: list[str]) -> str:

@@ -123,7 +123,7 @@ def _share(unit: Unit, record: Record[Event]) -> None:
     record.correlation = record.correlation or unit.correlation
 
 
-def hold_order(after: int, rows: Sequence[Sequence[Any]]) -> None:
+def check_order(after: int, rows: Sequence[Sequence[Any]]) -> None:
     """Raise ``LogDamaged`` if rows that begin after ``after`` do not: a read that goes on from them never ends."""
     if not isinstance(rows[-1][0], int) or rows[-1][0] <= after:
         raise LogDamaged(f"What follows position {after} is not in order: a page of the database was changed. {REMEDY}")

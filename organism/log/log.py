@@ -181,4 +181,4 @@ class EventLog(History, Protocol):
         """Keep a disposable snapshot of a fold at ``position`` (the last two are kept)."""
 
     async def close(self) -> None:
-        """Write what is queued, anchor the head, release the place."""
+        """Write what is queued, anchor the head, unlock its directory."""

@@ -51,9 +51,6 @@ UPDATE meta SET epoch = ?, mac = ?;
 -- begin_meta: a new log
 INSERT INTO meta (id, epoch, timeline, mac) VALUES (1, 0, ?, ?);
 
--- bodies: rows in order, as fast as they come
-SELECT first, digest, body FROM units WHERE first > ? AND first <= ? ORDER BY first LIMIT ?;
-
 -- stream_head: the last unit that holds events of a stream
 SELECT max(first) FROM streams WHERE stream = ?;
 
@@ -82,42 +79,42 @@ SELECT DISTINCT span FROM types
 WHERE type IN (SELECT value FROM json_each(?)) AND span >= ? AND span <= ? ORDER BY span LIMIT ?;
 
 -- units_after: units in order, by where they begin
-SELECT first, digest, body, hash FROM units WHERE first > ? ORDER BY first LIMIT ?;
+SELECT first, digest, body, hash FROM units WHERE first > ? AND first <= ? ORDER BY first LIMIT ?;
 
 -- greatest_stream: a stream above this one was never written
 SELECT max(stream) FROM streams;
 
--- made_models: what the rows were made by
+-- model_versions: what the rows were made by
 SELECT name, version FROM models;
 
--- note_model: what a model's rows are made by
+-- set_model_version: what a model's rows are made by
 REPLACE INTO models (name, version) VALUES (?, ?);
 
--- doubt_models: no row can be trusted any more
+-- clear_model_versions: no row can be trusted any more
 DELETE FROM models;
 
--- forget_streams: the index of streams is made again with the rows
+-- clear_streams: the index of streams is filled again with the rows
 DELETE FROM streams;
 
--- forget_types: and that of types
+-- clear_types: and that of types
 DELETE FROM types;
 
--- forget_checkpoints: so are the live rows
+-- clear_checkpoints: so are the live rows
 DELETE FROM snapshots WHERE name = 'live';
 
--- tables: what is there, and whether it is a table or a view
+-- tables: every table and view
 SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view');
 
--- attach: the log, beside rows that are made again
+-- attach: the log, to a file whose tables are filled from it
 ATTACH ? AS log;
 
 -- detach: its end
 DETACH log;
 
--- copy: what cannot be made again, out of the log beside this file
+-- copy: what cannot be derived, out of the log that is attached
 INSERT INTO main.$table SELECT * FROM log.$table;
 
--- differs: whether a table is not what it is when it is made again
+-- differs: whether a table does not hold what the events make of it
 SELECT EXISTS (SELECT * FROM main.$table EXCEPT SELECT * FROM log.$table)
 OR EXISTS (SELECT * FROM log.$table EXCEPT SELECT * FROM main.$table);
 
@@ -135,10 +132,10 @@ SELECT position, mac, body FROM snapshots WHERE name = ? AND position <= ? ORDER
 -- newest_snapshots: those that a start or a stop has left, newest first: what lies before them was verified once
 SELECT name, position, mac, body FROM snapshots WHERE name <> 'live' ORDER BY position DESC;
 
--- is_made: whether the file has tables yet
+-- has_tables: whether the file has tables yet
 SELECT count(*) FROM sqlite_schema;
 
--- drop: a table or view that is made again
+-- drop: a derived table or view
 DROP $type $table;
 
 -- How a commit gets into all tables: a view of the writing connection alone (TEMP), no part of the file.

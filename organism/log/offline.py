@@ -12,9 +12,9 @@ from typing import Final
 from organism.errors import LogDamaged, LogHeld
 from organism.events.stored import decode_unit
 from organism.log.commits import REBUILD, Commits
+from organism.log.directory import LogDirectory
 from organism.log.disk import make_tables
 from organism.log.log import Verification
-from organism.log.place import Place
 from organism.log.verify import BEFORE_ALL, rows_after, verify
 from organism.model.ids import DEFAULT_TENANT
 from organism.sqlite.driver import SQLITE_VERSION, Connection, Pysqlite, statements
@@ -36,18 +36,18 @@ def verify_directory(
     What is wrong stands in ``damage``, position by position. Raises ``NotFound`` if there is no log, ``LogDamaged``
     if nothing can be said: the key or the anchor is missing, or neither is that of the ``tenant``'s log.
     """
-    place = Place(directory, key_path, tenant)
-    place.check_files()
+    files = LogDirectory(directory, key_path, tenant)
+    files.check_files()
     try:
-        with place.looking() as connection:
-            key = place.read_key()
-            found = verify(connection, key, 0, place.read_anchor(key))
+        with files.reading() as connection:
+            key = files.read_key()
+            found = verify(connection, key, 0, files.read_anchor(key))
     except Pysqlite.errors as error:
-        return Verification(0, 0, 0, (f"{place.log.name} cannot be read: {error}",))
+        return Verification(0, 0, 0, (f"{files.log.name} cannot be read: {error}",))
     if models is None or found.damage:
         return found
     try:
-        return replace(found, damage=tuple(Commits(models).damage(place)))
+        return replace(found, damage=tuple(Commits(models).damage(files)))
     except Pysqlite.errors as error:  # events and contents were read just now
         return replace(found, damage=(f"the rows cannot be read: {error}; {REBUILD}",))
 
@@ -59,26 +59,26 @@ def drop_rows(directory: Path, key_path: Path | None, tenant: str, now_us: Calla
     a while. Raises ``LogHeld`` if another process has the log, ``NotFound`` without one, ``LogDamaged`` if an event or
     a content cannot be read, ``LogUnavailable`` if the copy cannot be written. The log stays as it was then.
     """
-    place = Place(directory, key_path, tenant)
-    place.check_exists()
-    place.hold(now_us)
+    files = LogDirectory(directory, key_path, tenant)
+    files.check_exists()
+    files.lock(now_us)
     try:
-        place.make_private(place.copy)
-        with closing(place.driver.connect(str(place.copy))) as connection:
-            _copy_truth(connection, place)
-        if place.wal.exists():  # SQLite leaves it where another process has the file open
-            raise LogHeld(f"{place.directory} is read by another process: wait until it has ended.")
-        place.exchange_log()
-    except place.driver.errors as error:
-        raise place.explain(error) from error
+        files.create_private(files.copy)
+        with closing(files.driver.connect(str(files.copy))) as connection:
+            _copy_truth(connection, files)
+        if files.wal.exists():  # SQLite leaves it where another process has the file open
+            raise LogHeld(f"{files.path} is read by another process: wait until it has ended.")
+        files.replace_log()
+    except files.driver.errors as error:
+        raise files.explain(error) from error
     finally:
-        place.copy.unlink(missing_ok=True)
-        place.release()
+        files.copy.unlink(missing_ok=True)
+        files.unlock()
 
 
-def _copy_truth(connection: Connection, place: Place) -> None:
+def _copy_truth(connection: Connection, files: LogDirectory) -> None:
     """Fill an empty file from the log, whose WAL is moved into it first."""
-    connection.execute(_SQL["attach"], (f"file:{place.log}?mode=rw",))
+    connection.execute(_SQL["attach"], (f"file:{files.log}?mode=rw",))
     connection.execute("PRAGMA log.wal_checkpoint(TRUNCATE)").fetchall()
     connection.execute("BEGIN IMMEDIATE")
     make_tables(connection)
@@ -138,9 +138,9 @@ def last_at(directory: Path) -> int:
 
 @contextmanager
 def _reading(directory: Path, stats: Stats) -> Iterator[Connection]:
-    place = Place(directory)
+    files = LogDirectory(directory)
     try:
-        with place.looking() as connection:
+        with files.reading() as connection:
             yield connection
     except Pysqlite.errors as error:
-        raise LogDamaged(f"{place.log.name} cannot be read after position {stats.position}: {error}.") from error
+        raise LogDamaged(f"{files.log.name} cannot be read after position {stats.position}: {error}.") from error

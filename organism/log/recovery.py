@@ -8,7 +8,7 @@ from functools import partial
 from typing import Final
 
 from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable, OrganismError
-from organism.log.disk import Disk, Memory, Truth
+from organism.log.disk import Disk, LastCommit, Memory
 from organism.sqlite.driver import Failure
 
 Refusal = Callable[[], OrganismError]  # Makes the error that a refused unit gets
@@ -28,7 +28,7 @@ class Recovery:
     """
 
     def __init__(
-        self, store: Disk | Memory, begin: Callable[[Truth], Awaitable[None]], resume: Callable[[int], None]
+        self, store: Disk | Memory, begin: Callable[[LastCommit], Awaitable[None]], resume: Callable[[int], None]
     ) -> None:
         self.refusal: Refusal | None = None
         self._store = store
@@ -64,8 +64,8 @@ class Recovery:
         delay = FIRST_RETRY_SECONDS
         while True:
             try:
-                truth = await self._store.read_again(entirely=self._store.failure(error) is Failure.BROKEN)
-                await self._begin(truth)
+                last = await self._store.read_again(entirely=self._store.failure(error) is Failure.BROKEN)
+                await self._begin(last)
             except self._store.passing as again:
                 error = again
                 await asyncio.sleep(delay)
@@ -75,5 +75,5 @@ class Recovery:
                 return
             else:
                 self.refusal = None
-                self._resume(truth.head.position)
+                self._resume(last.head.position)
                 return

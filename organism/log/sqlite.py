@@ -22,12 +22,12 @@ from organism.events.record import Actor, Record, Unit
 from organism.events.stored import decode_unit
 from organism.events.vocabulary import ContentErased, Event, ThreadForked
 from organism.log import units
-from organism.log.batch import Batch, Erased, Heads, Intake, TypeSpans
+from organism.log.batch import Appender, Batch, Erased, Heads, TypeSpans
 from organism.log.commits import Commits
-from organism.log.disk import Disk, Memory, Truth
+from organism.log.directory import LogDirectory
+from organism.log.disk import Disk, LastCommit, Memory
 from organism.log.encode import RandomBytes, Salts
 from organism.log.log import EventFilter, Origins, Verification
-from organism.log.place import Place
 from organism.log.recovery import Recovery
 from organism.log.snapshots import Snapshot
 from organism.log.streams import export, forked
@@ -75,16 +75,16 @@ class SqliteLog:
     """
 
     def __init__(
-        self, store: Disk | Memory, truth: Truth, views: SqliteViews, intake: Intake, options: Options
+        self, store: Disk | Memory, last: LastCommit, views: SqliteViews, appender: Appender, options: Options
     ) -> None:
         self.views = views
         self.on_lost: Callable[[int], None] | None = None
         self.on_stalled: Callable[[], None] | None = None
         self._loop = asyncio.get_running_loop()
-        self._intake = intake
-        self._tail = Tail(intake.last)
-        self.timeline = truth.head.timeline
-        self.last_at = truth.at
+        self._appender = appender
+        self._tail = Tail(appender.last)
+        self.timeline = last.head.timeline
+        self.last_at = last.at
         self._is_due = False
         self._is_writing = False
         self._is_stalled = False
@@ -93,7 +93,7 @@ class SqliteLog:
         self._store = store
         self._store.done = self._wrote
         self._options = options
-        self._recovery = Recovery(store, self._begin_again, self._resume)
+        self._recovery = Recovery(store, self._reset, self._resume)
         self._alarm: asyncio.TimerHandle | None = None
 
     @classmethod
@@ -106,14 +106,14 @@ class SqliteLog:
         acknowledged is not there as it was written.
         """
         options = options or Options()
-        place = Place(directory, options.key_path, options.tenant, options.driver)
+        log_directory = LogDirectory(directory, options.key_path, options.tenant, options.driver)
         async with AsyncExitStack() as stack:
-            stack.callback(place.release)
-            place.hold(clock.now_us)
-            disk = Disk(place, Commits(models))
+            stack.callback(log_directory.unlock)
+            log_directory.lock(clock.now_us)
+            disk = Disk(log_directory, Commits(models))
             stack.push_async_callback(disk.close)
-            truth = await disk.open(options.random_bytes)
-            log = await cls._over(disk, truth, options)
+            last = await disk.open(options.random_bytes)
+            log = await cls._over(disk, last, options)
             stack.pop_all()
         return log
 
@@ -122,19 +122,19 @@ class SqliteLog:
         """A new log that is gone with its process."""
         options = options or Options()
         memory = Memory(Commits(models), options.random_bytes)
-        return await cls._over(memory, memory.truth, options)
+        return await cls._over(memory, memory.last, options)
 
     @classmethod
-    async def _over(cls, store: Disk | Memory, truth: Truth, options: Options) -> SqliteLog:
+    async def _over(cls, store: Disk | Memory, last: LastCommit, options: Options) -> SqliteLog:
         """The log over these tables. What was not made by these models is made again."""
-        head, commits = truth.head, store.commits
-        if not await store.write(commits.are_made):
+        head, commits = last.head, store.commits
+        if not await store.write(commits.are_current):
             if head.position:
                 dropped = await store.write(commits.unknown_tables)
                 _log.warning("rows_made_again", log=store.name, events=head.position, dropped=dropped)
-            await store.write(commits.make_again, head.epoch, head.position, store.snapshots)
+            await store.write(commits.rebuild, head.epoch, head.position, store.snapshots)
         views = SqliteViews(store, commits.models)
-        return cls(store, truth, views, await intake_after(store, views, head.position, options), options)
+        return cls(store, last, views, await appender_after(store, views, head.position, options), options)
 
     @property
     def head(self) -> int:
@@ -145,7 +145,7 @@ class SqliteLog:
         return self._recovery.refusal is None and not (self._is_stalled or self._is_closing)
 
     def conceal(self, redactor: Redactor) -> None:
-        self._intake.redactor = redactor
+        self._appender.redactor = redactor
 
     def append(self, unit: Unit) -> None:
         self._append(unit, None)
@@ -155,12 +155,12 @@ class SqliteLog:
             raise self._recovery.refusal()
         if self._is_closing:
             raise LogUnavailable("The log is closed.")
-        self._intake.take(unit, erased)
+        self._appender.add(unit, erased)
         if not self._is_writing:
             if not self._is_due:
                 self._is_due = True
                 self._loop.call_soon(self._loop.call_soon, self._begin)
-            elif len(self._intake.batch.units) >= EARLY_UNITS:
+            elif len(self._appender.batch.units) >= EARLY_UNITS:
                 self._begin()
 
     async def commit(self, unit: Unit) -> int:
@@ -169,7 +169,7 @@ class SqliteLog:
     async def _commit(self, unit: Unit, erased: Erased | None) -> int:
         outcome: asyncio.Future[int] = self._loop.create_future()
 
-        def tell(done: Unit, error: Exception | None) -> None:
+        def settle(done: Unit, error: Exception | None) -> None:
             if outcome.cancelled():
                 return
             if error is None:
@@ -177,13 +177,13 @@ class SqliteLog:
             else:
                 outcome.set_exception(error)
 
-        unit.then = tell
+        unit.then = settle
         self._append(unit, erased)
         return await outcome
 
     async def erase(self, owner: str, at: int, actor: Actor | None = None) -> int:
         searched = self.head
-        found = await self._store.read(units.owned, owner, searched)
+        found = await self._store.read(units.positions_owned, owner, searched)
         erasing = Unit(None, [Record(ContentErased(owner))], at, {}, actor=actor)
         position = await self._commit(erasing, Erased(owner, found, searched))
         await self._store.purged()
@@ -216,7 +216,7 @@ class SqliteLog:
 
     async def _origins(self, wanted: EventFilter) -> Origins:
         """What the streams of the filter share."""
-        if not (wanted.threads and self._intake.types.has_forks):
+        if not (wanted.threads and self._appender.types.has_forks):
             return units.NO_ORIGINS
         return await self._store.read_quickly(units.origins, wanted.threads)
 
@@ -244,7 +244,7 @@ class SqliteLog:
                         apply(record)
 
     async def save_snapshot(self, name: str, position: int, body: bytes) -> None:
-        redactor = self._intake.redactor
+        redactor = self._appender.redactor
         snapshot = Snapshot(name, position, body if redactor is None else redactor.kept(body))
         await self._store.write(self._store.snapshots.save, snapshot)
 
@@ -256,13 +256,13 @@ class SqliteLog:
         return await self._store.verify(after)
 
     async def close(self) -> None:
-        """Write what is queued, anchor the head, release the place, which is done whatever fails before it."""
+        """Write what is queued, anchor the head, unlock the directory, which is done whatever fails before it."""
         if self._tail.is_closed:
             return
         try:
             await self._drain()
             await self._recovery.stop()
-            self._intake.folding.close()
+            self._appender.folding.close()
             self._tail.close()
         finally:
             await self._store.close()
@@ -270,10 +270,10 @@ class SqliteLog:
     async def _portions(self, after: int) -> AsyncIterator[list[tuple[int, bytes]]]:
         """The units from the one that holds ``after`` + 1; the next ones are read while these are folded."""
         head = self.head
-        begin = await self._store.read_quickly(units.begin_of, after + 1)
-        portion = asyncio.ensure_future(self._store.read(units.raw, begin - 1, head))
+        begin = await self._store.read_quickly(units.first_of_unit, after + 1)
+        portion = asyncio.ensure_future(self._store.read(units.unit_rows, begin - 1, head))
         while rows := await portion:
-            portion = asyncio.ensure_future(self._store.read(units.raw, rows[-1][0], head))
+            portion = asyncio.ensure_future(self._store.read(units.unit_rows, rows[-1][0], head))
             yield rows
 
     def _begin(self) -> None:
@@ -281,8 +281,8 @@ class SqliteLog:
         self._is_due = False
         if self._is_writing:
             return
-        if self._recovery.refusal is None and self._intake.batch.units:
-            self._write(self._intake.swap())
+        if self._recovery.refusal is None and self._appender.batch.units:
+            self._write(self._appender.swap())
         elif self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
 
@@ -290,7 +290,7 @@ class SqliteLog:
         """Begin to write the batch; ``_wrote`` is called in the loop's thread once it is known how it went."""
         self._is_writing = True
         self._alarm = self._loop.call_later(self._options.stalled_after_s, self._suspect)
-        self._store.commit(batch, self._intake.folding)
+        self._store.commit(batch, self._appender.folding)
 
     def _suspect(self) -> None:
         """The commit seems to have stalled. It may be the loop that stood still: then the end of it is told first."""
@@ -317,26 +317,26 @@ class SqliteLog:
         self._begin()
         self.last_at = batch.units[-1].records[-1].at
         records = batch.records()
-        self._intake.heads.committed = batch.last
+        self._appender.heads.committed = batch.last
         self._tail.keep(records, batch.size)
         for owner, position in {(owner, position) for _, _, owner, position in batch.erasures}:
             self._tail.erase(owner, position)
         try:
-            _tell(iter(batch.units), None)
+            _notify(iter(batch.units), None)
         finally:
             self._tail.wake()
-            self._intake.folding.committed(records)  # last: so a fold that raises keeps no one waiting
+            self._appender.folding.committed(records)  # last: so a fold that raises keeps no one waiting
 
     def _failed(self, batch: Batch, error: OrganismError) -> None:
         """Its units hear the error, those that wait why nothing more is written."""
-        waiting = self._intake.swap()
+        waiting = self._appender.swap()
         for unit in (*batch.units, *waiting.units):
             unit.first = unit.last = -1  # so no ``expect`` fits them
         self._is_writing = False
         self._begin()
-        _tell(iter(batch.units), error)
+        _notify(iter(batch.units), error)
         if self._recovery.refusal is not None:
-            _tell(iter(waiting.units), self._recovery.refusal())
+            _notify(iter(waiting.units), self._recovery.refusal())
 
     async def _drain(self) -> None:
         """Return once nothing waits for the disk; nothing more is taken then."""
@@ -346,12 +346,12 @@ class SqliteLog:
             self._drained = None
         self._is_closing = True
 
-    async def _begin_again(self, truth: Truth) -> None:
+    async def _reset(self, last: LastCommit) -> None:
         """Take in what turned out to be written; what was remembered may rest on what was not."""
-        head, redactor = truth.head.position, self._intake.redactor
-        self._intake = await intake_after(self._store, self.views, head, self._options)
-        self._intake.redactor = redactor
-        self.last_at = truth.at
+        head, redactor = last.head.position, self._appender.redactor
+        self._appender = await appender_after(self._store, self.views, head, self._options)
+        self._appender.redactor = redactor
+        self.last_at = last.at
         self._tail.skip_to(head)
 
     def _resume(self, head: int) -> None:
@@ -359,16 +359,16 @@ class SqliteLog:
             self.on_lost(head)
 
 
-async def intake_after(store: Disk | Memory, views: SqliteViews, position: int, options: Options) -> Intake:
+async def appender_after(store: Disk | Memory, views: SqliteViews, position: int, options: Options) -> Appender:
     """What takes units in after ``position``, the last one on the disk."""
     heads = Heads(lambda stream: store.read_now(units.head_of, stream))
     heads.committed, heads.greatest = position, await store.read(units.greatest_stream)
     folding = await views.begin(position)
     types = TypeSpans(has_forks=bool(await store.read(units.type_spans, [ThreadForked], 0, units.END, 1)))
-    return Intake(heads, types, folding, Salts(options.random_bytes), position)
+    return Appender(heads, types, folding, Salts(options.random_bytes), position)
 
 
-def _tell(units: Iterator[Unit], error: OrganismError | None) -> None:
+def _notify(units: Iterator[Unit], error: OrganismError | None) -> None:
     """Call each unit's ``then`` in order. One that raises does not keep the others from being called."""
     try:
         for unit in units:
@@ -377,4 +377,4 @@ def _tell(units: Iterator[Unit], error: OrganismError | None) -> None:
     finally:
         rest = list(units)
         if rest:
-            asyncio.get_running_loop().call_soon(_tell, iter(rest), error)
+            asyncio.get_running_loop().call_soon(_notify, iter(rest), error)

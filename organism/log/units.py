@@ -13,7 +13,7 @@ from organism.errors import LogDamaged
 from organism.events.record import Content, Record
 from organism.events.stored import StoredUnit
 from organism.events.vocabulary import Event, ThreadForked
-from organism.log.encode import REMEDY, ContentRow, check, content_of, hold_order, parse
+from organism.log.encode import REMEDY, ContentRow, check, check_order, content_of, parse
 from organism.log.log import EventFilter, Origins, wants
 from organism.sqlite.driver import Connection, Parameters, json_text, statements
 
@@ -116,7 +116,7 @@ def origins(connection: Connection, streams: Sequence[str]) -> Origins:
     return found
 
 
-def owned(connection: Connection, owner: str, until: int) -> list[int]:
+def positions_owned(connection: Connection, owner: str, until: int) -> list[int]:
     """Where contents of the owner lie, up to a position."""
     return [position for (position,) in connection.execute(_SQL["owned"], (until, owner))]
 
@@ -145,20 +145,20 @@ def type_spans(connection: Connection, types: Sequence[type[Event]], low: int, h
     return [span for (span,) in connection.execute(_SQL["type_spans"], (names, low, high, limit))]
 
 
-def begin_of(connection: Connection, position: int) -> int:
+def first_of_unit(connection: Connection, position: int) -> int:
     """The first position of the unit that holds ``position``; ``position`` if there is none."""
     row = connection.execute(_SQL["unit_at"], (position,)).fetchone()
     return position if row is None else int(row[0])
 
 
-def raw(connection: Connection, after: int, until: int) -> list[tuple[int, bytes]]:
+def unit_rows(connection: Connection, after: int, until: int) -> list[tuple[int, bytes]]:
     """A large portion of (first position, row) of units that begin after ``after``, each fitting its digest."""
-    rows = connection.execute(_SQL["bodies"], (after, until, FOLD_UNITS)).fetchall()
+    rows = connection.execute(_SQL["units_after"], (after, until, FOLD_UNITS)).fetchall()
     if rows:
-        hold_order(after, rows)
-    for row in rows:
-        check(*row)
-    return [(first, body) for first, _, body in rows]
+        check_order(after, rows)
+    for first, sealed, body, _ in rows:
+        check(first, sealed, body)
+    return [(first, body) for first, _, body, _ in rows]
 
 
 def records_at(connection: Connection, positions: Iterable[int]) -> dict[int, Record[Event]]:

@@ -11,10 +11,10 @@ from organism.errors import LogDamaged
 from organism.events.record import Record
 from organism.events.stored import decode_unit
 from organism.events.vocabulary import Event
-from organism.log.encode import GENESIS, MISSING, digest, fault, hold_order, link, mac, parse
+from organism.log.directory import Anchor
+from organism.log.encode import GENESIS, MISSING, check_order, digest, fault, link, mac, parse
 from organism.log.log import Verification
-from organism.log.place import Anchor
-from organism.log.units import records_at
+from organism.log.units import END, records_at
 from organism.sqlite.driver import Connection, statements
 
 LAYOUT: Final = 2  # The layout of the tables in schema.sql
@@ -73,8 +73,8 @@ def last_position(first: int, body: bytes) -> int:
 def rows_after(connection: Connection, after: int) -> Iterator[list[tuple[Any, ...]]]:
     """Every unit that begins after ``after``, in portions. Raises ``LogDamaged`` where the pages lead in a circle."""
     sql = _SQL["units_after"]
-    while rows := connection.execute(sql, (after, PORTION_UNITS)).fetchall():
-        hold_order(after, rows)
+    while rows := connection.execute(sql, (after, END, PORTION_UNITS)).fetchall():
+        check_order(after, rows)
         yield rows
         after = rows[-1][0]
 

@@ -8,7 +8,7 @@ from functools import partial
 
 from organism.errors import OrganismError
 from organism.log import units
-from organism.log.commits import doubt
+from organism.log.commits import invalidate
 from organism.log.disk import Disk, Memory
 from organism.log.rows import pages
 from organism.log.rows.versions import CHECKPOINT_EVENTS, LiveRows, RowFolding, folded_row, write
@@ -32,7 +32,7 @@ class SqliteViews:
         live = await store.read(live_rows_at, store.snapshots, models, position)
         load = partial(store.read_now, pages.newest_version)
         keep = partial(store.post, partial(store.snapshots.save, keeps_all=True))
-        self._folding = RowFolding(models, load, live, keep, self._doubt)
+        self._folding = RowFolding(models, load, live, keep, self._invalidate)
         self._folding.greatest_keys(await store.read(pages.greatest_keys, models))
         return self._folding
 
@@ -58,10 +58,10 @@ class SqliteViews:
             return None if row is None else write(model, row)[:2]
         return await self._store.read_quickly(pages.read_row, model, key, self._bounded(at))
 
-    def _doubt(self) -> None:
+    def _invalidate(self) -> None:
         """A fold has failed: no row is shown any more, and the next start makes all of them again."""
         self._is_whole = False
-        self._store.post(doubt)
+        self._store.post(invalidate)
 
     def _bounded(self, at: int | None) -> int:
         """The position, or that of the last commit whose units were told: no later one is shown."""

@@ -16,8 +16,8 @@ from organism.bootstrap import Parts
 from organism.errors import LogHeld
 from organism.events.record import Actor, Record
 from organism.events.vocabulary import Event, OrganismReloaded
+from organism.log.directory import LogDirectory
 from organism.log.log import EventFilter
-from organism.log.place import Place
 from organism.model.commands import Inject, PauseAgent, PauseOrganism
 from organism.model.ids import folder_of
 from organism.tenants import Tenant
@@ -146,11 +146,11 @@ async def test_a_reload_reaches_every_tenant_and_names_its_cause_to_the_operator
 
 
 async def test_a_tenant_that_another_process_holds_ends_the_start_and_lets_the_others_go(shared: World) -> None:
-    held = Place(shared.data / "tenants" / folder_of("globex"))
-    held.hold(lambda: 0)
+    held = LogDirectory(shared.data / "tenants" / folder_of("globex"))
+    held.lock(lambda: 0)
     with pytest.raises(LogHeld):
         await bootstrap.start(shared.config, shared.data)
-    held.release()
+    held.unlock()
     async with running(shared.config, shared.data) as o:
         assert len(tenants(o)) == 3
 

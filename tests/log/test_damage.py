@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from organism.errors import LogDamaged, NotFound
-from organism.log.encode import hold_order
+from organism.log.encode import check_order
 from organism.log.log import EventFilter
 from organism.log.offline import verify_directory
 from organism.views.views import Query
@@ -165,4 +165,4 @@ async def test_l7_a_flipped_bit_is_found_or_changes_nothing(
 @pytest.mark.parametrize("rows", [[(9, b""), (5, b"")], [(5, b"")], [("6", b"")]])
 def test_l7_rows_that_lead_back_are_damage_and_no_endless_read(rows: list[tuple[object, bytes]]) -> None:
     with pytest.raises(LogDamaged, match="What follows position 5 is not in order"):
-        hold_order(5, rows)
+        check_order(5, rows)

@@ -15,8 +15,8 @@ import orjson
 import pytest
 
 from organism.errors import LogDamaged, LogHeld, OrganismError, StalePosition
+from organism.log.directory import LogDirectory
 from organism.log.log import EventFilter
-from organism.log.place import Place
 from organism.log.sqlite import Options, SqliteLog
 from organism.sqlite.driver import Pysqlite
 from organism.views.views import Query, ReadModel, fold_each
@@ -183,11 +183,11 @@ async def test_a_new_log_does_not_overwrite_the_key_of_another(tmp_path: Path) -
 
 
 async def test_a_log_that_was_begun_and_not_made_is_gone_on_with_under_its_key(tmp_path: Path) -> None:
-    place = Place(tmp_path / "log")
-    place.directory.mkdir()
-    begun = place.make_key(os.urandom)
+    place = LogDirectory(tmp_path / "log")
+    place.path.mkdir()
+    begun = place.create_key(os.urandom)
     key = place.key_path.read_bytes()
-    log = await open_durable(place.directory)
+    log = await open_durable(place.path)
     assert (log.head, log.timeline, place.key_path.read_bytes()) == (0, begun.timeline, key)
     await log.close()
 

@@ -1,4 +1,4 @@
-"""The directory of a log: who holds it, connections to its file, its key, and the head outside the database."""
+"""The directory of a log: its lock, connections to its file, its key, and the anchor: the head outside the database."""
 
 from __future__ import annotations
 
@@ -51,25 +51,25 @@ class Anchor:
         return mac(key, "anchor", self.position, self.hash.hex(), self.epoch, self.timeline).hex()
 
 
-class Place:
-    """Where a log lies: ``log`` is the database; ``tenant`` names its directory in a data directory."""
+class LogDirectory:
+    """``log`` is the database; ``tenant`` is the name of the directory in a data directory."""
 
     def __init__(
         self,
-        directory: Path,
+        path: Path,
         key_path: Path | None = None,
         tenant: str = DEFAULT_TENANT,
         driver: Pysqlite | None = None,
     ) -> None:
-        self.directory = directory
+        self.path = path
         self.tenant = tenant
         self.driver = driver or Pysqlite()
-        self.log = directory / "log.sqlite"
-        self.wal = directory / "log.sqlite-wal"
-        self.copy = directory / "log.sqlite.new"  # a database that is about to take the place of ``log``
-        self.anchor_path = directory / "anchor"
-        self.lock_path = directory / "lock"
-        self.key_path = key_path or directory / "key"
+        self.log = path / "log.sqlite"
+        self.wal = path / "log.sqlite-wal"
+        self.copy = path / "log.sqlite.new"  # a database that is about to take the place of ``log``
+        self.anchor_path = path / "anchor"
+        self.lock_path = path / "lock"
+        self.key_path = key_path or path / "key"
         self._lock: int | None = None
 
     def connect_to_write(self) -> Connection:
@@ -83,7 +83,7 @@ class Place:
         return set_up(self.driver.connect(str(self.log)), *settings)
 
     @contextmanager
-    def looking(self) -> Iterator[Connection]:
+    def reading(self) -> Iterator[Connection]:
         """A connection that reads the log and writes nothing, also beside a running server. Raises ``NotFound``.
 
         SQLite removes the ``-wal`` and ``-shm`` that it makes for a reader of a stopped log only if that one could
@@ -96,13 +96,13 @@ class Place:
     def check_exists(self) -> None:
         """Raise ``NotFound`` if there is no log."""
         if not self.log.is_file():
-            raise NotFound(f"{self.directory} holds no log: {self.log.name} is missing.")
+            raise NotFound(f"{self.path} holds no log: {self.log.name} is missing.")
 
     def explain(self, error: Exception) -> Exception:
         """What the driver's error means to a caller, without a path; any other error is returned as it is."""
         if not isinstance(error, self.driver.errors):
             return error
-        log, said = self.directory.name, self.without_paths(str(error))
+        log, said = self.path.name, self.without_paths(str(error))
         meaning: OrganismError
         if self.driver.failure(error) is Failure.DAMAGED:
             meaning = LogDamaged(f"A file of the log {log} cannot be read: {said}. {ROWS_REMEDY}")
@@ -111,9 +111,9 @@ class Place:
         meaning.__cause__ = error
         return meaning
 
-    def hold(self, now_us: Callable[[], int]) -> None:
+    def lock(self, now_us: Callable[[], int]) -> None:
         """Make the directory and take it for this process. Raises ``LogHeld``; ``LogDamaged`` for what is no file."""
-        self.directory.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
+        self.path.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
         self.check_files()
         handle = os.open(self.lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
         try:
@@ -122,7 +122,7 @@ class Place:
             holder = os.pread(handle, 200, 0).decode("utf-8", "replace").strip()
             os.close(handle)
             raise LogHeld(
-                f"{self.directory} is held by {holder or 'another process'}: stop it, or serve another directory."
+                f"{self.path} is held by {holder or 'another process'}: stop it, or serve another directory."
             ) from None
         self._lock = handle
         self.copy.unlink(missing_ok=True)  # a process that was killed may have left it, with text that is erased by now
@@ -131,30 +131,30 @@ class Place:
 
     def without_paths(self, said: str) -> str:
         """The text with its files called by their names alone."""
-        return said.replace(f"{self.directory}/", "").replace(str(self.directory), self.directory.name)
+        return said.replace(f"{self.path}/", "").replace(str(self.path), self.path.name)
 
-    def release(self) -> None:
+    def unlock(self) -> None:
         if self._lock is not None:
             os.close(self._lock)
             self._lock = None
 
-    def make_private(self, path: Path) -> bool:
+    def create_private(self, file: Path) -> bool:
         """Make an empty file for the owner alone, unless it is there; gives whether it was made."""
         try:
-            os.close(os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE))
+            os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE))
         except FileExistsError:
             return False
         return True
 
-    def exchange_log(self) -> None:
-        """Put the copy in the database's place. It must not be open anywhere, and must have no WAL."""
+    def replace_log(self) -> None:
+        """Put the copy in the database's place, which must not be open anywhere and must have no WAL."""
         self.copy.replace(self.log)
-        _sync_directory(self.directory)
+        _sync_directory(self.path)
 
     def check_files(self) -> None:
         """Raise ``LogDamaged`` for what is no file (but a link to a key elsewhere), and for a key open to others."""
         databases = (self.log.with_name(self.log.name + end) for end in SQLITE_ENDINGS)
-        for path in (*databases, self.anchor_path, self.lock_path, self.directory / "key"):
+        for path in (*databases, self.anchor_path, self.lock_path, self.path / "key"):
             try:
                 kind = path.lstat().st_mode
             except FileNotFoundError:
@@ -171,7 +171,7 @@ class Place:
                     f"If nobody has used it, close it: chmod 600 {self.key_path}"
                 )
 
-    def make_key(self, random_bytes: RandomBytes) -> Anchor:
+    def create_key(self, random_bytes: RandomBytes) -> Anchor:
         """Make the first anchor of a new log, then the key, so that no key is there without an anchor."""
         secret, timeline = random_bytes(KEY_BYTES), random_bytes(TIMELINE_BYTES).hex()
         anchor = Anchor(0, GENESIS, 0, timeline)
