@@ -236,9 +236,7 @@ def _refuse_stranger(server: Server, status: int) -> NoReturn:
 def refuse_no_server(server: Server, error: Exception) -> NoReturn:
     """End the command: nothing answers at the address."""
     reason = str(error) or type(error).__name__
-    has_data = server.certificate is not None or (server.data / NOTICE_FILE).exists()
-    other = "with --url" if has_data else "with --url, or its data directory with --data DIR"
-    remedy = f"Start one with `organism serve`, or name it {other}."
+    remedy = "Start one with `organism serve`, or name it with --url, or its data directory with --data DIR."
     refuse(Exit.NO_SERVER, f"No server answers at {server.url} ({reason}).", remedy)
 
 

@@ -19,7 +19,6 @@ import orjson
 
 from organism import bootstrap
 from organism.bootstrap import Organism, Parts, tracing_of
-from organism.cli.client import read_notice
 from organism.cli.exits import Exit
 from organism.cli.options import Serve
 from organism.cli.show import compact, out, refuse
@@ -66,7 +65,7 @@ def _certificate(address: Address) -> str | None:
 
 async def _serve(options: Serve, address: Address, certificate: str | None, redactor: Redactor) -> None:
     data = options.data
-    with _listen(address, data) as listening:
+    with _listen(address) as listening:
         _make_directory(data)
         parts = Parts(key_path=options.key, redactor=redactor, tracing=partial(tracing_of, os.environ))
         organism = await bootstrap.start(options.config, data, parts)
@@ -86,20 +85,15 @@ def _make_directory(data: Path) -> None:
         refuse(Exit.FAILED, f"{data} cannot be written by this user.", "Choose another one: --data DIR.")
 
 
-def _listen(address: Address, data: Path) -> socket.socket:
+def _listen(address: Address) -> socket.socket:
     try:
         return listen(address)
     except OSError as error:
         where = f"{address.host}:{address.port}"
-        if error.errno != errno.EADDRINUSE:
-            reason = error.strerror or str(error)
-            refuse(Exit.FAILED, f"{where} cannot be listened on: {reason}.", "Choose another --host or --port.")
-        notice, whose = read_notice(data), ""
-        with suppress(OSError, KeyError):  # name the server of this directory if it is the one
-            os.kill(notice["pid"], 0)
-            whose = f": process {notice['pid']} serves {data} at {notice['url']}"
-        remedy = "Stop what listens there, or choose another --port (0: any)."
-        refuse(Exit.FAILED, f"{where} is taken{whose}.", remedy)
+        if error.errno == errno.EADDRINUSE:
+            refuse(Exit.FAILED, f"{where} is taken.", "Stop what listens there, or choose another --port (0: any).")
+        reason = error.strerror or str(error)
+        refuse(Exit.FAILED, f"{where} cannot be listened on: {reason}.", "Choose another --host or --port.")
 
 
 def _greet(organism: Organism, data: Path, url: str, page_token: str) -> None:
