@@ -1,4 +1,4 @@
-"""The one place where concrete parts meet: a configuration and a data directory become a running organism."""
+"""The composition root: a configuration and a data directory become a running organism."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ from organism.pump.rules import OWN_PAYLOADS, Rules, payload_classes
 from organism.pump.run.mailboxes import FairShare
 from organism.pump.run.model_call import Models
 from organism.sqlite.driver import Pysqlite
-from organism.tenants import Tenant, refuse_unless_all_decide
+from organism.tenants import Tenant, refuse_unless_writable
 from organism.tools.toolbox import Toolbox
 from organism.tools.web import Net
 from organism.views.models import READ_MODELS
@@ -59,7 +59,10 @@ PRIVATE_DIRECTORY: Final = 0o700
 
 
 def tracing_of(environment: Mapping[str, str], service: str) -> Tracing | None:
-    """Spans, if the environment asks for OpenTelemetry and the extra ``otel`` is there. Raises ``ConfigInvalid``."""
+    """OpenTelemetry's spans, if the environment asks for them and the extra ``otel`` is installed; else None.
+
+    Raises ``ConfigInvalid``.
+    """
     if not any(name.startswith("OTEL_") for name in environment):
         return None
     try:
@@ -72,7 +75,7 @@ def tracing_of(environment: Mapping[str, str], service: str) -> Tracing | None:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What a test may put in the place of the machine's own."""
+    """What a test may replace."""
 
     wall_ns: Callable[[], int] = time.time_ns
     monotonic_ns: Callable[[], int] = time.monotonic_ns
@@ -108,11 +111,10 @@ class Organism:
         self._watchdog: Watchdog | None = None
         self._tracing: Tracing | None = None
         self._followers: list[asyncio.Task[None]] = []
-        self._logger = structlog.get_logger("organism")
 
     @property
     def codec(self) -> Codec:
-        """The codec of the configuration in force, with the reply classes that it has learned."""
+        """The codec of the configuration in force, with the reply classes seen so far."""
         return self.tenants[DEFAULT_TENANT].pump.state.rules.codec
 
     @property
@@ -123,7 +125,7 @@ class Organism:
         return self._stage
 
     async def start(self, data: Path | None) -> None:
-        """Load the configuration, open the tenants' logs (None: in memory), begin."""
+        """Load the configuration and open the tenants' logs below ``data`` (None: in memory)."""
         settings = await self._load()
         self.entries = read_tokens(self.tokens_path)
         self._codec = self._new_codec(settings)
@@ -144,7 +146,7 @@ class Organism:
         self._stage = "running"
 
     async def open_tenants(self, ids: Iterable[str]) -> None:
-        """Open those that are not open yet. Raises ``LogHeld`` or ``LogDamaged``; those before it stay open."""
+        """Open those that are not open yet. Raises ``LogHeld`` or ``LogDamaged``; the tenants before stay open."""
         async with self._changing:
             for tenant_id in ids:
                 if tenant_id not in self.tenants and self._stage != "stopping":
@@ -160,12 +162,10 @@ class Organism:
             follower = asyncio.ensure_future(self._tracing.follow(tenant_id, log, views, log.head))
             follower.add_done_callback(report_untraced)
             self._followers.append(follower)
-        tenant = Tenant(tenant_id, log, views, clock, chance=self.parts.chance, share=self._share)
-        tenant.feed.redactor = self.parts.redactor
-        tenant.on_broken = self._report_broken
-        make = self.parts.models
-        tenant.models = make(tenant_id) if make is not None else self._gateways.of_tenant(tenant_id, clock.now_us)
-        await tenant.start(self._rules(log, views), self._life(self.settings))
+        make, chance, redactor = self.parts.models, self.parts.chance, self.parts.redactor
+        models = make(tenant_id) if make is not None else self._gateways.of_tenant(tenant_id, clock.now_us)
+        tenant = Tenant(tenant_id, log, views, clock, models, chance=chance, share=self._share, redactor=redactor)
+        await tenant.start(self._rules(log, views), self._life())
         return tenant
 
     async def _load(self) -> Settings:
@@ -188,28 +188,26 @@ class Organism:
         return codec
 
     def _rules(self, log: EventLog, views: ViewStore) -> Rules:
-        """The rules in force, for the tenant of this log: what its pump learns of reply classes stays with it."""
+        """The rules in force for the tenant of this log; reply classes that its pump meets stay with the tenant."""
         return Rules(self.settings, self._codec, self._generation, self._tools.bound(self.settings, log, views))
 
-    def _life(self, settings: Settings) -> Life:
+    def _life(self) -> Life:
+        settings = self.settings
         return Life(settings.name, VERSION, settings.digest, tuple(map(declared, settings.listeners)))
 
-    def _report_broken(self, error: BaseException) -> None:
-        self._logger.error("state_folded_anew", error=repr(error), exc_info=error)
-
     async def reload(self, actor: Actor = NOBODY, once: Idempotency | None = None) -> Reloaded:
-        """Take over organism.yaml and the handlers as they are now, or give the answer that the key ``once`` had.
+        """Load organism.yaml and the handlers again, or return the answer recorded for the key ``once``.
 
-        Raises ``ConfigInvalid``, ``Unavailable``, and nothing has changed; ``IdempotencyKeyReused``.
+        Raises ``ConfigInvalid``, ``Unavailable`` or ``IdempotencyKeyReused``; then nothing has changed.
         """
-        refuse_unless_all_decide(self.tenants.values())
+        refuse_unless_writable(self.tenants.values())
         async with self._changing:
             operator = self.tenants[DEFAULT_TENANT].operator
             if once is not None and (before := await operator.answered(once)) is not None:
                 return Reloaded(**before)
             settings = await self._load()
             try:
-                refuse_unless_all_decide(self.tenants.values())
+                refuse_unless_writable(self.tenants.values())
                 codec, served = self._new_codec(settings), self._gateways.roster.prepared(settings.models)
             except OrganismError:
                 self._importer.take_back(self.settings.modules)
@@ -224,10 +222,10 @@ class Organism:
             return Reloaded(changes.added, changes.removed, changes.updated, position)
 
     async def _reload_tenants(self, changes: Changes, actor: Actor, once: Idempotency | None) -> int:
-        """Every tenant takes over the settings, whether or not another's log can say so; gives the operator's event."""
-        life = self._life(self.settings)
+        """Every tenant takes the settings over, even if another's log fails. Returns the operator's position."""
+        life = self._life()
         self._share.resize(self.settings.limits.max_concurrent_handlers)
-        by: dict[str, tuple[Actor, Idempotency | None]] = {DEFAULT_TENANT: (actor, once)}  # no business of others
+        by: dict[str, tuple[Actor, Idempotency | None]] = {DEFAULT_TENANT: (actor, once)}  # not for other tenants' logs
         reloads = [
             tenant.reload(self._rules(tenant.log, tenant.views), life, changes, *by.get(tenant.id, (NOBODY, None)))
             for tenant in self.tenants.values()
@@ -239,7 +237,7 @@ class Organism:
         return next(result for result in results if isinstance(result, int))
 
     async def stop(self, grace_s: float = 10, *, is_crash: bool = False) -> None:
-        """Stop gracefully: what runs gets its grace, nothing accepted is lost (G13). After a crash only let go."""
+        """Stop gracefully: running handlers get their grace (G13). After a crash, only close what is open."""
         if self._stage == "stopping":
             return
         self._stage = "stopping"
@@ -265,20 +263,20 @@ class Organism:
 
 
 def mcp_hub(folder: Path) -> Hub:
-    """What connects to MCP servers. Raises ``ImportError`` without the extra ``mcp``."""
+    """Connects to MCP servers. Raises ``ImportError`` without the extra ``mcp``."""
     from organism.tools.mcp.hub import Hub
 
     return Hub(folder, os.environ)
 
 
 def report_untraced(follower: asyncio.Task[None]) -> None:
-    """Say that a log is followed no longer, if that is not because it has closed."""
+    """Log an error that ended the tracing of a log."""
     if not follower.cancelled() and (error := follower.exception()) is not None:
         structlog.get_logger("organism").error("tracing_ended", error=repr(error), exc_info=error)
 
 
 def tune_interpreter() -> None:
-    """Collect cycles rarely, since hops leave none; switch threads soon, since the log's writer waits for the lock."""
+    """Collect cycles rarely, since hops leave none; switch threads soon, so that the log's writer gets the lock."""
     sys.setswitchinterval(SWITCH_SECONDS)
     gc.collect()
     gc.freeze()
@@ -286,7 +284,7 @@ def tune_interpreter() -> None:
 
 
 def with_turns(settings: Settings, codec: Codec) -> Settings:
-    """The settings in which each listener that has no handler has one: the turn loop, or the prompt that it names."""
+    """The settings with a handler for each listener without one: the turn loop, or the prompt that it names."""
     charter = settings.charter.text if settings.charter.text is not None else bundled_charter()
     known: dict[str, Listener] = {listener.name: listener for listener in settings.receivers}
 
@@ -302,7 +300,7 @@ def with_turns(settings: Settings, codec: Codec) -> Settings:
 
 
 def payload_check() -> CheckPayload:
-    """A check for one load: what keeps a class from being a payload beside those that it has seen, and our own."""
+    """A check for one load: the faults of a class as a payload, alone and beside those checked before."""
     known: dict[str, type] = {cls.__name__: cls for cls in OWN_PAYLOADS}
 
     def faults(cls: type) -> list[str]:
@@ -332,7 +330,7 @@ def declared(listener: Listener) -> Declared:
 
 
 def key_path_of(given: Path | None, folder: str) -> Path | None:
-    """Where the key of a tenant's folder lies if not there: ``given`` is that of ``default``, others' lie beside it."""
+    """The key file of a tenant's folder: ``given`` is that of ``default``, others are beside it."""
     if given is None or folder == DEFAULT_TENANT:
         return given
     return given.with_name(f"{given.name}.{folder}")

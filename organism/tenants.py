@@ -1,14 +1,16 @@
-"""A tenant: its log, pump and commands. Tenants share nothing but config, code and the slots of the process."""
+"""A tenant: its log, its pump and its commands. Tenants share only configuration, code and the process's slots."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
 from random import Random
 from typing import Any, Final
+
+import structlog
 
 from organism.config.settings import Changes
 from organism.errors import Fenced, LogUnavailable, Stopping, Unavailable
@@ -17,6 +19,7 @@ from organism.events.vocabulary import CallAnswered, OrganismReloaded, OrganismS
 from organism.log.log import EventLog
 from organism.model.commands import Command, Done, Idempotency, Injected
 from organism.model.ids import Ids
+from organism.model.redact import Redactor
 from organism.model.times import LogClock
 from organism.pump import recover
 from organism.pump.decide.decision import Decision
@@ -39,7 +42,16 @@ class Tenant:
     """One tenant."""
 
     def __init__(  # noqa: PLR0913 - what a tenant is made of
-        self, tenant_id: str, log: EventLog, views: ViewStore, clock: LogClock, *, chance: Random, share: FairShare
+        self,
+        tenant_id: str,
+        log: EventLog,
+        views: ViewStore,
+        clock: LogClock,
+        models: Models,
+        *,
+        chance: Random,
+        share: FairShare,
+        redactor: Redactor,
     ) -> None:
         self.id = tenant_id
         self.log, self.views = log, views
@@ -47,11 +59,11 @@ class Tenant:
         self.chance = chance
         self._share = share
         self.ids = Ids(chance.randbytes, lambda: clock.now_us() // 1000)
-        self.models: Models  # set before ``start``
+        self.models = models
         self.feed = Feed()
-        self.keys = KeysInUse()  # of calls whose answers are recorded whole
+        self.feed.redactor = redactor
+        self.keys = KeysInUse()  # of calls whose whole answers are recorded
         self.recovering = False
-        self.on_broken: Callable[[BaseException], None] | None = None
         self._recovery: asyncio.Task[None] | None = None
         self._life: Life
         self._rules: Rules
@@ -66,19 +78,19 @@ class Tenant:
 
     async def _fold(self) -> None:
         folded = await recover.fold(self.log)
-        state = State(folded, self._rules, self.ids, self.clock.now_us)  # those of now: a reload may have come between
+        state = State(folded, self._rules, self.ids, self.clock.now_us)  # a reload may have replaced the rules
         pump = self.pump = Pump(self.log, self.views, state, Services(self.models, self.feed, self.chance), self.broken)
         self.operator = Operator(pump.writer, pump.mailboxes.waiting, pump.kill)
         self.log.on_stalled = self.operator.give_up_waiting
         self._share.join(pump.mailboxes, lambda: pump.write(Decision.on(state, None)))
 
     def writable(self) -> Writer | None:
-        """The pump's writer, if its state and its log take decisions now."""
+        """The pump's writer; None while the state is being folded or the log takes no writes."""
         return self.pump.writer if self.log.available and not self.recovering else None
 
     async def do(self, command: Command) -> Injected | Done:
         """Carry out a command. Raises an ``OrganismError``."""
-        if self.recovering:  # what the given up state says was done may not be on disk
+        if self.recovering:  # what the discarded state shows as done may not be on disk
             self._refuse_if_stopping()
             raise LogUnavailable("The state is being folded again; nothing was done.")
         try:
@@ -88,12 +100,12 @@ class Tenant:
             raise
 
     def _refuse_if_stopping(self) -> None:
-        """Raise ``Stopping``: a log that takes no writes because the organism stops has no fault."""
+        """Raise ``Stopping``: a log that is closed by a stop has no fault."""
         if self.operator.stopping:
             raise Stopping from None
 
     def receivers(self, name: str) -> tuple[str, ...]:
-        """Who gets what is sent to ``name``: all of its broadcast group, or itself."""
+        """The receivers of a message to ``name``: its broadcast group, or itself."""
         rules = self.pump.state.rules
         listener = rules.listeners.get(name)
         if listener is None or not listener.broadcast:
@@ -101,7 +113,7 @@ class Tenant:
         return tuple(member.name for member in rules.receivers(listener))
 
     async def keep_answer(self, once: Idempotency, actor: Actor, status: int, body: bytes) -> None:
-        """Record what a call was answered, once it was carried out. Raises an ``OrganismError``."""
+        """Record the answer of a call that was carried out. Raises an ``OrganismError``."""
         if not self.log.available:
             self._refuse_if_stopping()
         decision = Decision.on(self.pump.state, None, None, actor)
@@ -110,7 +122,7 @@ class Tenant:
         await self.operator.patiently(self.pump.commit(decision))
 
     async def ended(self, thread_id: str, seconds: float, *others: asyncio.Future[Any]) -> bool:
-        """Wait until the thread ends, ``seconds`` are over or one of the others is done; gives whether it ended."""
+        """Wait until the thread ends, the seconds are over or one of the others is done. Returns whether it ended."""
         pump = self.pump
         if thread_id not in pump.state.folded.threads:
             await pump.settled()
@@ -132,7 +144,7 @@ class Tenant:
     async def reload(
         self, rules: Rules, life: Life, changes: Changes, actor: Actor, once: Idempotency | None = None
     ) -> int:
-        """Take over new rules for what starts from now on, and answer ``once``. Gives the event's position."""
+        """Use new rules for whatever starts from now on, and answer ``once``. Returns the event's position."""
         self._life, self._rules = life, rules
         pump = self.pump
         pump.state.rules = rules
@@ -145,51 +157,50 @@ class Tenant:
         return (await self.operator.patiently(pump.commit(decision))).records[0].position
 
     def broken(self, error: BaseException) -> None:
-        """The state can't be trusted any more: stop everything of it and fold the log again."""
+        """The state can no longer be trusted: stop everything that rests on it and fold the log again."""
         if self.recovering:
             return
         self.recovering = self.pump.writer.is_over = True
         self._drop_all()
-        if self.on_broken is not None:
-            self.on_broken(error)
+        structlog.get_logger("organism").error("state_folded_anew", error=repr(error), exc_info=error)
         if self.operator.stopping:
             return
         is_ours = not isinstance(error, Unavailable | Fenced)
         self._recovery = asyncio.get_running_loop().create_task(self._recover(counts_as_death=is_ours))
 
     async def _recover(self, *, counts_as_death: bool) -> None:
-        """Begin a new life once the log takes writes, and again if it fails meanwhile. That is no message's fault."""
+        """Begin a new life once the log takes writes, and again if it fails meanwhile."""
         while self.recovering:
-            while not self.log.available:  # noqa: ASYNC110 - the port has no word for "available again": it is rare
+            while not self.log.available:  # noqa: ASYNC110 - the port does not announce it, and it is rare
                 await asyncio.sleep(POLL_SECONDS)
             try:
-                await self._begin_anew(counts_as_death=counts_as_death)
+                await self._begin_again(counts_as_death=counts_as_death)
                 self.recovering = False
             except Unavailable:
                 self.pump.writer.is_over = True
                 self._drop_all()
 
-    async def _begin_anew(self, *, counts_as_death: bool) -> None:
+    async def _begin_again(self, *, counts_as_death: bool) -> None:
         await self.pump.settled()
         before, operator = self.pump, self.operator
         await self._fold()
         self.pump.endings, self.operator.stopping = before.endings, operator.stopping
         ended = [thread_id for thread_id in before.endings if self.operator.active(thread_id) is None]
         await recover.begin_life(self.pump.writer, self._life, clean=not counts_as_death)
-        self.pump.tell_ended(ended)  # of what ended since, its own unit tells
+        self.pump.tell_ended(ended)  # those that ended since are announced by their own units
 
     def _drop_all(self) -> None:
-        """What the handlers still do comes to nothing."""
+        """Cancel the handlers; whatever they still do is ignored."""
         self._share.leave(self.pump.mailboxes)
         self.pump.drop_all()
 
     async def crash(self) -> None:
-        """End this life as ``kill -9`` would: nothing more is written. For tests of what a restart finds."""
+        """End this life as ``kill -9`` would: nothing more is written. For tests of restarts."""
         self._drop_all()
         await self.log.close()
 
     async def stop(self, grace_s: float) -> None:
-        """Take nothing new, let what runs end within the grace, let go what waits, say so, close the log."""
+        """Accept nothing new, give running handlers their grace, cancel the rest, record the stop, close the log."""
         self.operator.stopping = True
         if self._recovery is not None:
             self._recovery.cancel()  # the next life folds the state
@@ -208,8 +219,8 @@ class Tenant:
         await self.log.close()
 
 
-def refuse_unless_all_decide(tenants: Iterable[Tenant]) -> None:
-    """Raise ``Stopping`` or ``LogUnavailable`` unless each of the tenants takes decisions now."""
+def refuse_unless_writable(tenants: Iterable[Tenant]) -> None:
+    """Raise ``Stopping`` or ``LogUnavailable`` unless every tenant takes decisions now."""
     for tenant in tenants:
         if tenant.operator.stopping:
             raise Stopping

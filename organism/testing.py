@@ -1,4 +1,4 @@
-"""For users: a whole organism in a test, in memory or on disk, with a clock and chance that can be known.
+"""A whole organism in a test, in memory or on disk, with a clock and chance that the test may set.
 
 async with running("organism.yaml") as o:
     outcome = await o.inject("greeter", {"name": "Dan"}, wait=True)
@@ -57,10 +57,7 @@ E = TypeVar("E", bound=Event)
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """An accepted injection; with ``wait``, what it came to.
-
-    The thread as the API shows it, and the payloads sent to the console.
-    """
+    """An accepted injection; with ``wait``, also its thread as the API shows it, and the replies to the console."""
 
     thread_id: str
     message_id: str
@@ -88,7 +85,7 @@ class Running:
 
     @property
     def views(self) -> ViewStore:
-        """What is made of it."""
+        """Its read models."""
         return self.tenant.views
 
     @property
@@ -119,7 +116,7 @@ class Running:
         )
 
     async def crash(self) -> None:
-        """End this life as ``kill -9`` would, as far as one process can play it: nothing more is written."""
+        """End this life as ``kill -9`` would, as far as one process can: nothing more is written."""
         self.crashed = True
         await self.tenant.crash()
 
