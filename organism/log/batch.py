@@ -33,9 +33,9 @@ Erasure = tuple[int, int, str, int]
 """From where to where contents are erased, whose, and the position of the event that says so."""
 GENERATION_STREAMS: Final = 4096
 SAFE_FIELDS: Final = frozenset({"event", "outcome", "kind", "effect", "why", "status", "type", "decision"})
-"""Fields whose values are words of this program: they are never masked."""
+"""Fields whose values are the program's own words: they are never masked."""
 TEXTLESS: Final = frozenset({MessageSent, MessageStarted, MessageHandled, ThreadCreated, ThreadCompleted})
-"""What a message without a fault is made of: ids, names and times, no text."""
+"""Events of ids, names and times, which hold no text."""
 
 
 class Heads:
@@ -86,9 +86,9 @@ class Heads:
 
 
 class TypeSpans:
-    """What is new to the index of types. What it has noted of the newest span is remembered.
+    """What units add to the index of types: each type once a span.
 
-    A log that ``has_forks`` needs another look for each read of some streams.
+    ``has_forks``: whether a stream may share the past of another.
     """
 
     __slots__ = ("_seen", "_span", "has_forks")
@@ -99,7 +99,7 @@ class TypeSpans:
         self._seen: set[type[Event]] = set()
 
     def take(self, records: Sequence[Record[Event]], noted: list[TypeSpan]) -> None:
-        """Note what these records, the next ones, add to the index. Some of it may be there already."""
+        """Add what the next records need in the index to ``noted``; some of it may be there already."""
         for record in records:
             span = span_of(record.position)
             if span != self._span:
@@ -113,7 +113,7 @@ class TypeSpans:
 
 
 class Erased(NamedTuple):
-    """What a unit erases: contents of the owner at the positions ``found`` and at any after ``searched``."""
+    """What a unit erases: the owner's contents at the positions ``found`` and after ``searched``."""
 
     owner: str
     found: Sequence[int]
@@ -183,7 +183,7 @@ class Appender:
             decode_unit(body)  # what cannot be read again must not be written
         self.folding.take(first, unit.records)
         self.types.take(unit.records, self.batch.types)
-        unit.expect = {}  # it may name units, and those others: a chain through the whole past
+        unit.expect = {}  # it may refer to units, and those to others: a chain through the whole past
         unit.first = first
         unit.last = self.last = last = first + len(unit.records) - 1
         batch, heads = self.batch, self.heads
@@ -204,7 +204,7 @@ class Appender:
             batch.erasures += [(low, high, erased.owner, last) for low, high in spans]
 
     def swap(self) -> Batch:
-        """The batch so far; what is taken in from now on goes in the next one."""
+        """The batch so far; from now on units are added to the next one."""
         batch, self.batch = self.batch, Batch()
         return batch
 
@@ -228,7 +228,7 @@ def _is_held(redactor: Redactor, row: bytes, contents: Sequence[SealedContent]) 
 
 
 def _holds(redactor: Redactor, finished: bytes) -> bool:
-    """Each message pays for this: most hold no mark. By ``find``: ``in`` first takes bytes for a number, and fails."""
+    """Most hold no mark. ``find`` is faster than ``in``, which first tries to read bytes as a number."""
     for mark in redactor.marks:
         if finished.find(mark) >= 0:
             return redactor.holds(finished) or redactor.holds_token(finished)
@@ -236,7 +236,7 @@ def _holds(redactor: Redactor, finished: bytes) -> bool:
 
 
 def conceal(unit: Unit, redactor: Redactor) -> None:
-    """Replace the live secrets in the unit's records: neither readers nor followers see them."""
+    """Replace live secrets in the unit's records."""
     for record in unit.records:
         fields = msgspec.to_builtins(record.event)
         masked = {name: _masked(name, value, redactor) for name, value in fields.items()}

@@ -47,7 +47,7 @@ class Anchor:
     timeline: str
 
     def mac(self, key: bytes) -> str:
-        """What makes it an anchor: nobody without the key can write one."""
+        """Proves that it was written under the key."""
         return mac(key, "anchor", self.position, self.hash.hex(), self.epoch, self.timeline).hex()
 
 
@@ -84,7 +84,7 @@ class LogDirectory:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection that reads the log and writes nothing, also beside a running server. Raises ``NotFound``.
+        """A connection that only reads, also while a server is running. Raises ``NotFound``.
 
         SQLite removes the ``-wal`` and ``-shm`` that it makes for a reader of a stopped log only if that one could
         write too. A log that was killed keeps its WAL as it is.
@@ -102,12 +102,12 @@ class LogDirectory:
         """What the driver's error means to a caller, without a path; any other error is returned as it is."""
         if not isinstance(error, self.driver.errors):
             return error
-        log, said = self.path.name, self.without_paths(str(error))
+        log, reason = self.path.name, self.without_paths(str(error))
         meaning: OrganismError
         if self.driver.failure(error) is Failure.DAMAGED:
-            meaning = LogDamaged(f"A file of the log {log} cannot be read: {said}. {ROWS_REMEDY}")
+            meaning = LogDamaged(f"A file of the log {log} cannot be read: {reason}. {ROWS_REMEDY}")
         else:
-            meaning = LogUnavailable(f"The log {log} cannot be used now: {said}.")
+            meaning = LogUnavailable(f"The log {log} cannot be used now: {reason}.")
         meaning.__cause__ = error
         return meaning
 
@@ -125,13 +125,13 @@ class LogDirectory:
                 f"{self.path} is held by {holder or 'another process'}: stop it, or serve another directory."
             ) from None
         self._lock = handle
-        self.copy.unlink(missing_ok=True)  # a process that was killed may have left it, with text that is erased by now
+        self.copy.unlink(missing_ok=True)  # a killed process may have left it, with text that has been erased since
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"process {os.getpid()} since {spoken(now_us())}\n".encode(), 0)
 
-    def without_paths(self, said: str) -> str:
+    def without_paths(self, text: str) -> str:
         """The text with its files called by their names alone."""
-        return said.replace(f"{self.path}/", "").replace(str(self.path), self.path.name)
+        return text.replace(f"{self.path}/", "").replace(str(self.path), self.path.name)
 
     def unlock(self) -> None:
         if self._lock is not None:

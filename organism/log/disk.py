@@ -1,6 +1,6 @@
-"""Where a log's tables lie: on a disk, with the threads, the anchor and the WAL; or in memory.
+"""The tables of a log: on a disk, with threads, anchor and WAL; or in memory.
 
-Opening checks what was acknowledged and fences off any earlier writer. Nothing damaged is overwritten.
+Opening verifies the newest commits and fences off any earlier writer. Nothing damaged is overwritten.
 """
 
 from __future__ import annotations
@@ -23,26 +23,26 @@ from organism.log.encode import GENESIS, REMEDY, RandomBytes
 from organism.log.log import Verification
 from organism.log.rows.versions import RowFolding
 from organism.log.snapshots import Snapshots
-from organism.log.verify import before_last_commit, defined_wrongly, meta_mac, of_another_time, verify, walk
+from organism.log.verify import before_last_commit, meta_damage, meta_mac, schema_damage, verify, walk
 from organism.sqlite.driver import BUSY_MS, Connection, Failure, in_memory, statements
 from organism.sqlite.reader import Reader
 from organism.sqlite.thread import ConnectionThread
 
 T = TypeVar("T")
 Done = Callable[[Batch, Exception | None], None]
-Since = Callable[[Connection], int]  # Gives the position up to which a log was verified before
+Since = Callable[[Connection], int]  # The position up to which a log was verified before
 ANCHOR_SECONDS: Final = 0.2
 PURGE_AGAIN_SECONDS: Final = 0.2
-FULL_WAL_BYTES: Final = 8 << 20  # then the WAL is moved into the database while commits go on
-USED_WAL_BYTES: Final = 256 << 10  # then the WAL gets room for the rest
+FULL_WAL_BYTES: Final = 8 << 20  # From here on the WAL is moved into the database while commits go on
+USED_WAL_BYTES: Final = 256 << 10  # From here on the WAL is lengthened at once to its full size
 ROOM_PORTION_BYTES: Final = 1 << 20
-IDLE_WAL_BYTES: Final = 1 << 20  # as FULL_WAL_BYTES, when nothing waits
+IDLE_WAL_BYTES: Final = 1 << 20  # The same as FULL_WAL_BYTES while nothing waits
 SHOWN_DAMAGES: Final = 3
 _SQL: Final = statements("log", "log.sql")
 
 
 class LastCommit(NamedTuple):
-    """What a fresh connection found: the last whole commit, under the epoch that was raised, and its time in µs."""
+    """The last whole commit that a fresh connection found, under the raised epoch, and its time in µs."""
 
     head: Anchor
     at: int
@@ -51,7 +51,7 @@ class LastCommit(NamedTuple):
 class Disk:
     """The threads and files of one log. It writes one batch at a time; ``head`` is the last commit known to be on disk.
 
-    ``done(batch, error)`` is called in the loop's thread; after an error nothing may be written until ``read_again``
+    ``done(batch, error)`` is called in the loop's thread; after an error nothing must be written until ``read_again``
     has returned.
     """
 
@@ -77,19 +77,19 @@ class Disk:
         self._purging: asyncio.Task[None] | None = None
 
     async def open(self, random_bytes: RandomBytes) -> LastCommit:
-        """Make the log if there is none; check it, and take it for this process, which holds the lock already."""
+        """Create the log if there is none; verify it and raise its epoch. The caller has locked the directory."""
         await self._writer.run(make_log, self._directory, random_bytes)
         self.key = self._directory.read_key()
         self.head = self._directory.read_anchor(self.key)
         self.snapshots = Snapshots(self.key, self.head.timeline)
         last = await self._claim(self.snapshots.newest, is_again=False)
         self._is_open = True
-        if not await self._truncated():  # a kill may have come between an erasure and this
+        if not await self._truncated():  # a kill may have come between an erasure and its purge
             self._purge()
         return last
 
     async def verify(self, after: int) -> Verification:
-        """Check all that lies after a position, over a connection and in a thread of its own."""
+        """Check everything after a position, over a connection and in a thread of its own."""
         directory, key, head = self._directory, self.key, self.head
 
         def verified() -> Verification:
@@ -106,7 +106,7 @@ class Disk:
         return await self._writer.submit(work, *arguments)
 
     def post(self, work: Callable[..., object], *arguments: Any) -> None:
-        """``write`` as soon as the writing thread has time; the outcome is ignored."""
+        """The same without waiting; the outcome is ignored."""
         self._writer.post(lambda _, __: None, work, *arguments)
 
     def commit(self, batch: Batch, folding: RowFolding) -> None:
@@ -117,7 +117,7 @@ class Disk:
         self._writer.post(partial(self._wrote, batch, chained), self.commits.write, parameters)
 
     async def purged(self) -> None:
-        """Return once nothing is left in a file of what was erased. Raises ``CommitUnknown`` if the log is closed."""
+        """Return once no file holds erased text any more. Raises ``CommitUnknown`` if the log is closed before."""
         purging = self._purging
         if purging is not None:
             await asyncio.wait([purging])
@@ -126,20 +126,19 @@ class Disk:
             purging.result()
 
     def failure(self, error: Exception) -> Failure:
-        """What kind of failure it is, or was before it was explained."""
+        """Why it failed, by the driver's error or that of the error's cause."""
         cause = error.__cause__
         return self._directory.driver.failure(cause if isinstance(cause, Exception) else error)
 
     def describe(self, error: Exception) -> str:
-        """The error in words that may reach a client: without the log's path."""
+        """The error in words that may reach a client: without paths."""
         return self._directory.without_paths(str(error))
 
     async def read_again(self, *, entirely: bool) -> LastCommit:
-        """Open the writing connection again, move the WAL into the database, verify the tail, say what is true.
+        """Open the writing connection again, move the WAL into the database, verify the tail.
 
-        ``entirely`` closes the reading connections too, for as long as it takes: only then SQLite reads the WAL from
-        the disk and believes nothing that it has in memory. Raises ``LogDamaged`` if something acknowledged is not
-        there, ``Fenced``.
+        ``entirely`` closes the reading connections too meanwhile: only then SQLite reads the WAL from the disk instead
+        of its memory. Raises ``LogDamaged`` if an acknowledged commit is missing, ``Fenced``.
         """
         async with AsyncExitStack() as renewing:
             if entirely:
@@ -153,7 +152,7 @@ class Disk:
         self._directory.write_anchor(self.head, self.key, is_synced=is_synced)
 
     async def close(self) -> None:
-        """Anchor the head for good, end the threads: from now on another process may lock the directory."""
+        """Anchor the head, end the threads, unlock the directory."""
         if self._timer is not None:
             self._timer.cancel()
         if self._purging is not None:
@@ -196,7 +195,7 @@ class Disk:
         if self._wal_bytes > FULL_WAL_BYTES:
             self._checkpoint()
         elif self._wal_bytes > USED_WAL_BYTES and self._wants_room:
-            self._wants_room = False  # if it fails, commits are slower, nothing else
+            self._wants_room = False  # if it fails, commits are slower
             self.post(_make_room, self._directory.wal, FULL_WAL_BYTES + FULL_WAL_BYTES // 8)
         if self._timer is None:
             self._timer = self._loop.call_later(ANCHOR_SECONDS, self._pause)
@@ -206,7 +205,7 @@ class Disk:
             self.done(batch, error)
 
     def _pause(self) -> None:
-        """Now and then while writing: the head goes outside the database, and the WAL into it when nothing waits."""
+        """Now and then while writing: write the anchor, and move the WAL into the database if nothing waits."""
         self._timer = None
         self.anchor()
         if not self._is_writing and self._wal_bytes > IDLE_WAL_BYTES:
@@ -217,7 +216,7 @@ class Disk:
         self._writer.post(self._checkpointed, _checkpoint)
 
     def _purge(self) -> None:
-        """Have what was erased leave the files. One that waits longer has what the ones before it wait for."""
+        """Remove erased text from the files. A later purge covers the ones before it."""
         self._purging = self._loop.create_task(self._truncate_wal())
 
     async def _truncate_wal(self) -> None:
@@ -237,13 +236,13 @@ class Disk:
         return is_done
 
     def _checkpointed(self, _: Any, error: Exception | None) -> None:
-        """A checkpoint that found no room is tried again; one that broke puts in question all that it moved."""
+        """A checkpoint without room is tried again later; after any other failure nothing on the disk is certain."""
         if error is not None and self.failure(error) is Failure.BROKEN:
             self._tell(Batch(), error)
 
 
 class Memory:
-    """The same for a log that is gone with its process: by the same SQL, at once, in the loop's thread."""
+    """The same for a log in memory: the same SQL, at once, in the loop's thread."""
 
     passing: tuple[type[Exception], ...] = ()
 
@@ -289,7 +288,7 @@ class Memory:
             asyncio.get_running_loop().call_soon(self.done, batch, None)
 
     async def purged(self) -> None:
-        """Nothing to wait for: no file has anything."""
+        """Nothing to wait for: there is no file."""
 
     def failure(self, _error: Exception) -> Failure:
         return Failure.BROKEN
@@ -301,7 +300,7 @@ class Memory:
         raise LogUnavailable(f"What was in memory is lost{', all of it' if entirely else ''}.")
 
     async def close(self) -> None:
-        """Nothing to do: the tables are there for as long as somebody may read them."""
+        """Nothing to do."""
 
 
 def _checkpoint(connection: Connection) -> None:
@@ -310,11 +309,11 @@ def _checkpoint(connection: Connection) -> None:
 
 
 def _truncate(connection: Connection) -> bool:
-    """Move the WAL into the database and empty its file. Gives whether it is done: not while somebody reads in it.
+    """Move the WAL into the database and empty its file; False if a reader of the WAL prevents it.
 
-    What the page cache shows after a failed fsync proves nothing; what could be written and synced here is true.
+    After a failed fsync the page cache proves nothing; what is written and synced here is on the disk.
     """
-    connection.execute("PRAGMA busy_timeout = 0").fetchall()  # commits wait behind it
+    connection.execute("PRAGMA busy_timeout = 0").fetchall()  # commits wait behind this
     try:
         ((is_busy, *_),) = connection.execute("PRAGMA main.wal_checkpoint(TRUNCATE)").fetchall()
     finally:
@@ -335,7 +334,7 @@ def _make_room(_connection: Connection, wal: Path, size: int) -> None:
 
 
 def make_log(directory: LogDirectory, random_bytes: RandomBytes) -> None:
-    """Make a new log: first anchor and key, then all tables at once. One that was begun and not made is continued."""
+    """Create a log: first anchor and key, then all tables at once. Goes on with one whose creation was interrupted."""
     if directory.log.exists() and _has_tables(directory):
         return
     timeline = _begin(directory, random_bytes).timeline
@@ -359,7 +358,7 @@ def _has_tables(directory: LogDirectory) -> bool:
 
 
 def _begin(directory: LogDirectory, random_bytes: RandomBytes) -> Anchor:
-    """The first anchor of a log without tables. Raises ``LogDamaged`` if there was a log, or may have been one."""
+    """The first anchor of a log without tables. Raises ``LogDamaged`` if there may have been a log already."""
     if directory.anchor_path.exists():
         anchor = directory.read_anchor(None)
         if anchor.epoch:
@@ -369,7 +368,7 @@ def _begin(directory: LogDirectory, random_bytes: RandomBytes) -> Anchor:
             )
         if directory.key_path.exists():
             return directory.read_anchor(directory.read_key())
-    elif directory.key_path.exists():  # it may be all that can tell whether another log is whole
+    elif directory.key_path.exists():  # without it no one can verify the log that it belongs to
         raise LogDamaged(
             f"{directory.key_path} is there and {directory.log} is new: it may be the key of another log, so it is not "
             "overwritten. Put the log back that it belongs to, or move the file away, or name another: --key FILE."
@@ -378,20 +377,19 @@ def _begin(directory: LogDirectory, random_bytes: RandomBytes) -> Anchor:
 
 
 def claim(connection: Connection, key: bytes, anchor: Anchor, since: Since, epoch: int) -> LastCommit:
-    """Verify what lies after ``since``, then raise the epoch: from now on only this connection's commits are taken.
+    """Verify what lies after ``since``, then raise the epoch: from now on only this connection can commit.
 
-    ``epoch`` is the one under which this process wrote before, 0 for a new one.
-    Raises ``LogDamaged`` with the positions, ``Fenced`` if another process took the log meanwhile; the transaction is
-    open then.
+    ``epoch`` is the one under which this process wrote before, 0 for none. Raises ``LogDamaged`` with the positions, or
+    ``Fenced`` if another process took over; the transaction is open then.
     """
-    connection.execute("BEGIN IMMEDIATE")  # a life that was killed may have left a commit under way
-    if damage := defined_wrongly(connection):
+    connection.execute("BEGIN IMMEDIATE")  # a killed process may have left a commit under way
+    if damage := schema_damage(connection):
         raise LogDamaged(_damage_text(damage))
     before, timeline, _ = connection.execute(_SQL["meta"]).fetchone() or (0, "", b"")
     if epoch not in (0, before):
         raise Fenced
     state = walk(connection, key, before_last_commit(connection, since(connection)), anchor)
-    state.damage += of_another_time(connection, key, anchor)
+    state.damage += meta_damage(connection, key, anchor)
     if state.damage:
         raise LogDamaged(_damage_text(state.damage))
     connection.execute(_SQL["raise_epoch"], (before + 1, meta_mac(key, before + 1, timeline)))

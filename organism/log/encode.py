@@ -1,14 +1,12 @@
 """Contents as they are stored, and the chain that protects them and their units.
 
-Content is a row beside its unit, sealed by a digest that the unit names, which covers the text and its owner. It is
-empty only where the chain says so: the row then names the position of a ``ContentErased``, which comes after its own
-event and names the same owner.
+Content is a row of its own. A digest of the text and its owner stands in the unit. A row is empty only if the chain
+says so: it names the position of a ``ContentErased`` that comes after its event and has the same owner.
 
 The chain: a commit's hash is HMAC-SHA-256(key, previous hash ‖ first position ‖ digests of its units in order), so a
-changed, missing or swapped unit is found without trusting the database, and nobody without the key can write a log that
-verifies. The epoch and the timeline, the anchored head and the snapshots are no part of a commit and carry a MAC of
-their own under the same key. The key is derived from the key file and the tenant, so a log that is copied into another
-tenant's directory does not verify there.
+changed, missing or swapped unit is found without trusting the database, and no one without the key can write a log that
+verifies. Epoch and timeline, the anchor and the snapshots are not part of a commit; each has a MAC under the same key.
+The key is derived from the key file and the tenant, so a log copied into another tenant's directory does not verify.
 """
 
 from __future__ import annotations
@@ -52,17 +50,17 @@ def link(key: bytes, previous: bytes, first: int, digests: Iterable[bytes]) -> b
 
 
 def mac(key: bytes, *fields: str | int) -> bytes:
-    """The MAC of something that is trusted beside the commits; the first field says what it is."""
+    """The MAC of something outside the commits; the first field says what it is."""
     return hmac.digest(key, orjson.dumps(fields), "sha256")
 
 
 def seal(owner: str, salt: bytes, json: bytes, xml: bytes) -> str:
-    """What stands in an event for its content: nothing can be guessed from it once salt and text are erased."""
+    """The digest of a content that its event carries; it reveals nothing once salt and text are erased."""
     return sha256(b"".join((salt, owner.encode(), b"\0", json, b"\0", xml))).hexdigest()
 
 
 class Salts:
-    """Random salts, taken in blocks, since one system call a salt costs more than the digest."""
+    """Random salts, taken in blocks: a system call for each would cost more than the digest."""
 
     __slots__ = ("_at", "_block", "_random_bytes")
 
@@ -116,7 +114,7 @@ def encode(unit: Unit, first: int, salts: Salts) -> tuple[bytes, list[SealedCont
 
 
 def _share(unit: Unit, record: Record[Event]) -> None:
-    """The record was made without its unit: give it what it does not say itself."""
+    """Fill in what the record shares with its unit."""
     record.at, record.actor = unit.at, unit.actor
     record.thread = record.thread or unit.thread_id
     record.cause = record.cause or unit.cause
@@ -124,7 +122,7 @@ def _share(unit: Unit, record: Record[Event]) -> None:
 
 
 def check_order(after: int, rows: Sequence[Sequence[Any]]) -> None:
-    """Raise ``LogDamaged`` if rows that begin after ``after`` do not: a read that goes on from them never ends."""
+    """Raise ``LogDamaged`` if the rows do not end after ``after``: a read that goes on from them would never end."""
     if not isinstance(rows[-1][0], int) or rows[-1][0] <= after:
         raise LogDamaged(f"What follows position {after} is not in order: a page of the database was changed. {REMEDY}")
 
@@ -136,7 +134,7 @@ def check(first: int, sealed: Any, body: Any) -> None:
 
 
 def parse(first: int, sealed: Any, body: Any) -> StoredUnit:
-    """The row, once its digest was found right; raises ``LogDamaged`` with the position."""
+    """The unit of a row whose digest is right; raises ``LogDamaged`` with the position."""
     check(first, sealed, body)
     try:
         unit = decode_unit(body)
@@ -175,9 +173,9 @@ def _was_erased(position: int, owner: str, erased_at: int, record_at: RecordAt) 
 
 
 def content_of(position: int, sealed: str, row: ContentRow | None, record_at: RecordAt) -> Content:
-    """The content at a position; raises ``ContentDamaged`` if it is not there as it was written, nor erased."""
-    said = MISSING if row is None else fault(position, sealed, row, record_at)
-    if row is None or said is not None:
-        raise ContentDamaged(f"The content at position {position} {said}. {REMEDY}")
+    """The content at a position; raises ``ContentDamaged`` unless it is there as it was written, or was erased."""
+    reason = MISSING if row is None else fault(position, sealed, row, record_at)
+    if row is None or reason is not None:
+        raise ContentDamaged(f"The content at position {position} {reason}. {REMEDY}")
     owner, salt, json, xml, _ = row
     return Content(owner, json, xml, erased=not salt)

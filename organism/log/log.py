@@ -1,8 +1,8 @@
 """The port to durable state, and what every engine guarantees.
 
 L1  A unit is written whole or not at all, and its events get dense, rising positions in the order of ``append``.
-L2  ``Unit.then`` is called in the loop's thread, in order of position, only once the unit is known to be on disk (None)
-    or known to have failed (the error); nothing that failed is ever shown.
+L2  ``Unit.then`` is called in the loop's thread, in order of position, once the unit is known to be on disk (with None)
+    or to have failed (with the error); nothing that failed is ever shown.
 L3  A unit whose ``expect`` is stale is refused (``StalePosition``) and does not touch the others of its commit.
 L4  A read that begins after ``then`` sees the unit, its content and the rows that follow from it.
 L5  ``follow`` gives every event after its position once and in order, with no gap at the seam between past and present.
@@ -17,8 +17,7 @@ L10 A stream that ``copy`` began shares its past by reference: a read of it, or 
     events of ``source`` up to ``until``, what that stream shares included, then its own. Contents stay their owner's.
 L11 ``export`` gives a line of JSON for each event that a read of the stream gives, in order, in bounded memory.
 
-What is made of the events and kept beside them, the rows that are read (V1 to V4), is a port of its own:
-organism/views/views.py.
+The rows folded from the events (V1 to V4) have a port of their own: organism/views/views.py.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from organism.events.record import Actor, Record, Unit
 from organism.events.vocabulary import Event
 from organism.model.redact import Redactor
 
-SPAN_EVENTS: Final = 1024  # the index of types says which types a span of positions holds
+SPAN_EVENTS: Final = 1024  # The index of types lists the types of events in each span of so many positions
 
 
 def span_of(position: int) -> int:
@@ -52,7 +51,7 @@ class EventFilter:
 
 
 Origins = Mapping[str, int]
-"""The streams that forks share, and the position up to which they do."""
+"""Streams whose past is shared by forks, each with the position up to which it is."""
 
 
 def wants(wanted: EventFilter, origins: Origins) -> Callable[[Record[Event]], bool]:
@@ -78,7 +77,7 @@ class Verification:
 
 
 class History(Protocol):
-    """What a log answers. Every call is made from the loop's thread."""
+    """Reads of a log. Every call is made from the loop's thread."""
 
     @property
     def head(self) -> int:
@@ -125,7 +124,7 @@ class History(Protocol):
         """The stream up to the head as JSON Lines: what ``GET /log`` shows of each event, its content and its XML."""
 
     async def fold(self, after: int, apply: Callable[[Record[Event]], object]) -> None:
-        """Hand every event after ``after`` to ``apply``, in order and without content."""
+        """Call ``apply`` with every event after ``after``, in order and without content."""
 
     async def load_snapshot(self, name: str) -> tuple[int, bytes] | None:
         """The newest snapshot that is not ahead of the head, or None."""
@@ -150,14 +149,14 @@ class EventLog(History, Protocol):
         """Whether it takes writes now, and writes them within seconds."""
 
     def conceal(self, redactor: Redactor) -> None:
-        """Write no secret that the redactor knows, from the next unit on."""
+        """From the next unit on, write no secret that the redactor knows."""
 
     def append(self, unit: Unit) -> None:
         """Queue the unit for the next commit; its outcome comes by ``unit.then``.
 
-        Its records may have no positions before that: what rests on a unit that is on its way expects the unit itself.
-        Raises ``StalePosition``, ``LogUnavailable``, ``Fenced``, and ``TypeError`` or ``ValueError`` for what could not
-        be read again; then nothing was queued.
+        Its records may have no positions before that: a decision that rests on an uncommitted unit expects the unit
+        itself. Raises ``StalePosition``, ``LogUnavailable``, ``Fenced``, and ``TypeError`` or ``ValueError`` for what
+        could not be read again; then nothing was queued.
         """
 
     async def commit(self, unit: Unit) -> int:
@@ -178,7 +177,7 @@ class EventLog(History, Protocol):
         """
 
     async def save_snapshot(self, name: str, position: int, body: bytes) -> None:
-        """Keep a disposable snapshot of a fold at ``position`` (the last two are kept)."""
+        """Save a disposable snapshot of a fold at ``position``; the last two of a name are kept."""
 
     async def close(self) -> None:
         """Write what is queued, anchor the head, unlock its directory."""

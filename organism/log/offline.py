@@ -1,4 +1,4 @@
-"""What is done to a log's directory from outside: ``organism log verify``, ``rebuild`` and ``stats``, ``doctor``."""
+"""Work on a log's directory without a server: ``organism log verify``, ``rebuild`` and ``stats``, ``doctor``."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from organism.sqlite.driver import SQLITE_VERSION, Connection, Pysqlite, stateme
 from organism.views.views import ReadModel
 
 SQLITE_IN_USE: Final = SQLITE_VERSION
-TRUTH: Final = ("meta", "units", "content")  # The tables that nothing else could be made of again
+SOURCES: Final = ("meta", "units", "content")  # All other tables are derived from these
 _SQL: Final = statements("log", "log.sql")
 
 
@@ -53,11 +53,11 @@ def verify_directory(
 
 
 def drop_rows(directory: Path, key_path: Path | None, tenant: str, now_us: Callable[[], int]) -> None:
-    """Keep the events and their contents alone: the next start verifies them and makes all else again.
+    """Keep only the events and their contents: the next start verifies them and rebuilds everything else.
 
-    They are copied into a new file, since rows whose pages are damaged cannot be deleted; the disk has to hold both for
-    a while. Raises ``LogHeld`` if another process has the log, ``NotFound`` without one, ``LogDamaged`` if an event or
-    a content cannot be read, ``LogUnavailable`` if the copy cannot be written. The log stays as it was then.
+    They are copied into a new file, since rows on damaged pages cannot be deleted; the disk has to hold both for a
+    while. Raises ``LogHeld`` if another process has the log, ``NotFound`` without one, ``LogDamaged`` if an event or a
+    content cannot be read, ``LogUnavailable`` if the copy cannot be written. The log stays as it was then.
     """
     files = LogDirectory(directory, key_path, tenant)
     files.check_exists()
@@ -65,7 +65,7 @@ def drop_rows(directory: Path, key_path: Path | None, tenant: str, now_us: Calla
     try:
         files.create_private(files.copy)
         with closing(files.driver.connect(str(files.copy))) as connection:
-            _copy_truth(connection, files)
+            _copy_sources(connection, files)
         if files.wal.exists():  # SQLite leaves it where another process has the file open
             raise LogHeld(f"{files.path} is read by another process: wait until it has ended.")
         files.replace_log()
@@ -76,13 +76,13 @@ def drop_rows(directory: Path, key_path: Path | None, tenant: str, now_us: Calla
         files.unlock()
 
 
-def _copy_truth(connection: Connection, files: LogDirectory) -> None:
+def _copy_sources(connection: Connection, files: LogDirectory) -> None:
     """Fill an empty file from the log, whose WAL is moved into it first."""
     connection.execute(_SQL["attach"], (f"file:{files.log}?mode=rw",))
     connection.execute("PRAGMA log.wal_checkpoint(TRUNCATE)").fetchall()
     connection.execute("BEGIN IMMEDIATE")
     make_tables(connection)
-    for table in TRUTH:
+    for table in SOURCES:
         connection.execute(_SQL["copy"].replace("$table", table))
     connection.execute("COMMIT")
     connection.execute(_SQL["detach"])

@@ -17,14 +17,14 @@ LAST_RETRY_SECONDS: Final = 5.0
 
 
 class Recovery:
-    """Keeps a log closed to writes from a failed commit on, until it is known again what is on the disk.
+    """Refuses writes from a failed commit on, until it is known what is on the disk.
 
-    The units of that commit hear ``CommitUnknown``: they may be there or not. Nothing more is written. The writing
-    connection is closed and opened again, the WAL moved into the database, and the tail verified against the last
-    commit that was acknowledged. Unless the disk was only full or busy, every other connection is closed meanwhile, and
-    reads wait, since a failed fsync makes everything doubtful that only a cache shows. What cannot be done is tried
-    again, later and later. Then ``begin`` folds again from what is true, writes go on, and ``resume`` is told the head.
-    A log that lost what was acknowledged, or that another process took over, stays closed.
+    The units of that commit get ``CommitUnknown``: they may be on the disk or not. The writing connection is opened
+    again, the WAL moved into the database, and the tail verified against the last acknowledged commit. Unless the disk
+    was only full or busy, every other connection is closed meanwhile and reads wait: after a failed fsync no cache can
+    be trusted. An attempt that fails is repeated after a growing delay. Then ``begin`` folds what is on the disk,
+    writes go on, and ``resume`` gets the head. A log that lost acknowledged units, or that another process took over,
+    stays closed.
     """
 
     def __init__(
@@ -37,20 +37,20 @@ class Recovery:
         self._task: asyncio.Task[None] | None = None
 
     def start(self, error: Exception) -> OrganismError:
-        """A commit failed: refuse all others. Gives what its units hear."""
+        """A commit failed: refuse all others. Returns the error for its units."""
         if self._store.failure(error) is Failure.FENCED:
             self.refusal = Fenced
             return Fenced()
-        said = self._store.describe(error)
-        self.refusal = partial(LogUnavailable, f"The log takes no writes now: {said}.")
-        if self._task is None or self._task.done():  # a checkpoint may fail with the commit beside it
+        reason = self._store.describe(error)
+        self.refusal = partial(LogUnavailable, f"The log takes no writes now: {reason}.")
+        if self._task is None or self._task.done():  # a checkpoint and a commit may fail together
             self._task = asyncio.get_running_loop().create_task(self._recover(error))
-        unknown = CommitUnknown(f"{CommitUnknown()} The disk said: {said}.")
+        unknown = CommitUnknown(f"{CommitUnknown()} The disk said: {reason}.")
         unknown.__cause__ = error
         return unknown
 
     async def ended(self) -> None:
-        """Wait until it is known what became of the disk."""
+        """Wait until the attempts have ended."""
         if self._task is not None:
             await asyncio.wait([self._task])
 

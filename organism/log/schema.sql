@@ -1,9 +1,9 @@
--- The truth: units in order, and the content beside them. One statement a name (organism/sqlite/driver.py).
+-- The source of everything else: units in order, and their contents. One statement a name (organism/sqlite/driver.py).
 
 -- layout: rises when these tables change
 PRAGMA user_version = 2;
 
--- meta: one row; `epoch` rises with each open and fences off whoever opened before; `mac` covers it and the timeline
+-- meta: one row; `epoch` rises with each open and fences off earlier processes; `mac` covers it and the timeline
 CREATE TABLE meta (
     id INTEGER PRIMARY KEY CHECK (id = 1),
     epoch INTEGER NOT NULL,
@@ -38,7 +38,7 @@ CREATE TABLE types (type TEXT NOT NULL, span INTEGER NOT NULL, PRIMARY KEY (type
 -- models: the version that each read model's rows were made by
 CREATE TABLE models (name TEXT PRIMARY KEY, version TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
--- snapshots: folds as they stood at a position; they can be deleted
+-- snapshots: states of folds at a position; they can be deleted
 CREATE TABLE snapshots (
     name TEXT NOT NULL,
     position INTEGER NOT NULL,

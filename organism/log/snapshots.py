@@ -1,4 +1,4 @@
-"""Folds as they stood at a position. They save time and can be deleted."""
+"""Snapshots: the state of a fold at a position. They save time and can be deleted."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from organism.sqlite.driver import Connection, statements
 
 SNAPSHOTS_KEPT: Final = 2
 _SQL: Final = statements("log", "log.sql")
-CHECKPOINT: Final = "live"  # The name of the live rows, which are made again with the others
+CHECKPOINT: Final = "live"  # The name of snapshots of the live rows; a rebuild deletes them
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A fold as it stood at a position."""
+    """The state of a fold at a position."""
 
     name: str
     position: int
@@ -25,20 +25,20 @@ class Snapshot:
 
 
 class Snapshots(Entity):
-    """The snapshots of one log. A start trusts them as it trusts the log, so each carries a MAC under its key."""
+    """The snapshots of one log. A start trusts them as it does the log, so each carries a MAC under the log's key."""
 
     _key: bytes
     _timeline: str
 
     def save(self, connection: Connection, snapshot: Snapshot, *, keeps_all: bool = False) -> None:
-        """Keep it, and of its name the one before it or all."""
+        """Save it, and delete all of its name but the last two, unless it ``keeps_all``."""
         values = (snapshot.name, snapshot.position, self._mac(snapshot), snapshot.body)
         connection.execute(_SQL["save_snapshot"], values)
         if not keeps_all:
             connection.execute(_SQL["drop_snapshots"], (snapshot.name, snapshot.name, SNAPSHOTS_KEPT))
 
     def load(self, connection: Connection, name: str, head: int) -> Snapshot | None:
-        """The newest one that is not ahead of ``head`` and was made under the key."""
+        """The newest snapshot up to ``head`` whose MAC is right."""
         while row := connection.execute(_SQL["load_snapshot"], (name, head)).fetchone():
             position, sealed, body = row
             snapshot = Snapshot(name, position, body)
@@ -48,7 +48,7 @@ class Snapshots(Entity):
         return None
 
     def newest(self, connection: Connection) -> int:
-        """The position of the newest one that was made under the key, else 0; what lies before it was verified once."""
+        """The position of the newest snapshot whose MAC is right, else 0; what lies before it was verified once."""
         for name, position, sealed, body in connection.execute(_SQL["newest_snapshots"]):
             if self._mac(Snapshot(name, position, body)) == sealed:
                 return int(position)

@@ -1,8 +1,8 @@
 """The engine: SQLite in WAL mode with ``synchronous=FULL``, one writing thread, group commit; or the same in memory.
 
-Why it is so stands in docs/topics/commit.md.
-Three threads share nothing but queues. The loop's prepares: it encodes, chains and folds, and it reads what is read
-quickly. The writing thread executes one statement a commit, the reading one those of reads that take time.
+docs/topics/commit.md explains the design.
+Three threads share nothing but queues. The loop's encodes, chains and folds, and does quick reads. The writing thread
+executes one statement a commit, the reading thread does slow reads.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from organism.sqlite.driver import Pysqlite
 from organism.views.views import ReadModel
 
 EARLY_UNITS: Final = 32
-"""So many units do not wait for the end of the loop's iteration: the disk works on them while the rest is made."""
+"""So many units are written before the loop's iteration ends: the disk works while the loop makes the rest."""
 LOOK_AGAIN_SECONDS: Final = 0.1
 _log = structlog.get_logger("organism")
 
@@ -53,10 +53,10 @@ class Clock(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """Where a log's key lies, where chance comes from, what the log stands on.
+    """Where the key lies, the source of random bytes, the driver.
 
-    ``tenant`` is the name of the directory that the tenant's log has in a data directory; the chain is bound to it. A
-    commit that is under way for ``stalled_after_s`` has stalled.
+    ``tenant`` is the name of the tenant's directory in a data directory; the chain is bound to it. A commit that takes
+    ``stalled_after_s`` has stalled.
     """
 
     key_path: Path | None = None
@@ -67,11 +67,11 @@ class Options:
 
 
 class SqliteLog:
-    """One tenant's log. Made by ``open`` on a machine's disk, by ``in_memory`` without one.
+    """One tenant's ``EventLog``, made by ``open`` or ``in_memory``; ``views`` are the rows of its read models.
 
-    A commit begins at the end of the loop's iteration after the one in which the first unit was appended, so that it
-    has what follows from that at once, or as soon as the one before it has ended; it takes all that was appended until
-    then. A commit that takes too long makes the log unavailable until it has ended; what waits for it goes on waiting.
+    A commit begins one iteration of the loop after its first unit was appended, so that it includes what follows from
+    that at once, or as soon as the commit before it has ended; it takes all units appended until then. A commit that
+    takes too long makes the log unavailable until it has ended; what was appended keeps waiting for it.
     """
 
     def __init__(
@@ -102,8 +102,8 @@ class SqliteLog:
     ) -> SqliteLog:
         """Open or make the log in ``directory``, which keeps the rows of these models.
 
-        Raises ``LogHeld`` within a second if another process has it, ``LogDamaged`` naming the position if what was
-        acknowledged is not there as it was written.
+        Raises ``LogHeld`` within a second if another process has it, and ``LogDamaged`` naming the position if an
+        acknowledged unit is not there as it was written.
         """
         options = options or Options()
         log_directory = LogDirectory(directory, options.key_path, options.tenant, options.driver)
@@ -119,14 +119,14 @@ class SqliteLog:
 
     @classmethod
     async def in_memory(cls, models: Sequence[ReadModel], options: Options | None = None) -> SqliteLog:
-        """A new log that is gone with its process."""
+        """A new log that ends with the process."""
         options = options or Options()
         memory = Memory(Commits(models), options.random_bytes)
         return await cls._over(memory, memory.last, options)
 
     @classmethod
     async def _over(cls, store: Disk | Memory, last: LastCommit, options: Options) -> SqliteLog:
-        """The log over these tables. What was not made by these models is made again."""
+        """The log over these tables. Rows of other models, or of older versions, are rebuilt."""
         head, commits = last.head, store.commits
         if not await store.write(commits.are_current):
             if head.position:
@@ -215,7 +215,7 @@ class SqliteLog:
         return await self._store.read(units.read, units.Span(after, until, limit), wanted, origins)
 
     async def _origins(self, wanted: EventFilter) -> Origins:
-        """What the streams of the filter share."""
+        """The pasts that the filter's streams share."""
         if not (wanted.threads and self._appender.types.has_forks):
             return units.NO_ORIGINS
         return await self._store.read_quickly(units.origins, wanted.threads)
@@ -256,7 +256,7 @@ class SqliteLog:
         return await self._store.verify(after)
 
     async def close(self) -> None:
-        """Write what is queued, anchor the head, unlock the directory, which is done whatever fails before it."""
+        """Write what is queued, anchor the head, unlock the directory, even if one of these fails."""
         if self._tail.is_closed:
             return
         try:
@@ -268,7 +268,7 @@ class SqliteLog:
             await self._store.close()
 
     async def _portions(self, after: int) -> AsyncIterator[list[tuple[int, bytes]]]:
-        """The units from the one that holds ``after`` + 1; the next ones are read while these are folded."""
+        """The units from the one that holds ``after`` + 1, in portions; the next one is read while one is folded."""
         head = self.head
         begin = await self._store.read_quickly(units.first_of_unit, after + 1)
         portion = asyncio.ensure_future(self._store.read(units.unit_rows, begin - 1, head))
@@ -277,7 +277,7 @@ class SqliteLog:
             yield rows
 
     def _begin(self) -> None:
-        """A commit begins with all that was appended until now, unless one is under way."""
+        """Begin a commit with all that was appended until now, unless one is under way."""
         self._is_due = False
         if self._is_writing:
             return
@@ -287,13 +287,13 @@ class SqliteLog:
             self._drained.set_result(None)
 
     def _write(self, batch: Batch) -> None:
-        """Begin to write the batch; ``_wrote`` is called in the loop's thread once it is known how it went."""
+        """Begin to write the batch; ``_wrote`` is called in the loop's thread with the outcome."""
         self._is_writing = True
         self._alarm = self._loop.call_later(self._options.stalled_after_s, self._suspect)
         self._store.commit(batch, self._appender.folding)
 
     def _suspect(self) -> None:
-        """The commit seems to have stalled. It may be the loop that stood still: then the end of it is told first."""
+        """The commit seems to have stalled. If the loop was blocked instead, the commit's end is reported first."""
         self._alarm = self._loop.call_later(LOOK_AGAIN_SECONDS, self._stall)
 
     def _stall(self) -> None:
@@ -302,7 +302,7 @@ class SqliteLog:
             self.on_stalled()
 
     def _wrote(self, batch: Batch, error: Exception | None) -> None:
-        """The batch is on the disk, or that is unknown: then the disk is read again."""
+        """The batch is on the disk, or after an error perhaps not: then the disk is read again."""
         if self._alarm is not None:
             self._alarm.cancel()
         self._is_stalled = False
@@ -312,23 +312,23 @@ class SqliteLog:
             self._failed(batch, self._recovery.start(error))
 
     def _committed(self, batch: Batch) -> None:
-        """The batch is on disk: what waits goes at once, then everyone hears of this one."""
+        """The batch is on disk: begin the next commit, then notify the units and followers of this one."""
         self._is_writing = False
         self._begin()
         self.last_at = batch.units[-1].records[-1].at
         records = batch.records()
         self._appender.heads.committed = batch.last
-        self._tail.keep(records, batch.size)
+        self._tail.add(records, batch.size)
         for owner, position in {(owner, position) for _, _, owner, position in batch.erasures}:
             self._tail.erase(owner, position)
         try:
             _notify(iter(batch.units), None)
         finally:
             self._tail.wake()
-            self._appender.folding.committed(records)  # last: so a fold that raises keeps no one waiting
+            self._appender.folding.committed(records)  # last, so that a fold that raises keeps no one waiting
 
     def _failed(self, batch: Batch, error: OrganismError) -> None:
-        """Its units hear the error, those that wait why nothing more is written."""
+        """Its units get the error; those that wait for the next commit get the reason why there is none."""
         waiting = self._appender.swap()
         for unit in (*batch.units, *waiting.units):
             unit.first = unit.last = -1  # so no ``expect`` fits them
@@ -339,7 +339,7 @@ class SqliteLog:
             _notify(iter(waiting.units), self._recovery.refusal())
 
     async def _drain(self) -> None:
-        """Return once nothing waits for the disk; nothing more is taken then."""
+        """Return once nothing waits for the disk; from then on nothing is appended."""
         while self._is_due or self._is_writing:
             self._drained = self._drained or self._loop.create_future()
             await asyncio.shield(self._drained)
@@ -347,7 +347,7 @@ class SqliteLog:
         self._is_closing = True
 
     async def _reset(self, last: LastCommit) -> None:
-        """Take in what turned out to be written; what was remembered may rest on what was not."""
+        """Start over from what is on the disk: whatever was cached may rest on units that are not."""
         head, redactor = last.head.position, self._appender.redactor
         self._appender = await appender_after(self._store, self.views, head, self._options)
         self._appender.redactor = redactor
@@ -360,7 +360,7 @@ class SqliteLog:
 
 
 async def appender_after(store: Disk | Memory, views: SqliteViews, position: int, options: Options) -> Appender:
-    """What takes units in after ``position``, the last one on the disk."""
+    """The appender of units after ``position``, the last one on the disk."""
     heads = Heads(lambda stream: store.read_now(units.head_of, stream))
     heads.committed, heads.greatest = position, await store.read(units.greatest_stream)
     folding = await views.begin(position)
@@ -369,7 +369,7 @@ async def appender_after(store: Disk | Memory, views: SqliteViews, position: int
 
 
 def _notify(units: Iterator[Unit], error: OrganismError | None) -> None:
-    """Call each unit's ``then`` in order. One that raises does not keep the others from being called."""
+    """Call each unit's ``then`` in order, also after one that raises."""
     try:
         for unit in units:
             if unit.then is not None:

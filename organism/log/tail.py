@@ -13,7 +13,7 @@ from organism.events.vocabulary import Event
 from organism.log.log import EventFilter, Origins, wants
 
 TAIL_BYTES: Final = 1 << 16
-"""Who follows reads a commit at once; more would push what is needed out of the processor's cache."""
+"""Followers read a commit at once; a larger tail would push hot data out of the processor's cache."""
 CATCH_UP_EVENTS: Final = 1000
 
 Records = list[Record[Event]]
@@ -22,7 +22,7 @@ ReadPast = Callable[[int, int, EventFilter, Origins, int], Awaitable[Records]]
 
 
 class Tail:
-    """Commits of the last ``TAIL_BYTES``; followers of what is older read it from the disk."""
+    """The newest commits, up to ``TAIL_BYTES``; followers of older ones read the disk."""
 
     __slots__ = ("_bytes", "_commits", "_erasures", "_news", "head", "is_closed")
 
@@ -34,8 +34,8 @@ class Tail:
         self._news = asyncio.Event()
         self.is_closed = False
 
-    def keep(self, records: Records, size: int) -> None:
-        """A commit is on disk; ``wake`` lets the followers know."""
+    def add(self, records: Records, size: int) -> None:
+        """Add a commit that is on disk; ``wake`` lets the followers know."""
         self._commits.append((records, size))
         self._bytes += size
         while self._bytes > TAIL_BYTES and len(self._commits) > 1:
@@ -43,7 +43,7 @@ class Tail:
         self.head = records[-1].position
 
     def erase(self, owner: str, before: int) -> None:
-        """Empty the owner's contents, also for those who were handed the records."""
+        """Empty the owner's contents before a position, also in records that followers hold."""
         self._erasures += 1
         for records, _ in self._commits:
             for record in records:
@@ -51,7 +51,7 @@ class Tail:
                     record.content = Content(owner, b"", erased=True)
 
     def skip_to(self, head: int) -> None:
-        """What lies before ``head`` is on disk but not here."""
+        """Go on from ``head``; followers read what lies before it from the disk."""
         self._commits.clear()
         self._bytes = 0
         self.head = head
@@ -62,7 +62,7 @@ class Tail:
         news.set()
 
     def close(self) -> None:
-        """Every follower ends once it has given what is here."""
+        """Let every follower end once it has given the commits that are here."""
         self.is_closed = True
         self.wake()
 
@@ -83,14 +83,16 @@ class Tail:
             if commits is None:
                 head, erasures = self.head, self._erasures
                 records = await read(position, head, wanted, origins, CATCH_UP_EVENTS)
-                if self._erasures != erasures:  # they may show what was erased while they were read
+                if self._erasures != erasures:  # their contents may have been erased during the read
                     continue
                 position = records[-1].position if len(records) == CATCH_UP_EVENTS else head
                 yield records
                 continue
             erasures = self._erasures
             for records in commits:
-                if self._erasures != erasures:  # these may have left the tail before their contents were erased
+                if (
+                    self._erasures != erasures
+                ):  # these may have left the tail before an erasure, which did not empty them
                     break
                 position = records[-1].position
                 yield records if is_wanted is None else [record for record in records if is_wanted(record)]

@@ -1,4 +1,4 @@
-"""What is read of the log's tables: units, each checked against its digest, and contents, each against its event's."""
+"""Reads of the log's tables: units, checked against their digests, and contents, checked against their events'."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Span:
 
 
 def read(connection: Connection, span: Span, wanted: EventFilter, origins: Origins = NO_ORIGINS) -> list[Record[Event]]:
-    """The events of the span that are wanted, newest first if it is reverse."""
+    """The events of the span that pass the filter, newest first if it is reverse."""
     is_wanted = wants(wanted, origins)
     found: list[Record[Event]] = []
     low, high = span.after + 1, span.until
@@ -100,7 +100,7 @@ def head_of(connection: Connection, stream: str) -> int:
 
 
 def origins(connection: Connection, streams: Sequence[str]) -> Origins:
-    """What those of the streams that are forks share, and what that shares."""
+    """The streams whose past these streams share, directly or through others."""
     found: dict[str, int] = {}
     bounds = dict.fromkeys(streams, END)
     while bounds:
@@ -117,7 +117,7 @@ def origins(connection: Connection, streams: Sequence[str]) -> Origins:
 
 
 def positions_owned(connection: Connection, owner: str, until: int) -> list[int]:
-    """Where contents of the owner lie, up to a position."""
+    """The positions of the owner's contents, up to one."""
     return [position for (position,) in connection.execute(_SQL["owned"], (until, owner))]
 
 
@@ -152,7 +152,7 @@ def first_of_unit(connection: Connection, position: int) -> int:
 
 
 def unit_rows(connection: Connection, after: int, until: int) -> list[tuple[int, bytes]]:
-    """A large portion of (first position, row) of units that begin after ``after``, each fitting its digest."""
+    """(First position, row) of the next units that begin after ``after``, each checked against its digest."""
     rows = connection.execute(_SQL["units_after"], (after, until, FOLD_UNITS)).fetchall()
     if rows:
         check_order(after, rows)
@@ -162,13 +162,13 @@ def unit_rows(connection: Connection, after: int, until: int) -> list[tuple[int,
 
 
 def records_at(connection: Connection, positions: Iterable[int]) -> dict[int, Record[Event]]:
-    """The records at these positions, without content; where there is none, none is given."""
+    """The records at these positions, as far as there are any, without content."""
     units = _units_of(connection, sorted(positions))
     return {record.position: record for unit in units for record in unit.records()}
 
 
 def _portion(span: Span, wanted: EventFilter, origins: Origins, low: int, high: int) -> tuple[str, Parameters]:
-    """What gives the next portion of units that hold positions from low to high."""
+    """The statement for the next units that hold positions from low to high."""
     direction, portion = "down" if span.is_reverse else "up", min(span.limit, PORTION_UNITS)
     if not wanted.threads:
         return _SQL[f"units_{direction}"], (low, high, portion)
@@ -200,15 +200,15 @@ def _contents(connection: Connection, digests: Mapping[int, str]) -> dict[int, C
 
 
 def _of_erasures(connection: Connection, rows: Mapping[int, ContentRow]) -> dict[int, Record[Event]]:
-    """The records that say whether what is empty was erased."""
+    """The records that tell whether an empty content was erased."""
     erased = {position: row[-1] for position, row in rows.items() if isinstance(row[-1], int)}
     return records_at(connection, {*erased, *erased.values()}) if erased else {}
 
 
 def _naming(rows: list[Row], types: Sequence[type[Event]]) -> list[Row]:
-    """The rows in whose text one of the types stands, and the last one, which says where the next portion begins.
+    """The rows whose text names one of the types, and the last one, which tells where the next portion begins.
 
-    A stream may be long and what is looked for rare: a look at the text costs a tenth of reading it.
+    In a long stream with few such events, searching the text costs a tenth of decoding it.
     """
     tags = [b'"%b"' % each.event_type.encode() for each in types]
     return [row for row in rows[:-1] if any(tag in row[2] for tag in tags)] + rows[-1:]

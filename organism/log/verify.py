@@ -1,4 +1,4 @@
-"""Walks the chain of a log and says what does not fit, and where. Reads only, also beside a running server."""
+"""Walks the chain of a log and lists what is damaged, and where. Only reads, also while a server is running."""
 
 from __future__ import annotations
 
@@ -119,8 +119,8 @@ def before_last_commit(connection: Connection, position: int) -> int:
     return 0 if row is None else int(row[0]) - 1
 
 
-def defined_wrongly(connection: Connection) -> list[str]:
-    """What the file defines otherwise than schema.sql: a trigger or a view may change what is written.
+def schema_damage(connection: Connection) -> list[str]:
+    """Where the file's schema differs from schema.sql: an added trigger or view may change what is written.
 
     The tables of read models are not checked: a start makes them again if they are not as it makes them.
     """
@@ -149,7 +149,7 @@ def meta_mac(key: bytes, epoch: int, timeline: str) -> bytes:
     return mac(key, "meta", epoch, timeline)
 
 
-def of_another_time(connection: Connection, key: bytes, anchor: Anchor) -> list[str]:
+def meta_damage(connection: Connection, key: bytes, anchor: Anchor) -> list[str]:
     """What is wrong with the epoch and the timeline."""
     rows = connection.execute(_SQL["meta"]).fetchall()
     if len(rows) != 1 or rows[0][2] != meta_mac(key, *rows[0][:2]):
@@ -176,8 +176,8 @@ def content_damage(connection: Connection, after: int) -> Iterator[str]:
         for position, *row in connection.execute(_SQL["contents_between"], (begin, end)):
             if position not in sealed:
                 yield _added(position)
-            elif said := fault(position, sealed.pop(position), row, record_at):
-                yield f"position {position}: the content {said}"
+            elif reason := fault(position, sealed.pop(position), row, record_at):
+                yield f"position {position}: the content {reason}"
         yield from (f"position {position}: the content {MISSING}" for position in sealed)
         begin = end + 1
     late = [position for (position,) in connection.execute(_SQL["positions_from"], (begin,)).fetchall()]
@@ -194,20 +194,20 @@ def _sealed(rows: Sequence[tuple[Any, ...]]) -> dict[int, str]:
     """Position → digest of each content that the events of these units name."""
     sealed: dict[int, str] = {}
     for first, digested, body, _ in rows:
-        with suppress(LogDamaged):  # the walk has said so
+        with suppress(LogDamaged):  # the walk has reported it
             sealed.update(parse(first, digested, body).digests())
     return sealed
 
 
 def verify(connection: Connection, key: bytes, after: int, anchor: Anchor) -> Verification:
     """Check the tables, every commit's hash, every event's digest and every content after ``after``."""
-    damage = defined_wrongly(connection)
+    damage = schema_damage(connection)
     if damage:  # what is asked of such tables proves nothing
         return Verification(0, 0, 0, tuple(damage))
     state = Walk(key)
     try:
         state = walk(connection, key, after, anchor)
-        state.damage += of_another_time(connection, key, anchor)
+        state.damage += meta_damage(connection, key, anchor)
         state.damage += content_damage(connection, after)
     except LogDamaged as damaged:
         state.damage.append(damaged.message)

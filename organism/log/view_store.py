@@ -59,19 +59,19 @@ class SqliteViews:
         return await self._store.read_quickly(pages.read_row, model, key, self._bounded(at))
 
     def _invalidate(self) -> None:
-        """A fold has failed: no row is shown any more, and the next start makes all of them again."""
+        """A fold has failed: no row is shown any more, and the next start rebuilds all of them."""
         self._is_whole = False
         self._store.post(invalidate)
 
     def _bounded(self, at: int | None) -> int:
-        """The position, or that of the last commit whose units were told: no later one is shown."""
+        """The position, but at most that of the last commit whose units have been notified."""
         if not self._is_whole:
             raise OrganismError("A read model could not take an event; its rows are made again at the next start.")
-        told = self._folding.live.position
-        return told if at is None else min(at, told)
+        committed = self._folding.live.position
+        return committed if at is None else min(at, committed)
 
     async def _live_at(self, at: int | None) -> LiveRows:
-        """The live rows as they stand, or stood at a position."""
+        """The live rows, now or at a position."""
         live, position = self._folding.live, self._bounded(at)
         if position == live.position:
             return live
@@ -79,7 +79,7 @@ class SqliteViews:
 
 
 def live_rows_at(connection: Connection, snapshots: Snapshots, models: Sequence[ReadModel], position: int) -> LiveRows:
-    """The live rows as they stood at a position of the log: the checkpoint before it, and the events since."""
+    """The live rows at a position: the checkpoint before it, and a fold of the events since."""
     live = LiveRows(models)
     checkpoint = snapshots.load(connection, CHECKPOINT, position)
     if checkpoint is not None:

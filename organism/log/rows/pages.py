@@ -16,7 +16,7 @@ from organism.views.views import CHANGED, Among, Page, Place, Query, ReadModel, 
 
 Statement = tuple[str, list[Any]]  # SQL and its parameters
 StoredRow = tuple[bytes, bytes]  # The public JSON of a row, completed by its payload, and the private JSON
-NOW: Final = (FOREVER >> VERSION_BITS) - 1  # A position after every event: what stands there stands now
+NOW: Final = (FOREVER >> VERSION_BITS) - 1  # A position after every event
 VERSION: Final = "r.version"  # What rows in the order of their last change are sorted by
 COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "=": operator.eq,
@@ -32,7 +32,7 @@ _SQL: Final = statements("log.rows", "rows.sql")
 
 def page_statement(model: ReadModel, query: Query, models: Mapping[str, ReadModel]) -> Statement:
     """One row of five values: see the statement ``page``. ``models`` are those that ``among`` may name."""
-    conditions = [_stood(model, query.at), *(_condition(model, where) for where in query.where)]
+    conditions = [_valid_at(model, query.at), *(_condition(model, where) for where in query.where)]
     conditions += [_among(model, among, models[among.model], query.at) for among in query.among]
     if query.text:
         conditions.append(_text(model, query))
@@ -66,16 +66,16 @@ def _where(conditions: Sequence[Statement]) -> Statement:
 
 def _count(model: ReadModel, conditions: Sequence[Statement], searched: str) -> Statement:
     where, values = _where(conditions)
-    where = where.replace(_SQL["stood"], _SQL["stood_counted"], 1)
+    where = where.replace(_SQL["valid"], _SQL["valid_counted"], 1)
     return fill("count", table=table_of(model.name), content=searched, where=where), values
 
 
-def _stood(model: ReadModel, at: int | None) -> Statement:
-    """The rows that stood at a position, or stand now."""
+def _valid_at(model: ReadModel, at: int | None) -> Statement:
+    """The rows that are valid at a position, or now."""
     position = NOW if at is None else at
     if model.shown:
-        return _SQL["stood_by_position"], [position]
-    return _SQL["stood"], [first_version(position + 1), position]
+        return _SQL["valid_by_position"], [position]
+    return _SQL["valid"], [first_version(position + 1), position]
 
 
 def known_column(model: ReadModel, name: str) -> str:
@@ -102,19 +102,19 @@ def _after(model: ReadModel, query: Query) -> list[Statement]:
 
 
 def _among(model: ReadModel, among: Among, other: ReadModel, at: int | None) -> Statement:
-    where, values = _where([_stood(other, at), *(_condition(other, where) for where in among.where)])
+    where, values = _where([_valid_at(other, at), *(_condition(other, where) for where in among.where)])
     column = f"r.{column_of(model, known_column(model, among.column))}"
     return fill("among", field=column, table=table_of(other.name), where=where), values
 
 
 def _text(model: ReadModel, query: Query) -> Statement:
     """The content holds the text, or that of a row of ``text_in`` does."""
-    said = json_text(query.text)[1:-1]
+    text = json_text(query.text)[1:-1]
     if model.text_in is None:
-        return _SQL["text"], [said]
+        return _SQL["text"], [text]
     other, column = model.text_in
     at = NOW if query.at is None else query.at
-    return fill("text_in", table=table_of(other), column=field_of(column)), [at, said]
+    return fill("text_in", table=table_of(other), column=field_of(column)), [at, text]
 
 
 def _condition(model: ReadModel, where: Where) -> Statement:
@@ -139,7 +139,7 @@ def read_page(connection: Connection, statement: Statement) -> Page:
 
 
 def read_row(connection: Connection, model: ReadModel, key: str, position: int) -> StoredRow | None:
-    """One row as it stood at a position; None if there was none."""
+    """One row at a position; None if there was none."""
     if model.shown:
         row = connection.execute(of_model("final", model.name), (key, position)).fetchone()
         if row is None:

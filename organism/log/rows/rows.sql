@@ -1,7 +1,7 @@
 -- What is made for each read model: `$table` is its table, `$fields` its declared columns (organism/log/rows/tables.py).
 -- At the end how a commit gets into them: a trigger of the writing connection alone (TEMP), no part of the file.
 
--- table: a row a version; `version` says from which position on it stands, `until` before which it stood; `public` is
+-- table: a row a version, valid from the position in `version` on and before that in `until`; `public` is
 -- what the API shows, `private` the fold's own, `content_at` where its payload lies
 CREATE TABLE $table (
     version INTEGER PRIMARY KEY,
@@ -91,13 +91,13 @@ rtrim(CAST(r.public AS TEXT), '}') || ',"payload":'
 -- content: where the payload comes from
 LEFT JOIN content AS c ON c.position = r.content_at;
 
--- stood: the rows of a position: versions before one that ended after it
+-- valid: the rows at a position: versions before one that ended after it
 r.version < ? AND r.until > ?;
 
--- stood_counted: the same where rows are only counted: `+` has SQLite walk an index that holds all it needs, not the table
+-- valid_counted: the same where rows are only counted: `+` has SQLite walk an index that holds all it needs, not the table
 +r.version < ? AND r.until > ?;
 
--- stood_by_position: the same of rows that never change
+-- valid_by_position: the same of rows that never change
 r.content_at <= ?;
 
 -- text: the content holds a text, A–Z and a–z alike

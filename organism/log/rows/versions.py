@@ -1,10 +1,9 @@
-"""What units make of the rows: versions, written with the commit of their unit, and live rows.
+"""Folding units into rows: versions, written with the commit of their unit, and live rows.
 
-The tables only grow: a unit that changes a row adds a version that stands ``since`` the unit's first position, and
-notes ``until`` where the version before it stood. So the past is read as the present is, and a commit that fails
-leaves nothing to take back but what is cached here. Live rows are the few that nearly every event changes: all of them
-are in memory, and none is written for each change. A checkpoint of them is kept now and then; as of any position they
-are the checkpoint before it and a fold of the events since.
+A unit that changes a row adds a version, valid from the unit's first position, and sets ``until`` of the version before
+it. So the past is read as the present is, and a failed commit leaves nothing to undo but the cache here. Live rows are
+the few that nearly every event changes: they are in memory only, with a checkpoint now and then; at a position they are
+the checkpoint before it and a fold of the events since.
 """
 
 from __future__ import annotations
@@ -23,10 +22,10 @@ from organism.log.rows.tables import Changes, Written, row_lists, stored
 from organism.log.snapshots import CHECKPOINT, Snapshot
 from organism.views.views import ReadModel, Row
 
-FOREVER: Final = (1 << 63) - 1  # `until` of a version that stands
+FOREVER: Final = (1 << 63) - 1  # `until` of the current version
 VERSION_BITS: Final = 20
-"""A version's number is the position from which on it stands, and behind that so many bits that tell apart what one
-unit makes. So versions in order of their numbers are rows in order of their last change."""
+"""A version's number is the position from which it is valid, followed by so many bits that tell apart the versions of
+one unit. So versions in order of their numbers are rows in order of their last change."""
 GENERATION_ROWS: Final = 512
 CHECKPOINT_EVENTS: Final = 4096
 """From one checkpoint to the next: about so many events at most are folded to see the rows as of any position."""
@@ -46,7 +45,7 @@ class Rows(dict[str, Any]):
 
 
 class _TouchedRows(Rows):
-    """The rows that a unit touches. One that is asked for is about to change, and is found as it stood before."""
+    """The rows that a unit touches: a fold that asks for one gets it as it was before, and is about to change it."""
 
     __slots__ = ("_before",)
 
@@ -90,7 +89,7 @@ class CurrentRows(Entity):
             self.old, self.young = young, kept
 
     def _before(self, key: str) -> Row | None:
-        """The row as it stands; None if there is none."""
+        """The current row; None if there is none."""
         found = self.young.get(key) or self.old.get(key)
         if found is None and key <= self.greatest:
             found = self._load(self.model.name, key)
@@ -134,7 +133,7 @@ class RowFolding:
     """Folds units, in order, into the rows of all models: stored ones when taken in, live ones once committed.
 
     ``live.position`` is the last position that is known to be on the disk. ``keep`` is given a checkpoint now and then.
-    A fold that raises calls ``on_fault``; from then on nothing is folded: the rows have to be made again from the log.
+    A fold that raises calls ``on_fault``; from then on nothing is folded: the rows have to be rebuilt.
     """
 
     def __init__(
@@ -211,14 +210,14 @@ class RowFolding:
         self._on_fault()
 
     def _keep_checkpoint(self, least_events: int) -> None:
-        """One that cannot be written only makes a look into the past longer."""
+        """If one cannot be written, a read of the past takes longer."""
         if self.live.position >= self._checkpoint + least_events:
             self._checkpoint = self.live.position
             self._keep(self.live.checkpoint())
 
 
 def first_version(position: int) -> int:
-    """The least number of a version that stands from ``position`` on."""
+    """The least number of a version that is valid from ``position`` on."""
     return position << VERSION_BITS
 
 
