@@ -182,12 +182,9 @@ async def test_l3_the_organism_has_a_stream_of_its_own(log: EventLog) -> None:
         log.append(unit(None, Record(OrganismResumed("operator")), expect={ORGANISM_STREAM: 0}))
 
 
-@pytest.mark.thorough
 async def test_l3_a_stream_that_left_the_memory_is_still_known(log: EventLog) -> None:
     await log.commit(unit("thr-0", created(), sent("msg-0")))
-    for number in range(9000):
-        log.append(unit(f"thr-x{number}", created()))
-    await log.commit(unit("thr-y", created()))
+    await log.commit(unit("thr-y", *(created(f"thr-x{number}") for number in range(9000))))
     with pytest.raises(StalePosition):
         log.append(unit("thr-0", sent("msg-1"), expect={"thr-0": 0}))
     log.append(unit("thr-0", sent("msg-1"), expect={"thr-0": 2}))

@@ -14,13 +14,11 @@ from organism.events.record import Unit
 from organism.log.log import EventLog
 from organism.log.sqlite import SqliteLog
 from organism.views.views import Among, Query, Where
-from tests.log.apsw_driver import ApswDriver
 from tests.log.engines import MODELS, created, handled, killed, open_durable, sent, unit, views
 
 Open = Callable[[Path], Awaitable[EventLog]]
 STORES: dict[str, Open] = {
     "sqlite": open_durable,
-    "sqlite-apsw": lambda place: open_durable(place, ApswDriver()),
     "memory": lambda _: SqliteLog.in_memory(MODELS),
 }
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
-from organism.events.record import Unit
 from organism.log.batch import GENERATION_STREAMS, Heads
 from organism.log.disk import USED_WAL_BYTES
 from tests.log.engines import anchor, created, open_durable, sent, unit
@@ -72,15 +71,6 @@ def test_heads_forget_what_is_committed_and_keep_what_is_not() -> None:
     assert heads.of("committed") == 7
     assert heads.of("zz") == 0
     assert asked == ["committed"]
-
-
-async def test_a_unit_knows_its_positions_at_once(tmp_path: Path) -> None:
-    log = await open_durable(tmp_path / "log")
-    made: list[Unit] = [unit("thr-1", created(), sent("msg-1")), unit("thr-2", created())]
-    for each in made:
-        log.append(each)
-    assert [(each.first, each.last) for each in made] == [(1, 2), (3, 3)]
-    await log.close()
 
 
 async def test_a_wal_with_room_behind_its_end_is_read_to_its_end(tmp_path: Path) -> None:

@@ -42,48 +42,6 @@ def change(place: Path, sql: str) -> None:
     database.close()
 
 
-CHANGES: dict[str, tuple[str, str]] = {
-    "a changed event": (
-        "UPDATE units SET body = CAST(replace(CAST(body AS TEXT), 'greeter', 'shouter') AS BLOB) WHERE first = 5",
-        "position 5: the unit does not fit its digest",
-    ),
-    "a changed event with a new digest": (
-        "UPDATE units SET digest = randomblob(32) WHERE first = 5",
-        "position 5: the unit does not fit its digest",
-    ),
-    "a missing event": ("DELETE FROM units WHERE first = 7", "positions 9 to 10: the commit does not continue"),
-    "swapped events": (
-        "UPDATE units SET first = -1 WHERE first = 3",
-        "position -1: the unit was written for another position",
-    ),
-    "a moved end of a commit": (
-        "UPDATE units SET hash = NULL WHERE first = 9",
-        "positions 9 to 12: the commit does not",
-    ),
-    "a changed hash": (
-        "UPDATE units SET hash = randomblob(32) WHERE first = 9",
-        "positions 9 to 10: the commit does not",
-    ),
-    "a cut end": ("DELETE FROM units WHERE first > 20", "position 21: the log ends here"),
-    "a cut commit": (
-        "UPDATE units SET hash = NULL WHERE first = 23",
-        "position 23: the commit that begins here has no end",
-    ),
-    "all gone": ("DELETE FROM units", "position 1: the log ends here"),
-}
-
-
-@pytest.mark.parametrize("name", CHANGES)
-async def test_l7_a_change_is_named_with_its_position_and_the_log_does_not_open(place: Path, name: str) -> None:
-    sql, expected = CHANGES[name]
-    change(place, sql)
-    before = (place / "log.sqlite").read_bytes()
-    assert any(expected in damage for damage in verify_directory(place).damage)
-    with pytest.raises(LogDamaged, match="organism log verify"):
-        await open_durable(place)
-    assert (place / "log.sqlite").read_bytes() == before
-
-
 async def test_l7_a_unit_that_is_changed_while_the_log_is_open_is_not_read(place: Path) -> None:
     log = await open_durable(place)
     change(

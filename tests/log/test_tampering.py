@@ -135,6 +135,7 @@ def last_unit(body: bytes) -> Tamper:
 
 NOT_UNDER_THE_KEY = "was not written under the key"
 CLOCK_BACK = "UPDATE meta SET epoch = epoch - 1"
+UNTRUSTED = "DELETE FROM snapshots"  # So that a start verifies the log from its first unit on
 REFUSED: dict[str, tuple[Tamper, str]] = {
     "the log is missing": (missing("log.sqlite"), "log.sqlite is missing"),
     "the log is empty": (truncate("log.sqlite", 0), "layout 0"),
@@ -191,10 +192,35 @@ REFUSED: dict[str, tuple[Tamper, str]] = {
         "table content: it is missing or was changed",
     ),
     "a table is gone": (in_log("DROP TABLE content"), "table content: it is missing"),
-    "the last unit is no JSON": (
-        in_log("UPDATE units SET body = x'00' WHERE first = 9"),
-        "position 9: the unit does not fit its digest",
+    "a unit was changed": (
+        in_log(
+            UNTRUSTED,
+            "UPDATE units SET body = CAST(replace(CAST(body AS TEXT), 'greeter', 'x') AS BLOB) WHERE first = 5",
+        ),
+        "position 5: the unit does not fit its digest",
     ),
+    "a unit has another digest": (
+        in_log(UNTRUSTED, "UPDATE units SET digest = randomblob(32) WHERE first = 5"),
+        "position 5: the unit does not fit its digest",
+    ),
+    "a unit is missing": (
+        in_log(UNTRUSTED, "DELETE FROM units WHERE first = 5"),
+        "positions 7 to 8: the commit does not continue",
+    ),
+    "a unit was moved": (
+        in_log(UNTRUSTED, "UPDATE units SET first = -1 WHERE first = 3"),
+        "position -1: the unit was written for another position",
+    ),
+    "the end of a commit was moved": (
+        in_log(UNTRUSTED, "UPDATE units SET hash = NULL WHERE first = 5"),
+        "positions 5 to 8: the commit does not continue",
+    ),
+    "the end was cut": (in_log(UNTRUSTED, "DELETE FROM units WHERE first > 8"), "position 9: the log ends here"),
+    "a commit was cut": (
+        in_log("UPDATE units SET hash = NULL WHERE first = 9"),
+        "position 9: the commit that begins here has no end",
+    ),
+    "all units are gone": (in_log("DELETE FROM units"), "position 1: the log ends here"),
     "the last unit is empty": (
         in_log("UPDATE units SET body = x'' WHERE first = 9"),
         "position 9: the unit does not fit its digest",
