@@ -30,9 +30,6 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="event"
 
 # -- The organism and its agents
 
-PausedBy = Literal["operator", "crash_loop", "failures"]
-ResumedBy = Literal["operator", "removal"]
-
 
 class Declared(Struct, frozen=True, gc=False):
     """A listener as the configuration declares it."""
@@ -65,13 +62,13 @@ class OrganismStopped(Event, frozen=True):
 class OrganismPaused(Event, frozen=True):
     """Nothing starts any more."""
 
-    by: PausedBy
+    by: Literal["operator", "crash_loop"]
 
 
 class OrganismResumed(Event, frozen=True):
     """Everything goes on."""
 
-    by: ResumedBy
+    by: Literal["operator"]
 
 
 class OrganismReloaded(Event, frozen=True):
@@ -88,27 +85,32 @@ class AgentPaused(Event, frozen=True):
     """Nothing of the agent starts any more."""
 
     agent: str
-    by: PausedBy
+    by: Literal["operator", "failures"]
 
 
 class AgentResumed(Event, frozen=True):
     """The agent goes on."""
 
     agent: str
-    by: ResumedBy
+    by: Literal["operator", "removal"]
 
 
 # -- Threads
 
 
-class TodoRegistered(Event, frozen=True):
-    """An agent wants to be reminded, once a message ``wait_for`` comes from ``from_listener`` (empty: from any)."""
+class Reminder(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What an agent wants to be reminded of: a message ``wait_for`` from ``from_listener`` (empty: from any)."""
 
     todo: str
     agent: str
     wait_for: str
     from_listener: str
     description: str
+
+
+class TodoRegistered(Event, Reminder, frozen=True):
+    """An agent wants to be reminded."""
+
     authors: tuple[str, ...] = ()
 
 
@@ -119,14 +121,9 @@ class TodoClosed(Event, frozen=True):
     agent: str
 
 
-class Todo(Struct, frozen=True, gc=False, omit_defaults=True):
+class Todo(Reminder, frozen=True):
     """A reminder of a thread; ``met``: what it waits for has come."""
 
-    todo: str
-    agent: str
-    wait_for: str
-    from_listener: str
-    description: str
     met: bool
     authors: tuple[str, ...] = ()
 

@@ -57,7 +57,7 @@ export interface AgentList {
 /** Nothing of the agent starts any more. */
 export interface AgentPausedData {
   agent: string;
-  by: "crash_loop" | "failures" | "operator";
+  by: "failures" | "operator";
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -1275,7 +1275,7 @@ export interface OrganismChanged {
 
 /** Nothing starts any more. */
 export interface OrganismPausedData {
-  by: "crash_loop" | "failures" | "operator";
+  by: "crash_loop" | "operator";
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -1297,7 +1297,7 @@ export interface OrganismReloadedData {
 
 /** Everything goes on. */
 export interface OrganismResumedData {
-  by: "operator" | "removal";
+  by: "operator";
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -2015,7 +2015,7 @@ export interface TodoClosedData {
   content_owner?: string;
 }
 
-/** An agent wants to be reminded, once a message `wait_for` comes from `from_listener` (empty: from any). */
+/** An agent wants to be reminded. */
 export interface TodoRegisteredData {
   todo: string;
   agent: string;
