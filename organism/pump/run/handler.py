@@ -46,7 +46,7 @@ from organism.pump.decide.spend import ModelCall
 from organism.pump.rules import GENERIC, Rules
 from organism.pump.run import model_call
 from organism.pump.run.feed import Feed
-from organism.pump.run.handling import Handling, Run, Unreadable, answer_of, completion_of, payload_of, step_digest
+from organism.pump.run.handling import Handling, Unreadable, answer_of, completion_of, payload_of, step_digest
 from organism.pump.run.model_call import Models, RunningCall
 from organism.pump.run.run_stream import RunStream
 
@@ -218,12 +218,11 @@ class OutcomeUnknown(BaseException):
 class Steps(HandlerMetadata):
     """A handling as its handler sees it."""
 
-    __slots__ = ("_handling", "_services", "_stream")
+    __slots__ = ("_handling", "_services")
 
     def __init__(self, handling: Handling, services: Services) -> None:
         self._handling = handling
         self._services = services
-        self._stream: RunStream | None = None
 
     @property
     def thread_id(self) -> str:
@@ -362,8 +361,8 @@ class Steps(HandlerMetadata):
         handling = self._handling
         request = model_call.request_json(handling.listener.model, messages, options)
         block = options.get("block", "")
-        if self._stream is not None and block:
-            self._stream.require_free(block)
+        if handling.stream is not None and block:
+            handling.stream.require_free(block)
         number = handling.next_number()
         digest = model_call.digest_of(request)
         step = handling.recorded(number, "complete", digest)
@@ -407,11 +406,10 @@ class Steps(HandlerMetadata):
         handling = self._handling
         if handling.dead:
             raise asyncio.CancelledError
-        if self._stream is None:
+        if handling.stream is None:
             most_bytes = PAYLOADS_AN_ENTRY * handling.rules.limits.max_payload_bytes
-            self._stream = stream = RunStream(handling.writer, self._services.feed, handling.message, most_bytes)
-            handling.run = Run(stream.cut, stream.close)
-        return self._stream
+            handling.stream = RunStream(handling.writer, self._services.feed, handling.message, most_bytes)
+        return handling.stream
 
 
 async def outcome_of(effect: Awaitable[Any]) -> tuple[Any, Exception | None]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, NamedTuple
+from itertools import islice, takewhile
+from typing import Any, Final
 
 import orjson
 from msgspec import field
@@ -26,18 +26,12 @@ from organism.pump.decide.decision import Decision, StepEnd
 from organism.pump.decide.gates import Question
 from organism.pump.rules import Rules
 from organism.pump.run.mailboxes import Mailboxes, Queued
+from organism.pump.run.run_stream import RunStream
 from organism.pump.writer import Signal, Writer
 
 
 class ReplayDiverged(BaseException):
     """A step does not fit its record. Not an ``Exception``, so that no handler takes it for a failure of its own."""
-
-
-class Run(NamedTuple):
-    """How what a handling shows of itself is recorded, and ended."""
-
-    cut: Callable[[Decision], str]
-    close: Callable[[], None]
 
 
 class Signals(Entity):
@@ -66,7 +60,7 @@ class Handling(Entity):
     diverged: str = ""
     task: asyncio.Task[None] | None = None
     values: dict[int, Any] = field(default_factory=dict)  # what its steps have given, as far as it is in memory
-    run: Run | None = None  # what it has shown of itself
+    stream: RunStream | None = None  # what it shows of itself
     _turn: asyncio.Future[None] | None = None
     _waiters: dict[int, asyncio.Future[None]] = field(default_factory=dict)
     _answered: list[Step] = field(default_factory=list)
@@ -84,12 +78,12 @@ class Handling(Entity):
     def end(self) -> None:
         """It is over: what its code still does comes to nothing."""
         self.dead = True
-        if self.run is not None:
-            self.run.close()
+        if self.stream is not None:
+            self.stream.close()
 
     def cut(self, decision: Decision) -> str:
         """Add what it has shown and not recorded yet. Gives why its handler says that its run is over, if it does."""
-        return self.run.cut(decision) if self.run is not None else ""
+        return self.stream.cut(decision) if self.stream is not None else ""
 
     # -- steps
 
@@ -282,11 +276,9 @@ class Unreadable(Exception):
 
 async def payload_of(log: EventLog, rules: Rules, queued: Queued) -> Any:
     """A waiting message's payload, checked against today's schema; those behind it in its line are read along."""
-    message, follower = queued.message, queued.line.head
-    waiting = {message.position: queued}
-    while follower is not None and follower.payload is None and len(waiting) < READ_AHEAD:
-        waiting[follower.message.position] = follower
-        follower = follower.next
+    message = queued.message
+    behind = islice(takewhile(lambda each: each.payload is None, queued.line.waiting), READ_AHEAD - 1)
+    waiting = {each.message.position: each for each in (queued, *behind)}
     try:
         contents = await log.contents({position: each.message.digest for position, each in waiting.items()})
     except LogDamaged:  # whose content it is finds out at its own turn

@@ -40,7 +40,6 @@ class Queued(Entity):
     line: Line
     payload: Any = None
     generation: int = 0
-    next: Queued | None = None
 
     def is_suspect(self) -> bool:
         """Whether it may be what kills the process."""
@@ -58,55 +57,25 @@ class Line(Entity):
 
     box: Mailbox
     thread: Thread
-    head: Queued | None = None
-    tail: Queued | None = None
+    waiting: deque[Queued] = field(default_factory=deque)
     busy: Queued | Reserved | None = None  # whose handler holds the line
     waiters: int = 0  # handlers that wait in a step
     ready: bool = False  # it is in its mailbox's ring
 
     def may_start(self, at: int) -> bool:
-        """Whether its head could start at that time if there were a slot."""
-        head = self.head
-        if head is None or self.busy is not None:
+        """Whether its first message could start at that time if there were a slot."""
+        if not self.waiting or self.busy is not None:
             return False
-        return head.message.next_at <= at and not self.thread.paused and not head.message.is_indeterminate()
+        first = self.waiting[0].message
+        return first.next_at <= at and not self.thread.paused and not first.is_indeterminate()
 
     def is_reserved_for(self, queued: Queued) -> bool:
         """Whether it stays shut until this message's handler comes back."""
         return type(self.busy) is Reserved and self.busy.queued is queued
 
-    def push(self, queued: Queued) -> None:
-        """Wait at the end."""
-        if self.tail is None:
-            self.head = queued
-        else:
-            self.tail.next = queued
-        self.tail = queued
-        self.box.waiting += 1
-
-    def push_front(self, queued: Queued) -> None:
-        """Wait at the head again."""
-        queued.next = self.head
-        self.head = queued
-        if self.tail is None:
-            self.tail = queued
-        self.box.waiting += 1
-
-    def pop(self) -> Queued:
-        """Take the head, which there must be; it holds the line from here on."""
-        queued = self.head
-        assert queued is not None, "a line that may start has a head"  # noqa: S101 - narrows the type
-        self.head = queued.next
-        if self.head is None:
-            self.tail = None
-        queued.next = None
-        self.busy = queued
-        self.box.waiting -= 1
-        return queued
-
     def drop_if_empty(self) -> None:
         """A line that no message stands in, holds or comes back to is forgotten."""
-        if self.head is None and self.busy is None and self.waiters == 0:
+        if not self.waiting and self.busy is None and self.waiters == 0:
             self.box.lines.pop(self.thread.id, None)
 
 
@@ -170,7 +139,8 @@ class Mailboxes(Entity):
         queued = self.queued[message.id] = Queued(message, line)
         if box.waiting < DECODED_PER_MAILBOX:
             queued.payload, queued.generation = payload, generation
-        line.push(queued)
+        line.waiting.append(queued)
+        box.waiting += 1
         if not line.ready and line.busy is None:
             self._offer(line)
 
@@ -193,7 +163,8 @@ class Mailboxes(Entity):
         self._leave(failed)
         line = failed.line.box.line(failed.message.thread)
         self.queued[failed.message.id] = queued = Queued(failed.message, line)
-        line.push_front(queued)
+        line.waiting.appendleft(queued)
+        line.box.waiting += 1
 
     def effect_resolved(self, record: Record[StepResolved]) -> None:
         """Its message may start again."""
@@ -211,11 +182,10 @@ class Mailboxes(Entity):
     def thread_killed(self, record: Record[ThreadKilled]) -> None:
         """Forget the waiting messages of the thread."""
         for line in self._lines(record):
-            while line.head is not None:
-                del self.queued[line.head.message.id]
-                line.head = line.head.next
-                line.box.waiting -= 1
-            line.tail = None
+            for queued in line.waiting:
+                del self.queued[queued.message.id]
+            line.box.waiting -= len(line.waiting)
+            line.waiting.clear()
             line.drop_if_empty()
 
     def _lines(self, record: Record[Event]) -> list[Line]:
@@ -244,8 +214,9 @@ class Mailboxes(Entity):
         while ring and box.running < box.limit and box.name not in self.folded.paused_agents:
             line = ring.popleft()
             line.ready = False
-            if line.may_start(at) and self._may_run(line.head):
-                queued = line.pop()
+            if line.may_start(at) and self._may_run(line.waiting[0]):
+                queued = line.busy = line.waiting.popleft()
+                box.waiting -= 1
                 box.running += 1
                 self.running += 1
                 if queued.is_suspect():
@@ -253,9 +224,9 @@ class Mailboxes(Entity):
                 return queued
         return None
 
-    def _may_run(self, queued: Queued | None) -> bool:
+    def _may_run(self, queued: Queued) -> bool:
         """Whether no other suspect runs, if it is one."""
-        return queued is None or not queued.is_suspect() or self.suspect is None
+        return not queued.is_suspect() or self.suspect is None
 
     def _leave(self, queued: Queued) -> None:
         line = queued.line
@@ -277,7 +248,7 @@ class Mailboxes(Entity):
         line.busy = None
         line.box.running -= 1
         self.running -= 1
-        if line.head is not None:
+        if line.waiting:
             self._offer(line)
         else:
             line.drop_if_empty()
@@ -353,12 +324,12 @@ class Mailboxes(Entity):
             if box.resuming:
                 self._list(box)
             for line in tuple(box.lines.values()):
-                if line.head is not None and line.head.is_suspect():
+                if line.waiting and line.waiting[0].is_suspect():
                     self._offer(line)
 
     def _offer(self, line: Line) -> None:
         """The line may be ready: put it into its mailbox's ring."""
-        if not line.ready and line.head is not None:
+        if not line.ready and line.waiting:
             line.ready = True
             line.box.ring.append(line)
         self._list(line.box)
