@@ -6,7 +6,7 @@ import asyncio
 import re
 from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
-from typing import Any, Final, TypeGuard, TypeVar, get_args
+from typing import Any, Final, Never, TypeGuard, TypeVar, get_args
 
 import orjson
 
@@ -34,6 +34,7 @@ from organism.events.vocabulary import (
     OrganismPaused,
     OrganismResumed,
     RefusalCode,
+    StepError,
     StepRecorded,
     StepResolved,
     StepStarted,
@@ -45,7 +46,7 @@ from organism.events.vocabulary import (
     ThreadResumed,
 )
 from organism.events.vocabulary import SpoofAttempt as SpoofAttemptEvent
-from organism.log.log import EventFilter, EventLog
+from organism.log.log import EventFilter
 from organism.model import commands as c
 from organism.model.thread import NO_ROOT, Root, Step, Thread
 from organism.pump.decide import gates, inject
@@ -55,6 +56,9 @@ from organism.pump.writer import Writer
 from organism.views.views import Query, Row, ViewStore, Where
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
+_REFUSALS: Final = get_args(RefusalCode)
+"""Codes of dead letters that are refused sends: they never made a thread fail."""
+_STEPS_READ: Final = 1 << 20
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
 
 T = TypeVar("T")
@@ -120,13 +124,13 @@ class Operator:
         self.stopping = False
         self._keys = KeysInUse()
         self._by_rows = asyncio.Lock()
-        self._waiting: set[asyncio.Task[Any]] = set()
-        self._acts: dict[type[c.Command], Callable[[Any], Awaitable[Answer]]] = {
-            c.Inject: self.inject,
+        self._waiting: set[asyncio.Task[object]] = set()
+        self._acts: dict[type[c.Command], Callable[[Never], Awaitable[Answer]]] = {
+            c.Inject: self._inject,
             c.PauseAgent: self._pause_agent,
             c.ResumeAgent: self._pause_agent,
             c.PauseThread: self._pause_thread,
-            c.ResumeThread: self._resume_thread,
+            c.ResumeThread: self._pause_thread,
             c.PauseOrganism: self._pause_organism,
             c.ResumeOrganism: self._pause_organism,
             c.KillThread: self._kill_thread,
@@ -169,10 +173,10 @@ class Operator:
         """Carry it out. What rests on rows goes one by one, each after what was decided before it is in them."""
         act = self._acts[type(command)]
         if not self._rests_on_rows(command):
-            return await act(command)
+            return await act(command)  # type: ignore[arg-type]  # the act of the command's own class
         async with self._by_rows:
             await self._writer.settled()
-            return await act(command)
+            return await act(command)  # type: ignore[arg-type]  # the act of the command's own class
 
     def _rests_on_rows(self, command: c.Command) -> bool:
         """Whether it is about a thread that has ended, or a dead letter: the fold knows neither."""
@@ -198,11 +202,14 @@ class Operator:
             status = 202 if "message_id" in body else 200
             decision.add(CallAnswered(once.key, once.method, once.path, once.digest, status, body, back))
 
-    async def inject(self, command: c.Inject) -> c.Injected:
+    async def _inject(self, command: c.Inject) -> c.Injected:
         """Accept an injection: durable when this returns."""
         if self.stopping:
             raise Stopping
-        thread, beginning = await self._thread_for(command)
+        beginning: ThreadCreated | ThreadReopened | None = ThreadCreated()
+        thread = None
+        if command.thread_id is not None:
+            thread, beginning = await self._active_or_reopened(command, command.thread_id)
         state = self._writer.state
         try:
             prepared = inject.prepare(state, command, thread, self._queued)
@@ -215,43 +222,43 @@ class Operator:
             decision.open_thread(command.thread_id or state.ids.thread(), beginning)
         first = len(decision.records)
         inject.add(decision, prepared, command)
-        if command.idempotency is not None:
-            body = {"thread_id": decision.thread_id, "message_id": prepared[0].message_id}
-            self.answer(decision, command.idempotency, body, len(decision.records) - first)
         if command.on_sent is not None:
             command.on_sent(decision.thread_id or "", prepared[0].message_id)
-        unit = await self._writer.commit(decision)
-        return c.Injected(decision.thread_id or "", prepared[0].message_id, unit.records[first].position)
+        return await self._finish_sent(decision, command, prepared[0], first)
 
-    async def _thread_for(self, command: c.Inject) -> tuple[Thread | None, ThreadCreated | ThreadReopened | None]:
-        """The active thread that is meant; or None with how it begins, or begins again."""
-        if command.thread_id is None:
-            return None, ThreadCreated()
-        return await self._active_or_reopened(command, command.thread_id)
+    async def _finish_sent(
+        self, decision: Decision, command: c.Command, sent: inject.Prepared, index: int
+    ) -> c.Injected:
+        """Write a decision whose record at ``index`` is the message that was asked for."""
+        thread_id = decision.thread_id or ""
+        body = {"thread_id": thread_id, "message_id": sent.message_id}
+        self.answer(decision, command.idempotency, body, len(decision.records) - index)
+        unit = await self._writer.commit(decision)
+        return c.Injected(thread_id, sent.message_id, unit.records[index].position)
+
+    async def _found(self, command: c.Command, thread_id: str, *, may_be_killed: bool = False) -> Thread | Row:
+        """The thread if it is active, else its row. Raises ``NotFound``, ``ThreadKilled``, ``StalePosition``."""
+        thread = self.active(thread_id)
+        if thread is not None:
+            check_position(command, thread.head)
+            return thread
+        await self._writer.settled()  # what ended it may be decided and still on its way to the disk
+        row = await self._views.private_row("threads", thread_id)
+        if row is None:
+            raise NotFound(f"There is no thread {thread_id!r}.", param="/thread_id")
+        if row["status"] == "killed" and not may_be_killed:
+            raise ThreadKilled(
+                f"Thread {thread_id} was killed; inject without `thread_id` to begin a new one.", param="/thread_id"
+            )
+        check_position(command, row["position"])
+        return row
 
     async def _active_or_reopened(
         self, command: c.Command, thread_id: str
     ) -> tuple[Thread | None, ThreadReopened | None]:
-        """The thread, if it is active; or None with how it is reopened. Raises ``ThreadKilled``, ``StalePosition``."""
-        thread = self.active(thread_id)
-        if thread is None:
-            row = await self._thread_row(thread_id)
-            if row["status"] == "killed":
-                raise ThreadKilled(
-                    f"Thread {thread_id} was killed; inject without `thread_id` to begin a new one.", param="/thread_id"
-                )
-            check_position(command, row["position"])
-            reopened = await reopening(self._log, self._views, row)
-            thread = self.active(thread_id)  # another command may have reopened it meanwhile
-            if thread is None:
-                return None, reopened
-        check_position(command, thread.head)
-        return thread, None
-
-    async def _thread_row(self, thread_id: str) -> Row:
-        """The row of a thread, active or not. Raises ``NotFound``."""
-        await self._writer.settled()  # what ended it may be decided and still on its way to the disk
-        return await thread_row(self._views, thread_id)
+        """The thread, if it is active; or None with how it is reopened."""
+        found = await self._found(command, thread_id)
+        return (found, None) if isinstance(found, Thread) else (None, await self._reopening(found))
 
     async def _record_spoof(self, command: c.Inject, error: SpoofAttempt) -> None:
         decision = Decision.on(self._writer.state, None, None, command.actor)
@@ -297,50 +304,24 @@ class Operator:
             decision.add(OrganismResumed("operator"))
         return await self._finish(decision, command)
 
-    async def _thread_to_control(self, command: c.PauseThread | c.ResumeThread) -> Thread | None:
-        """The active thread, or None if it has ended, when there is nothing to pause or resume."""
-        thread = self.active(command.thread_id)
-        if thread is None:
-            row = await self._thread_row(command.thread_id)
-            thread = self.active(command.thread_id)
-            if thread is None and row["status"] == "killed":
-                raise ThreadKilled(f"Thread {command.thread_id} was killed.", param="/thread_id")
-            if thread is None:
-                check_position(command, row["position"])
-        if thread is not None:
-            check_position(command, thread.head)
-        return thread
-
-    async def _pause_thread(self, command: c.PauseThread) -> c.Done:
-        thread = await self._thread_to_control(command)
+    async def _pause_thread(self, command: c.PauseThread | c.ResumeThread) -> c.Done:
+        """A thread that ended while it was paused can be resumed: else it would be paused when it is reopened."""
+        found = await self._found(command, command.thread_id)
+        thread, is_paused = (found, found.paused) if isinstance(found, Thread) else (None, found["paused"])
         decision = Decision.on(self._writer.state, thread, None, command.actor)
-        if thread is not None and not thread.paused:
+        decision.thread_id = command.thread_id
+        if isinstance(command, c.PauseThread) and thread is not None and not is_paused:
             decision.add(ThreadPaused())
-        return await self._finish(decision, command)
-
-    async def _resume_thread(self, command: c.ResumeThread) -> c.Done:
-        """A thread that ended while it was paused would be paused again when it is reopened: it can be resumed too."""
-        thread = await self._thread_to_control(command)
-        decision = Decision.on(self._writer.state, thread, None, command.actor)
-        if thread is not None and thread.paused:
-            decision.add(ThreadResumed())
-        elif thread is None and (await self._thread_row(command.thread_id))["paused"]:
-            decision.thread_id = command.thread_id
+        elif isinstance(command, c.ResumeThread) and is_paused:
             decision.add(ThreadResumed())
         return await self._finish(decision, command)
 
     async def _kill_thread(self, command: c.KillThread) -> c.Done:
         """One unit ends the tree; then its tasks are cancelled, and what they still do comes to nothing."""
-        thread = self.active(command.thread_id)
-        position = 0
-        if thread is None:
-            row = await self._thread_row(command.thread_id)
-            if row["status"] == "killed":
-                check_position(command, row["position"])
-                return c.Done(row["position"])
-            thread = self.active(command.thread_id) or Thread(command.thread_id)
-            position = row["position"]
-        check_position(command, thread.head or position)
+        found = await self._found(command, command.thread_id, may_be_killed=True)
+        if not isinstance(found, Thread) and found["status"] == "killed":
+            return c.Done(found["position"])
+        thread = found if isinstance(found, Thread) else Thread(command.thread_id)
         decision = Decision.on(self._writer.state, thread, None, command.actor)
         self._kill(decision, thread)
         return await self._finish(decision, command)
@@ -363,7 +344,7 @@ class Operator:
             step = self._writer.state.folded.step(message_id, int(number))
             if step is not None and step.unknown:
                 return step
-            if await was_indeterminate(self._log, self._views, message_id, int(number)):
+            if await self._was_indeterminate(message_id, int(number)):
                 raise AlreadyResolved("This effect is not indeterminate any more.")
         raise NotFound(f"There is no indeterminate effect {effect[:80]!r}.")
 
@@ -381,138 +362,101 @@ class Operator:
     async def _replay(self, command: c.ReplayDeadLetter) -> c.Injected:
         """Send a dead letter again, in its thread and in the call that it stood in."""
         state = self._writer.state
-        letter = await dead_letter(self._log, self._views, command.message_id)
+        letter = await self._dead_letter(command.message_id)
         thread, reopened = await self._active_or_reopened(command, letter.thread_id)
         if self.stopping:
             raise Stopping
-        check = inject.prepare_replay(state, letter, command.json)
+        sent = inject.prepare_replay(state, letter, command.json)
         decision = Decision.on(state, thread, None, command.actor)
-        decision.correlation = letter.correlation or check.message_id
+        decision.correlation = letter.correlation or sent.message_id
         if reopened is not None:
             decision.open_thread(letter.thread_id, reopened)
-        position = inject.add_replay(decision, letter, check, edited=command.json is not None)
-        self.answer(
-            decision,
-            command.idempotency,
-            {"thread_id": letter.thread_id, "message_id": check.message_id},
-            len(decision.records) - position,
-        )
-        unit = await self._writer.commit(decision)
-        return c.Injected(letter.thread_id, check.message_id, unit.records[position].position)
+        index = inject.add_replay(decision, letter, sent, edited=command.json is not None)
+        return await self._finish_sent(decision, command, sent, index)
 
     async def _discard(self, command: c.DiscardDeadLetter) -> c.Done:
-        letter = await dead_letter(self._log, self._views, command.message_id)
-        row = await self._thread_row(letter.thread_id)
-        thread = self.active(letter.thread_id)
-        check_position(command, row["position"] if thread is None else thread.head)
+        letter = await self._dead_letter(command.message_id)
+        found = await self._found(command, letter.thread_id, may_be_killed=True)
+        thread = found if isinstance(found, Thread) else None
         decision = Decision.on(self._writer.state, thread, None, command.actor)
         decision.thread_id = letter.thread_id
         decision.add(MessageDiscarded(command.message_id, failed=not letter.was_refused))
         return await self._finish(decision, command)
 
+    # -- what commands read of the log before they decide
 
-def check_position(command: c.Command, position: int) -> None:
-    """``If-Match``: the caller saw the thread as it is, at ``position``."""
-    if command.if_position is not None and command.if_position != position:
-        raise StalePosition(f"The thread is at position {position}; the request was made for {command.if_position}.")
+    async def _reopening(self, row: Row) -> ThreadReopened:
+        """What reopening the thread of this row records: dead letters, pause, what outlived its end."""
+        thread_id = row["id"]
+        page = await self._views.rows("dead_letters", Query(where=(Where("thread_id", "=", thread_id),), limit=500))
+        failed = [letter for letter in orjson.loads(page.rows) if letter["code"] not in _REFUSALS]
+        ends = EventFilter(threads=(thread_id,), types=(ThreadCompleted, ThreadFailed))
+        ended = (await self._log.read(wanted=ends, limit=1, reverse=True))[0].event
+        assert isinstance(ended, ThreadCompleted | ThreadFailed)  # noqa: S101 - as it was asked for; narrows the type
+        return ThreadReopened(
+            failed=len(failed),
+            reason=failed[-1]["reason"] if failed else "",
+            paused=row["paused"],
+            parent=ended.parent,
+            todos=ended.todos,
+            tokens=row["tokens"],
+        )
 
+    async def _dead_letter(self, message_id: str) -> DeadLetter:
+        """The dead letter. Raises ``NotFound``, also if its content was erased, or ``AlreadyResolved``."""
+        row = await self._views.private_row("dead_letters", message_id)
+        content = await self._log.content(row["position"]) if row is not None else None
+        closed = await self._views.private_row("closed_letters", message_id) if row is None else None
+        if closed is not None:
+            raise AlreadyResolved(f"This dead letter was {closed['status']} already.")
+        if row is None or content is None:
+            raise NotFound(f"There is no open dead letter {message_id!r}.")
+        found = (await self._log.read(row["position"] - 1, row["position"], limit=1))[0]
+        event = found.event
+        assert isinstance(event, MessageSent | MessageRefused)  # noqa: S101 - where a dead letter lies; narrows the type
+        handled = found if _is_sent(found) and found.event.reply else await self._sent(found.cause)
+        calls, injected = await self._calls_around(handled), await self._sent(found.correlation)
+        actor, depth = (injected.actor, injected.event.caller_depth) if injected is not None else (None, 0)
+        root = Root(actor.principal, depth) if actor is not None else NO_ROOT
+        return DeadLetter(event, row["thread_id"], content[0], found.correlation, calls, root)
 
-# -- what commands read of the log before they decide
+    async def _calls_around(self, sent: Record[MessageSent] | None) -> tuple[tuple[str, str], ...]:
+        """The call that handling this message stands in, and those around it, innermost first."""
+        chain: list[tuple[str, str]] = []
+        while sent is not None:
+            request = await self._sent(sent.event.call) if sent.event.reply else sent
+            if request is None:
+                break
+            chain.append((request.event.message, request.event.sender))
+            sent = await self._sent(request.cause)
+        return tuple(chain)
 
-_REFUSALS: Final = get_args(RefusalCode)
-"""Codes of dead letters that are refused sends: they never made a thread fail."""
-_STEPS_READ: Final = 1 << 20
+    async def _sent(self, message_id: str | None) -> Record[MessageSent] | None:
+        row = await self._views.private_row("messages", message_id) if message_id else None
+        if row is None:
+            return None
+        found = (await self._log.read(row["position"] - 1, row["position"], limit=1))[0]
+        return found if _is_sent(found) else None
 
-
-async def thread_row(views: ViewStore, thread_id: str) -> Row:
-    """The row of a thread, active or not. Raises ``NotFound``."""
-    row = await views.private_row("threads", thread_id)
-    if row is None:
-        raise NotFound(f"There is no thread {thread_id!r}.", param="/thread_id")
-    return row
-
-
-async def reopening(log: EventLog, views: ViewStore, row: Row) -> ThreadReopened:
-    """What reopening the thread of this row records: dead letters, pause, what outlived its end."""
-    thread_id = row["id"]
-    page = await views.rows("dead_letters", Query(where=(Where("thread_id", "=", thread_id),), limit=500))
-    failed = [letter for letter in orjson.loads(page.rows) if letter["code"] not in _REFUSALS]
-    ends = EventFilter(threads=(thread_id,), types=(ThreadCompleted, ThreadFailed))
-    ended = (await log.read(wanted=ends, limit=1, reverse=True))[0].event
-    assert isinstance(ended, ThreadCompleted | ThreadFailed)  # noqa: S101 - as it was asked for; narrows the type
-    return ThreadReopened(
-        failed=len(failed),
-        reason=failed[-1]["reason"] if failed else "",
-        paused=row["paused"],
-        parent=ended.parent,
-        todos=ended.todos,
-        tokens=row["tokens"],
-    )
-
-
-async def dead_letter(log: EventLog, views: ViewStore, message_id: str) -> DeadLetter:
-    """The dead letter. Raises ``NotFound``, also if its content was erased, or ``AlreadyResolved``."""
-    row = await views.private_row("dead_letters", message_id)
-    content = await log.content(row["position"]) if row is not None else None
-    closed = await views.private_row("closed_letters", message_id) if row is None else None
-    if closed is not None:
-        raise AlreadyResolved(f"This dead letter was {closed['status']} already.")
-    if row is None or content is None:
-        raise NotFound(f"There is no open dead letter {message_id!r}.")
-    found = (await log.read(row["position"] - 1, row["position"], limit=1))[0]
-    event = found.event
-    assert isinstance(event, MessageSent | MessageRefused)  # noqa: S101 - where a dead letter lies; narrows the type
-    handled = found if _is_sent(found) and found.event.reply else await _sent(log, views, found.cause)
-    calls, root = await _calls_around(log, views, handled), await _root_of(log, views, found.correlation)
-    return DeadLetter(event, row["thread_id"], content[0], found.correlation, calls, root)
-
-
-async def _root_of(log: EventLog, views: ViewStore, correlation: str | None) -> Root:
-    """The injection of a chain, that may have ended long ago."""
-    sent = await _sent(log, views, correlation)
-    return NO_ROOT if sent is None or sent.actor is None else Root(sent.actor.principal, sent.event.caller_depth)
-
-
-async def _calls_around(
-    log: EventLog, views: ViewStore, sent: Record[MessageSent] | None
-) -> tuple[tuple[str, str], ...]:
-    """The call that handling this message stands in, and those around it, innermost first."""
-    chain: list[tuple[str, str]] = []
-    while sent is not None:
-        request = await _sent(log, views, sent.event.call) if sent.event.reply else sent
-        if request is None:
-            break
-        chain.append((request.event.message, request.event.sender))
-        sent = await _sent(log, views, request.cause)
-    return tuple(chain)
-
-
-async def _sent(log: EventLog, views: ViewStore, message_id: str | None) -> Record[MessageSent] | None:
-    row = await views.private_row("messages", message_id) if message_id else None
-    if row is None:
-        return None
-    found = (await log.read(row["position"] - 1, row["position"], limit=1))[0]
-    return found if _is_sent(found) else None
+    async def _was_indeterminate(self, message_id: str, number: int) -> bool:
+        """Whether the outcome of this step was ever unknown."""
+        message = await self._views.row("messages", message_id)
+        if message is None:
+            return False
+        wanted = EventFilter((orjson.loads(message)["thread_id"],), (StepStarted, StepRecorded))
+        for record in await self._log.read(wanted=wanted, limit=_STEPS_READ):
+            match record.event:
+                case StepStarted(unknown=True) | StepRecorded(error=StepError(code="unknown")) as event:
+                    if (event.message, event.step) == (message_id, number):
+                        return True
+        return False
 
 
 def _is_sent(record: Record[Event]) -> TypeGuard[Record[MessageSent]]:
     return isinstance(record.event, MessageSent)
 
 
-async def was_indeterminate(log: EventLog, views: ViewStore, message_id: str, number: int) -> bool:
-    """Whether the outcome of this step was ever unknown."""
-    message = await views.row("messages", message_id)
-    if message is None:
-        return False
-    wanted = EventFilter((orjson.loads(message)["thread_id"],), (StepStarted, StepRecorded))
-    records = await log.read(wanted=wanted, limit=_STEPS_READ)
-    return any(_is_in_doubt(record.event, message_id, number) for record in records)
-
-
-def _is_in_doubt(event: Event, message_id: str, number: int) -> bool:
-    """Whether it says of this step that nobody knows how it ended."""
-    if not isinstance(event, StepStarted | StepRecorded) or (event.message, event.step) != (message_id, number):
-        return False
-    if isinstance(event, StepStarted):
-        return event.unknown
-    return event.error is not None and event.error.code == "unknown"
+def check_position(command: c.Command, position: int) -> None:
+    """``If-Match``: the caller saw the thread as it is, at ``position``."""
+    if command.if_position is not None and command.if_position != position:
+        raise StalePosition(f"The thread is at position {position}; the request was made for {command.if_position}.")

@@ -118,25 +118,33 @@ class Outbox(Entity):
 
     def _answer_todo(self, answer: TodoRegistered, step: Step | None) -> None:
         """The answer goes to the ask that waits for it; without one it is recorded and ends unread."""
-        message = self.message
-        token = token_of(message.id)
-        sealed = self.rules.codec.seal(SYSTEM_TODO, message.to, token, answer)
-        sent = MessageSent(
-            self.decision.state.ids.message(),
-            sender=SYSTEM_TODO,
-            to=message.to,
-            type=sealed.type_name,
-            depth=message.depth + 1,
-            token=token,
-            call=message.call.id if message.call is not None else message.id,
-            reply=True,
-            answers=_name_of(step),
-        )
-        record = self.decision.add(sent, self._content(sealed))
+        record, sealed = self._add_reply_to_self(SYSTEM_TODO, answer, answers=_name_of(step))
         if step is None:
             self._end_sent(record, "unread")
         else:
             self.decision.answer(step, record, sealed.payload)
+
+    def _add_reply_to_self(
+        self, sender: str, payload: object, *, answers: tuple[str, int] | None = None, authors: tuple[str, ...] = ()
+    ) -> tuple[Record[MessageSent], Sealed]:
+        """Add a reply of the organism's own to the agent whose message is handled, in the call of the handling."""
+        message = self.message
+        call_id = message.call.id if message.call is not None else message.id
+        token = token_of(call_id)
+        sealed = self.rules.codec.seal(sender, message.to, token, payload)
+        sent = MessageSent(
+            self.decision.state.ids.message(),
+            sender=sender,
+            to=message.to,
+            type=sealed.type_name,
+            depth=message.depth + 1,
+            token=token,
+            call=call_id,
+            reply=True,
+            answers=answers,
+            authors=authors,
+        )
+        return self.decision.add(sent, self._content(sealed)), sealed
 
     # -- replies
 
@@ -207,23 +215,9 @@ class Outbox(Entity):
         """One generic ``SystemError`` to the agent whose send was refused, handled in the call in which it sent."""
         message = self.message
         error = SystemErrorPayload(refused.code, GENERIC[refused.code], retry_allowed=False)
-        call_id = message.call.id if message.call is not None else message.id
-        token = token_of(call_id)
-        sealed = self.rules.codec.seal("system", message.to, token, error)
-        sent = MessageSent(
-            self.decision.state.ids.message(),
-            sender="system",
-            to=message.to,
-            type=sealed.type_name,
-            depth=message.depth + 1,
-            token=token,
-            call=call_id,
-            reply=True,
-            authors=self._authors(),
-        )
-        record = self.decision.add(sent, self._content(sealed))
+        record, sealed = self._add_reply_to_self("system", error, authors=self._authors())
         is_too_deep = message.depth >= self.decision.state.rules.limits.max_depth
-        if accepts(self.listener, sealed.type_name) and not is_too_deep:
+        if accepts(self.listener, record.event.type) and not is_too_deep:
             self._put(record, sealed)
         else:
             self._end_sent(record, "unread")
