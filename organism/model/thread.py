@@ -69,14 +69,13 @@ class Call(Entity):
     ask: Step | None = None
 
 
-class Step(Entity):
-    """A step of a handling: its record, or that it is under way.
+class PlainStep(Entity):
+    """A step of a handling, recorded or under way, without the message that it belongs to.
 
     ``open`` counts the open messages in an ask's branch: when none is left, no answer can come any more. ``expires``
     and ``stopped_at``, since when its clock stands still, are in µs; ``content_at`` is the position of its result.
     """
 
-    message: Message
     number: int
     kind: StepKind
     input: str
@@ -90,6 +89,12 @@ class Step(Entity):
     expires: int = 0
     stopped_at: int = 0
     unknown: bool = False
+
+
+class Step(PlainStep, kw_only=True):
+    """A step of an open message's handling."""
+
+    message: Message
 
     def recorded(self, error: StepError | None = None) -> StepRecorded:
         """The event by which it is recorded."""
@@ -128,8 +133,8 @@ class Shown(Entity):
         self.counts[name] = self.counts.get(name, 0) + 1
 
 
-class Message(Entity):
-    """An open message. ``call`` is the call in which a request was sent, or in which a reply is handled.
+class PlainMessage(Entity):
+    """An open message, without what it leads to: its thread, call and steps.
 
     ``digest`` is its content's, by which that is checked when it is read: without it the whole unit has to be read.
     ``authors`` names whose text it may hold: agents, and listeners that bring text from outside. It is a fact of the
@@ -143,14 +148,10 @@ class Message(Entity):
     depth: int
     reply: bool
     authors: frozenset[str]
-    thread: Thread
     position: int
     digest: str
     correlation: str | None
     read: frozenset[str] = NOBODY
-    call: Call | None = None
-    step: Step | None = None
-    ask: Step | None = None
     starts: int = 0
     failures: int = 0
     deaths: int = 0
@@ -158,8 +159,20 @@ class Message(Entity):
     started_at: int = 0
     next_at: int = 0
     after: After = ""
-    steps: dict[int, Step] | None = None
     shown: Shown | None = None
+
+
+class Message(PlainMessage, kw_only=True):
+    """An open message. ``call`` is the call in which a request was sent, or in which a reply is handled.
+
+    ``step`` is the step that waits for its answer, ``ask`` the nearest ask above it.
+    """
+
+    thread: Thread
+    call: Call | None = None
+    step: Step | None = None
+    ask: Step | None = None
+    steps: dict[int, Step] | None = None
 
     @classmethod
     def sent(cls, record: Record[MessageSent], thread: Thread) -> Message:
@@ -173,10 +186,10 @@ class Message(Entity):
             event.depth,
             event.reply,
             frozenset(event.authors) if event.authors else NOBODY,
-            thread,
             record.position,
             record.digest,
             record.correlation,
+            thread=thread,
         )
 
     @property

@@ -4,32 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 import orjson
 from msgspec import Struct
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from organism.events.vocabulary import (
-    After,
     AgentResumed,
     Declared,
     OrganismPaused,
     OrganismStarted,
-    StepEffect,
-    StepError,
-    StepKind,
 )
 from organism.log.log import EventLog
-from organism.model.thread import NOBODY, Call, Message, Shown, Step, Thread
+from organism.model.thread import NOBODY, Call, Message, PlainMessage, PlainStep, Step, Thread
 from organism.pump.decide import ending
 from organism.pump.decide.decision import Decision
 from organism.pump.state import DUE_KEPT, FoldedState, State
 from organism.pump.writer import Writer
 from organism.views.views import Query
 
-SNAPSHOT: Final = "folded/2"
+SNAPSHOT: Final = "folded/3"
 """The name of the fold's snapshots: another one whenever their shape changes."""
 CRASH_LOOP_LIVES: Final = 5
 MANY: Final = 100_000
@@ -109,29 +105,10 @@ async def leave_snapshot(log: EventLog, state: State) -> None:
     await log.save_snapshot(SNAPSHOT, log.head, dump(state.folded))
 
 
-# -- the snapshot. Messages, steps and calls lead to each other: they are saved by their names, one record each. A field
-# that has the name of an entity's is a copy of it.
+# -- the snapshot: messages, steps and calls lead to each other, so each is saved once and names the others
 
 StepName = tuple[str, int]
 """A message and the number of its step."""
-
-
-class SavedStep(Struct):
-    """A step of the message that it is saved with."""
-
-    number: int
-    kind: StepKind
-    input: str
-    ok: bool | None
-    error: StepError | None
-    content_at: int
-    open: int
-    effect: StepEffect
-    key: str
-    approval: str
-    expires: int
-    stopped_at: int
-    unknown: bool
 
 
 class SavedCall(Struct):
@@ -140,65 +117,40 @@ class SavedCall(Struct):
     id: str
     caller: str
     parent_id: str | None
-    step_name: StepName | None
-    ask_name: StepName | None
+    step: StepName | None
+    ask: StepName | None
 
 
 class SavedMessage(Struct):
-    """An open message."""
+    """An open message, its steps, and what it leads to."""
 
-    id: str
-    sender: str
-    to: str
-    type: str
-    depth: int
-    reply: bool
-    position: int
-    digest: str
-    correlation: str | None
-    starts: int
-    failures: int
-    deaths: int
-    running: bool
-    next_at: int
-    after: After
-    shown: Shown | None
-    author_names: list[str]
-    read_names: list[str]
+    message: PlainMessage
+    steps: list[PlainStep]
     thread_id: str
     call_id: str | None
-    step_name: StepName | None
-    ask_name: StepName | None
-    saved_steps: list[SavedStep]
+    step: StepName | None
+    ask: StepName | None
 
 
 class Snapshot(Struct):
-    """The state, with its open messages and paused agents apart; what is due follows from the messages."""
+    """The state, with its open messages apart; what is due follows from the messages."""
 
     state: FoldedState
-    paused_agents: list[str]
     messages: list[SavedMessage]
     calls: list[SavedCall]
 
 
+_ENCODER: Final = msgspec.json.Encoder(order="deterministic")
 _DECODER: Final = msgspec.json.Decoder(Snapshot)
 
 
 def dump(state: FoldedState) -> bytes:
     """The state as bytes."""
     calls: dict[str, SavedCall] = {}
-    snapshot = Snapshot(
-        replace(state, messages={}, paused_agents=set(), due=[], due_room=DUE_KEPT),
-        sorted(state.paused_agents),
-        [_saved(message, calls) for message in state.messages.values()],
-        list(calls.values()),
+    messages = [_saved(message, calls) for message in state.messages.values()]
+    return _ENCODER.encode(
+        Snapshot(replace(state, messages={}, due=[], due_room=DUE_KEPT), messages, list(calls.values()))
     )
-    return msgspec.json.encode(snapshot)
-
-
-def _shared(source: Struct, target: type[Struct]) -> dict[str, Any]:
-    """The values of the fields that both have."""
-    return {name: getattr(source, name) for name in source.__struct_fields__ if name in target.__struct_fields__}
 
 
 def _saved(message: Message, calls: dict[str, SavedCall]) -> SavedMessage:
@@ -209,14 +161,12 @@ def _saved(message: Message, calls: dict[str, SavedCall]) -> SavedMessage:
         calls[call.id] = SavedCall(call.id, call.caller, parent_id, _name(call.step), _name(call.ask))
         call = call.parent
     return SavedMessage(
-        **_shared(message, SavedMessage),
-        author_names=sorted(message.authors),
-        read_names=sorted(message.read),
-        thread_id=message.thread.id,
-        call_id=message.call.id if message.call is not None else None,
-        step_name=_name(message.step),
-        ask_name=_name(message.ask),
-        saved_steps=[SavedStep(**_shared(step, SavedStep)) for step in (message.steps or {}).values()],
+        msgspec.convert(message, PlainMessage, from_attributes=True),
+        [msgspec.convert(step, PlainStep, from_attributes=True) for step in (message.steps or {}).values()],
+        message.thread.id,
+        message.call.id if message.call is not None else None,
+        _name(message.step),
+        _name(message.ask),
     )
 
 
@@ -228,24 +178,18 @@ def load(body: bytes) -> FoldedState:
     """The state again."""
     snapshot = _DECODER.decode(body)
     state = snapshot.state
-    state.paused_agents = set(snapshot.paused_agents)
     for saved in snapshot.messages:
-        state.messages[saved.id] = message = Message(
-            **_shared(saved, Message),
-            thread=state.threads[saved.thread_id],
-            authors=frozenset(saved.author_names),
-            read=frozenset(saved.read_names),
-        )
-        message.steps = {step.number: Step(message, **_shared(step, Step)) for step in saved.saved_steps} or None
-    calls = {call.id: Call(call.id, call.caller, None) for call in snapshot.calls}
+        message = Message(**asdict(saved.message), thread=state.threads[saved.thread_id])
+        message.steps = {step.number: Step(**asdict(step), message=message) for step in saved.steps} or None
+        state.messages[message.id] = message
+    calls = {saved.id: Call(saved.id, saved.caller, None) for saved in snapshot.calls}
     for named in snapshot.calls:
         call = calls[named.id]
         call.parent = calls[named.parent_id] if named.parent_id is not None else None
-        call.step, call.ask = _step(state, named.step_name), _step(state, named.ask_name)
-    for saved in snapshot.messages:
-        message = state.messages[saved.id]
+        call.step, call.ask = _step(state, named.step), _step(state, named.ask)
+    for saved, message in zip(snapshot.messages, state.messages.values(), strict=True):
         message.call = calls[saved.call_id] if saved.call_id is not None else None
-        message.step, message.ask = _step(state, saved.step_name), _step(state, saved.ask_name)
+        message.step, message.ask = _step(state, saved.step), _step(state, saved.ask)
     state.schedule_all()
     return state
 
@@ -256,5 +200,5 @@ def _step(state: FoldedState, name: StepName | None) -> Step | None:
 
 
 def _closed(message_id: str, number: int) -> Step:
-    gone = Message(message_id, "", "", "", 0, False, NOBODY, Thread(""), 0, "", None)  # noqa: FBT003 - its fields
-    return Step(gone, number, "ask", "", ok=False)
+    gone = Message(message_id, "", "", "", 0, False, NOBODY, 0, "", None, thread=Thread(""))  # noqa: FBT003 - its fields
+    return Step(number, "ask", "", ok=False, message=gone)

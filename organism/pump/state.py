@@ -394,7 +394,6 @@ def _step_started(state: FoldedState, record: Record[StepStarted]) -> None:
     if message.steps is None:
         message.steps = {}
     message.steps[event.step] = Step(
-        message,
         event.step,
         event.kind,
         event.input,
@@ -402,6 +401,7 @@ def _step_started(state: FoldedState, record: Record[StepStarted]) -> None:
         key=event.key,
         approval=event.approval,
         expires=event.expires,
+        message=message,
     )
     if event.expires:
         state.schedule(Due(event.expires, message.id, event.step))
@@ -418,7 +418,7 @@ def _step_recorded(state: FoldedState, record: Record[StepRecorded]) -> None:
         message.steps = {}
     step = message.steps.get(event.step)
     if step is None:
-        step = message.steps[event.step] = Step(message, event.step, event.kind, event.input)
+        step = message.steps[event.step] = Step(event.step, event.kind, event.input, message=message)
     step.error = event.error
     step.ok = step.error is None
     step.unknown = False

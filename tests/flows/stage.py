@@ -185,7 +185,7 @@ def _comparable(folded: FoldedState) -> bytes:
     for name in ("position", "last_at"):
         del dumped["state"][name]
     for message in dumped["messages"]:
-        del message["next_at"]
+        del message["message"]["next_at"]
     return orjson.dumps(dumped, option=orjson.OPT_SORT_KEYS | orjson.OPT_INDENT_2)
 
 

@@ -123,7 +123,7 @@ class Handling(Entity):
         """Record the result of a step that nobody else answers."""
         decision = self.decide()
         message = self.message
-        step = (message.steps or {}).get(number) or Step(message, number, kind, digest)
+        step = (message.steps or {}).get(number) or Step(number, kind, digest, message=message)
         decision.record(step, error, Content(message.thread.id, json) if json is not None else None)
         await self.writer.commit(decision)
 
