@@ -26,12 +26,12 @@ import importlib
 import sys
 import typing
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, SourceFileLoader
-from importlib.util import resolve_name, spec_from_file_location
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from importlib.util import resolve_name
 from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, Final
@@ -76,14 +76,9 @@ class ModuleSet(MetaPathFinder):
         source = self.sources.find(fullname)
         if source is None:
             return None
-        if source.file is None:
-            folder = ModuleSpec(fullname, None, is_package=True)
-            folder.submodule_search_locations = list(source.folders)
-            return folder
-        loader = _Loader(source, self.builtins)
-        return spec_from_file_location(
-            fullname, source.file, loader=loader, submodule_search_locations=list(source.folders) or None
-        )
+        if source.spec.origin is not None:
+            source.spec.loader = _Loader(source, self.builtins)
+        return source.spec
 
     def loaded(self, name: str) -> ModuleType | None:
         """The set's module of that name; None if it was not loaded. Nothing is imported for it."""
@@ -186,7 +181,7 @@ class _Loader(SourceFileLoader):
     """Runs a module from the text that was read, never from a compiled file."""
 
     def __init__(self, source: Source, its_builtins: Callable[[], dict[str, Any]]) -> None:
-        super().__init__(source.name, str(source.file))
+        super().__init__(source.spec.name, str(source.spec.origin))
         self._source = source
         self._builtins = its_builtins
 
@@ -229,18 +224,21 @@ def _resolve_annotations(module: ModuleType) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """One module. ``file`` is None for a folder without ``__init__.py``; ``folders`` is where a package's modules lie.
+    """One module; its ``spec`` has no origin if it is a folder without ``__init__.py``.
 
     ``imports`` are the modules that its import statements may mean, those inside functions included, those for type
     checkers alone not. ``error`` says why it cannot be read or parsed.
     """
 
-    name: str
-    file: Path | None
-    text: bytes
-    folders: tuple[str, ...]
+    spec: ModuleSpec
+    text: bytes = b""
     imports: tuple[str, ...] = ()
     error: Exception | None = None
+
+    @property
+    def name(self) -> str:
+        """Its dotted name."""
+        return self.spec.name
 
 
 class Sources:
@@ -253,7 +251,7 @@ class Sources:
     def __init__(self, folder: Path, tops: Iterable[str]) -> None:
         self.folder = folder
         self.tops = frozenset(tops)
-        self._found = {top: _look((str(folder),), top, top) or _installed(top) for top in sorted(self.tops)}
+        self._found = {top: _read(PathFinder.find_spec(top, [str(folder)]) or _installed(top)) for top in self.tops}
 
     def owns(self, module: str) -> bool:
         """Whether the module lies below one of the top names."""
@@ -262,9 +260,9 @@ class Sources:
     def find(self, module: str) -> Source | None:
         """The source of a module; None if it is not owned, or not written in Python."""
         if module not in self._found and self.owns(module):
-            package, _, tail = module.rpartition(".")
-            owner = self.find(package)
-            self._found[module] = _look(owner.folders, tail, module) if owner is not None else None
+            owner = self.find(module.rpartition(".")[0])
+            folders = owner.spec.submodule_search_locations if owner is not None else None
+            self._found[module] = _read(PathFinder.find_spec(module, folders)) if folders else None
         return self._found.get(module)
 
     def closure(self, modules: Iterable[str]) -> tuple[Source, ...]:
@@ -288,39 +286,29 @@ class Sources:
         return digest.digest()
 
 
-def _look(folders: Sequence[str], tail: str, module: str) -> Source | None:
-    """The module in the folders, as Python would choose: a package, then a file, then a mere folder."""
-    for folder in map(Path, folders):
-        package = folder / tail / "__init__.py"
-        if package.is_file():
-            return _read(module, package, (str(package.parent),))
-        if (folder / f"{tail}.py").is_file():
-            return _read(module, folder / f"{tail}.py", ())
-    portions = tuple(str(Path(folder) / tail) for folder in folders if (Path(folder) / tail).is_dir())
-    return Source(module, None, b"", portions) if portions else None
-
-
-def _installed(top: str) -> Source | None:
-    """The top module as the import system finds it, if it is written in Python."""
+def _installed(top: str) -> ModuleSpec | None:
+    """The top module as the import system finds it."""
     specs = (finder.find_spec(top, None) for finder in sys.meta_path)
-    spec = next((found for found in specs if found is not None), None)
+    return next((found for found in specs if found is not None), None)
+
+
+def _read(spec: ModuleSpec | None) -> Source | None:
+    """The source of the module; None if there is none, or it is not written in Python."""
     if spec is None:
         return None
-    folders = tuple(spec.submodule_search_locations or ())
-    if spec.origin is not None and spec.origin.endswith(".py"):
-        return _read(top, Path(spec.origin), folders)
-    return Source(top, None, b"", folders) if folders and spec.origin is None else None
-
-
-def _read(module: str, file: Path, folders: tuple[str, ...]) -> Source:
+    if spec.submodule_search_locations is not None:
+        spec.submodule_search_locations = [*spec.submodule_search_locations]  # a list that follows no sys.path
+    if spec.origin is None:
+        return Source(spec)
+    if not spec.origin.endswith(".py"):
+        return None
     text = b""
     try:
-        text = file.read_bytes()
-        tree = ast.parse(text, str(file))
+        text = Path(spec.origin).read_bytes()
+        tree = ast.parse(text, spec.origin)
     except (OSError, SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        return Source(module, file, text, folders, error=error)
-    package = module if folders else module.rpartition(".")[0]
-    return Source(module, file, text, folders, tuple(_imported(tree, package)))
+        return Source(spec, text, error=error)
+    return Source(spec, text, tuple(_imported(tree, spec.parent or "")))
 
 
 def _imported(tree: ast.Module, package: str) -> Iterator[str]:
@@ -328,18 +316,9 @@ def _imported(tree: ast.Module, package: str) -> Iterator[str]:
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            owner = _absolute(node, package)
-            yield owner
-            yield from (f"{owner}.{alias.name}" for alias in node.names)
-
-
-def _absolute(node: ast.ImportFrom, package: str) -> str:
-    """The module that ``from … import`` names; empty if it leads out of its package, which Python will refuse."""
-    steps = package.split(".")
-    if node.level > len(steps):
-        return ""
-    above = steps[: len(steps) - node.level + 1] if node.level else []
-    return ".".join([*above, node.module] if node.module else above)
+            with suppress(ImportError):  # a name that leads out of its package, which Python will refuse
+                owner = resolve_name("." * node.level + (node.module or ""), package)
+                yield from (owner, *(f"{owner}.{alias.name}" for alias in node.names))
 
 
 def _run(tree: ast.Module) -> Iterator[ast.AST]:
