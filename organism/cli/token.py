@@ -16,8 +16,8 @@ import typer
 from organism.cli.exits import Exit
 from organism.cli.options import CreateToken, RevokeToken, Tokens
 from organism.cli.show import clock_time, note, print_json, refuse, show_text, table
-from organism.config.token_edit import NewToken, added, edit_tokens, removed
-from organism.config.tokens import EVERY_MODEL, TOKENS_FILE, read_tokens
+from organism.config.token_edit import added, edit_tokens, removed
+from organism.config.tokens import EVERY_MODEL, TOKENS_FILE, TokenSection, read_tokens
 from organism.errors import ConfigInvalid, Conflict, NotFound
 from organism.model.principal import Principal
 
@@ -32,8 +32,7 @@ def create(options: CreateToken) -> None:
     if not options.scope:
         raise typer.BadParameter("name what it may do, such as --scope read.", param_hint="--scope")
     token = f"{PREFIX}{options.name}_{secrets.token_hex(SECRET_BYTES)}"
-    new = NewToken(
-        tenant=options.tenant,
+    new = TokenSection(
         name=options.name,
         sha256=hashlib.sha256(token.encode()).hexdigest(),
         scopes=tuple(dict.fromkeys(options.scope)),
@@ -43,8 +42,10 @@ def create(options: CreateToken) -> None:
         rate=options.rate,
     )
     with _file_of(options) as path:
-        edit_tokens(path, lambda text: added(text, new))
-    show_text(options, {"token": token, "tenant": new.tenant, "name": new.name, "expires": new.expires or None}, token)
+        edit_tokens(path, lambda text: added(text, options.tenant, new))
+    show_text(
+        options, {"token": token, "tenant": options.tenant, "name": new.name, "expires": new.expires or None}, token
+    )
     if not options.json:
         note(f"Copy it now: it is shown only once, {path} has only its digest.")
 

@@ -12,18 +12,17 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Final
 
 from ruamel.yaml import YAML
 
 from organism.config.faults import Faults
-from organism.config.tokens import EVERY_MODEL, TOKENS_FILE, parse_tokens, read_tokens
+from organism.config.tokens import TOKENS_FILE, TokenSection, parse_tokens, read_tokens
 from organism.config.yaml import Node, read_yaml
 from organism.errors import ConfigInvalid, Conflict, NotFound
 
-_DASH: Final = "- "
 _PRIVATE: Final = 0o600
 _HEAD: Final = """\
 # Who may use this organism: tenants, and the tokens that open them. `organism token` edits this file; a running server
@@ -32,39 +31,13 @@ tenants: []
 """
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class NewToken:
-    """An entry to be written; see ``config/tokens`` for what its fields mean."""
-
-    tenant: str
-    name: str
-    sha256: str
-    scopes: tuple[str, ...]
-    models: tuple[str, ...] = (EVERY_MODEL,)
-    tenant_admin: bool = False
-    expires: str = ""
-    rate: int = 0
-
-    def fields(self) -> dict[str, Any]:
-        """What stands in the file: what is not given is left out."""
-        always = {"name": self.name, "sha256": self.sha256, "scopes": list(self.scopes), "models": list(self.models)}
-        given = {"tenant_admin": self.tenant_admin, "expires": self.expires, "rate": self.rate}
-        return always | {key: value for key, value in given.items() if value}
-
-    def lines(self, indent: int) -> list[str]:
-        """The entry as lines, its dash so far from the left; JSON is YAML, and always quoted where it must be."""
-        written = [f"{key}: {json.dumps(value)}" for key, value in self.fields().items()]
-        return [" " * indent + (_DASH if at == 0 else "  ") + line for at, line in enumerate(written)]
-
-
-def added(text: str, token: NewToken) -> str:
+def added(text: str, tenant_id: str, token: TokenSection) -> str:
     """The text with the entry, and with its tenant's if it is new. Raises ``Conflict`` or ``ConfigInvalid``."""
-    if token.name in _names_of(text, token.tenant):
-        raise Conflict(
-            f"The tenant {token.tenant!r} has a token named {token.name!r}; revoke it or choose another name."
-        )
-    whole = _rewritten(text, token.tenant, lambda tokens: [*tokens, token.fields()])
-    return _better(_with_entry(text, token), whole)
+    if token.name in _names_of(text, tenant_id):
+        raise Conflict(f"The tenant {tenant_id!r} has a token named {token.name!r}; revoke it or choose another name.")
+    entry = {key: value for key, value in json.loads(json.dumps(asdict(token))).items() if value}
+    whole = _rewritten(text, tenant_id, lambda tokens: [*tokens, entry])
+    return _better(_with_entry(text, tenant_id, entry), whole)
 
 
 def removed(text: str, tenant_id: str, name: str) -> str:
@@ -107,17 +80,23 @@ def _better(by_lines: str | None, whole: str) -> str:
     return whole
 
 
-def _with_entry(text: str, token: NewToken) -> str | None:
+def _with_entry(text: str, tenant_id: str, entry: Mapping[str, Any]) -> str | None:
     lines, tenants = text.splitlines(), _tenants(text)
-    entries = _entries(tenants, token.tenant)
+    entries = _entries(tenants, tenant_id)
     if entries:
-        return _replaced(lines, _last_line(entries[-1]), 0, token.lines(_indent(lines, entries[-1])))
-    if not tenants or token.tenant in tenants:
+        return _replaced(lines, _last_line(entries[-1]), 0, _written(entry, _indent(lines, entries[-1])))
+    if not tenants or tenant_id in tenants:
         return None
     last = list(tenants.values())[-1]
     indent = _indent(lines, last)
-    head = [" " * indent + f"- id: {json.dumps(token.tenant)}", " " * indent + "  tokens:"]
-    return _replaced(lines, _last_line(last), 0, [*head, *token.lines(indent + 4)])
+    head = [" " * indent + f"- id: {json.dumps(tenant_id)}", " " * indent + "  tokens:"]
+    return _replaced(lines, _last_line(last), 0, [*head, *_written(entry, indent + 4)])
+
+
+def _written(entry: Mapping[str, Any], indent: int) -> list[str]:
+    """The entry as lines, its dash so far from the left; JSON is YAML, and always quoted where it must be."""
+    lines = [f"{key}: {json.dumps(value)}" for key, value in entry.items()]
+    return [" " * indent + ("- " if at == 0 else "  ") + line for at, line in enumerate(lines)]
 
 
 def _without_entry(text: str, tenant_id: str, at: int) -> str:

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from organism.config.token_edit import NewToken, added, edit_tokens, removed
-from organism.config.tokens import parse_tokens, read_tokens
+from organism.config.token_edit import added, edit_tokens, removed
+from organism.config.tokens import TokenSection, parse_tokens, read_tokens
 from organism.errors import ConfigInvalid, Conflict, NotFound
 
 DIGEST = "ab" * 32
-NEW = NewToken(tenant="acme", name="new", sha256=DIGEST, scopes=("read", "inject:agent:greeter"), rate=5)
+NEW = TokenSection(name="new", sha256=DIGEST, scopes=("read", "inject:agent:greeter"), models=("*",), rate=5)
 FILE = """\
 # all of them
 tenants:
@@ -54,7 +54,7 @@ def names(text: str) -> dict[str, list[str]]:
 
 
 def test_a_new_token_is_put_after_its_tenants_last_and_no_other_line_changes() -> None:
-    text = added(FILE, NEW)
+    text = added(FILE, "acme", NEW)
     gone, come = changes(FILE, text)
     assert gone == []
     assert come == [
@@ -68,7 +68,7 @@ def test_a_new_token_is_put_after_its_tenants_last_and_no_other_line_changes() -
 
 
 def test_a_new_tenant_is_put_after_the_last() -> None:
-    text = added(FILE, replace(NEW, tenant="initech"))
+    text = added(FILE, "initech", NEW)
     gone, _ = changes(FILE, text)
     assert gone == []
     assert names(text)["initech"] == ["new"]
@@ -91,7 +91,7 @@ def test_the_last_token_of_a_tenant_leaves_an_empty_list() -> None:
     text = removed(FILE, "globex", "only")
     assert names(text) == {"acme": ["ci", "web"], "globex": []}
     assert "# the end" in text
-    assert names(added(text, replace(NEW, tenant="globex"))) == {"acme": ["ci", "web"], "globex": ["new"]}
+    assert names(added(text, "globex", NEW)) == {"acme": ["ci", "web"], "globex": ["new"]}
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_the_last_token_of_a_tenant_leaves_an_empty_list() -> None:
     ],
 )
 def test_a_file_of_any_style_takes_a_token_and_gives_it_back(text: str) -> None:
-    there = added(text, NEW)
+    there = added(text, "acme", NEW)
     assert names(there)["acme"][-1] == "new"
     assert ("#" in there) == ("#" in text)
     assert "new" not in names(removed(there, "acme", "new"))["acme"]
@@ -115,7 +115,7 @@ def test_a_file_of_any_style_takes_a_token_and_gives_it_back(text: str) -> None:
 
 def test_a_name_that_is_taken_is_refused() -> None:
     with pytest.raises(Conflict, match="has a token named 'web'"):
-        added(FILE, replace(NEW, name="web"))
+        added(FILE, "acme", replace(NEW, name="web"))
 
 
 def test_what_is_not_there_cannot_be_removed() -> None:
@@ -124,19 +124,24 @@ def test_what_is_not_there_cannot_be_removed() -> None:
             removed(FILE, tenant, name)
 
 
-@pytest.mark.parametrize("wrong", [{"scopes": ("raed",)}, {"name": "a b"}, {"expires": "soon"}, {"tenant": "../x"}])
+@pytest.mark.parametrize("wrong", [{"scopes": ("raed",)}, {"name": "a b"}, {"expires": "soon"}])
 def test_an_entry_that_is_not_valid_is_never_written(wrong: dict[str, Any]) -> None:
     with pytest.raises(ConfigInvalid):
-        added(FILE, replace(NEW, **wrong))
+        added(FILE, "acme", replace(NEW, **wrong))
+
+
+def test_a_tenant_with_a_name_that_is_none_is_never_written() -> None:
+    with pytest.raises(ConfigInvalid):
+        added(FILE, "../x", NEW)
 
 
 def test_a_file_that_is_not_valid_is_not_edited() -> None:
     with pytest.raises(ConfigInvalid):
-        added("tenants: 5", NEW)
+        added("tenants: 5", "acme", NEW)
 
 
-def new(name: str) -> NewToken:
-    return NewToken(tenant="acme", name=name, sha256=name.encode().hex().rjust(64, "0"), scopes=("read",))
+def new(name: str) -> TokenSection:
+    return TokenSection(name=name, sha256=name.encode().hex().rjust(64, "0"), scopes=("read",))
 
 
 @pytest.fixture
@@ -145,7 +150,7 @@ def path(tmp_path: Path) -> Path:
 
 
 def test_the_first_edit_makes_a_file_for_its_owner_alone(path: Path) -> None:
-    edit_tokens(path, lambda text: added(text, new("ci")))
+    edit_tokens(path, lambda text: added(text, "acme", new("ci")))
     assert [token.name for token in read_tokens(path)[0].tokens] == ["ci"]
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     assert path.read_text().startswith("# Who may use")
@@ -157,20 +162,20 @@ def test_an_edit_keeps_the_files_mode_and_the_link_that_leads_to_it(path: Path, 
     real.chmod(0o640)
     path.parent.mkdir()
     path.symlink_to(real)
-    edit_tokens(path, lambda text: added(text, new("ci")))
+    edit_tokens(path, lambda text: added(text, "acme", new("ci")))
     assert path.is_symlink()
     assert read_tokens(real)
     assert stat.S_IMODE(real.stat().st_mode) == 0o640
 
 
 def test_an_edit_that_fails_changes_nothing_and_leaves_nothing(path: Path) -> None:
-    edit_tokens(path, lambda text: added(text, new("ci")))
+    edit_tokens(path, lambda text: added(text, "acme", new("ci")))
     before = path.read_bytes()
     with pytest.raises(ConfigInvalid):
-        edit_tokens(path, lambda text: added(text, new("a b")))
+        edit_tokens(path, lambda text: added(text, "acme", new("a b")))
     path.write_bytes(before + b"more: 1\n")
     with pytest.raises(ConfigInvalid):
-        edit_tokens(path, lambda text: added(text, new("web")))
+        edit_tokens(path, lambda text: added(text, "acme", new("web")))
     assert path.read_bytes() == before + b"more: 1\n"
     assert [each.name for each in path.parent.iterdir()] == ["tokens.yaml"]
 
@@ -178,7 +183,7 @@ def test_an_edit_that_fails_changes_nothing_and_leaves_nothing(path: Path) -> No
 def test_edits_at_the_same_time_all_count(path: Path) -> None:
     names = [f"t{number}" for number in range(12)]
     threads = [
-        threading.Thread(target=edit_tokens, args=(path, lambda text, name=name: added(text, new(name))))
+        threading.Thread(target=edit_tokens, args=(path, lambda text, name=name: added(text, "acme", new(name))))
         for name in names
     ]
     for thread in threads:
