@@ -1,7 +1,7 @@
 """Bytes ⇄ payload, or a typed refusal: the codec of a set of payload classes.
 
 What the organism writes is canonical (equal to libxml2's exclusive C14N) and is read back through the same checks as
-anything else: ``seal`` encodes a payload, parses those very bytes, validates them and decodes a fresh object. What
+anything else: ``encode`` encodes a payload, parses those very bytes, validates them and decodes a fresh object. What
 comes from outside takes ``from_json``, ``from_xml`` or ``parse_any``, never ``decode``, which believes its document's
 names.
 """
@@ -52,7 +52,7 @@ class Decoded(NamedTuple):
 
 
 @dataclass(slots=True)
-class Sealed:
+class Encoded:
     """A message as stored and delivered: canonical XML, compact JSON, the payload read from it."""
 
     xml: bytes
@@ -152,7 +152,7 @@ class Codec:
 
     # ── what the organism writes, and reads again ────────────────────────────────────────────────────────────────────
 
-    def seal(self, from_: str, to: str, token: str, payload: object, terms: Terms | None = None) -> Sealed:
+    def encode(self, from_: str, to: str, token: str, payload: object, terms: Terms | None = None) -> Encoded:
         """Encode ``payload``, then check and decode those very bytes by its schema: what the receiver will get.
 
         Of two classes of one name (and one schema) the fresh payload is of the one that was registered first.
@@ -174,7 +174,7 @@ class Codec:
         if not self._validate(root):
             raise _refusal(schema, payload, self._misfit(root))
         fresh = _made(read_as, root[1])
-        return Sealed(xml, read_as.json(fresh), fresh, schema.name)
+        return Encoded(xml, read_as.json(fresh), fresh, schema.name)
 
     def decode(self, envelope: bytes, terms: Terms | None = None) -> Decoded:
         """Parse, validate and read an envelope that the organism wrote; raises ``InvalidPayload``."""
@@ -187,7 +187,7 @@ class Codec:
         return Decoded(from_ or "", to or "", token or "", payload)
 
     def json(self, payload: object) -> bytes:
-        """Compact JSON of a payload; of a handler's making too, though only ``seal`` says whether that fits."""
+        """Compact JSON of a payload; of a handler's making too, though only ``encode`` says whether that fits."""
         schema = self._entry(payload).schema
         try:
             return schema.json(payload)
@@ -205,10 +205,10 @@ class Codec:
 
     def from_json(self, name: str, value: Any, terms: Terms | None = None) -> Any:
         """The payload ``name`` from JSON, within a document's limits. Raises ``InvalidPayload`` with all faults."""
-        return self.seal("from", "to", "token", self.draft(name, value), terms).payload
+        return self.encode("from", "to", "token", self.draft(name, value), terms).payload
 
     def draft(self, name: str, value: Any) -> Any:
-        """``from_json`` without the checks of its document, for a payload that is sealed next: ``seal`` makes them."""
+        """``from_json`` without the checks of its document, which ``encode`` makes next."""
         try:
             payload, faults = self.schema(name).from_json(value)
         except RecursionError as error:

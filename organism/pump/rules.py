@@ -74,7 +74,7 @@ class Rules:
         return known
 
     def register(self, payload_class: type) -> None:
-        """Let the codec know this class, as it must before a reply of it is sealed or read."""
+        """Let the codec know this class, as it must before a reply of it is encoded or read."""
         if not self.codec.knows(payload_class):
             self.codec = self.codec.with_class(payload_class)
 

@@ -47,14 +47,14 @@ def test_ten_thousand_payloads_come_back_as_they_went_and_are_canonical(data: st
         payload = made.make(chance)
         text = codec.json(payload)
         from_json = codec.from_json("Made", orjson.loads(text))
-        sealed = codec.seal(*NAMES, from_json)
-        decoded = codec.decode(sealed.xml)
-        assert from_json == sealed.payload == payload
-        assert sealed.payload is not payload
+        encoded = codec.encode(*NAMES, from_json)
+        decoded = codec.decode(encoded.xml)
+        assert from_json == encoded.payload == payload
+        assert encoded.payload is not payload
         assert decoded == (*NAMES, payload)
-        assert text == sealed.json == codec.json(decoded.payload)
-        root = codec_xml.parse(sealed.xml, Terms())
-        assert sealed.xml == etree.tostring(root, method="c14n", exclusive=True, with_comments=False)
+        assert text == encoded.json == codec.json(decoded.payload)
+        root = codec_xml.parse(encoded.xml, Terms())
+        assert encoded.xml == etree.tostring(root, method="c14n", exclusive=True, with_comments=False)
 
 
 @given(st.data())

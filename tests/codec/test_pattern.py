@@ -106,7 +106,7 @@ def test_no_pattern_takes_longer_than_its_text_is_long(source: str, bit: str) ->
             with suppress(InvalidPayload):
                 codec.from_xml(document)
             with suppress(InvalidPayload):
-                codec.seal("a", "b", "c", held(text))
+                codec.encode("a", "b", "c", held(text))
 
         return read
 
@@ -150,9 +150,9 @@ def test_each_text_that_a_pattern_does_not_describe_is_named_in_a_document(docum
 
 def test_what_a_handler_sends_is_held_to_its_patterns() -> None:
     codec = Codec.of([Tree])
-    codec.seal("a", "b", "c", Tree({"k": Leaf("a1"), "k2": None}, ["x"]))
+    codec.encode("a", "b", "c", Tree({"k": Leaf("a1"), "k2": None}, ["x"]))
     with pytest.raises(InvalidPayload) as refused:
-        codec.seal("a", "b", "c", Tree({"k": Leaf("a")}, ["x"]))
+        codec.encode("a", "b", "c", Tree({"k": Leaf("a")}, ["x"]))
     assert [fault.pointer for fault in refused.value.details] == ["/by_name/k/code"]
 
 

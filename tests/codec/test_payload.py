@@ -16,7 +16,7 @@ import orjson
 import pytest
 from annotated_types import Interval, Len, MinLen
 
-from organism.codec import Codec, Sealed
+from organism.codec import Codec, Encoded
 from organism.errors import Fault, InvalidPayload
 from tests.growth import growth_fault
 
@@ -84,13 +84,13 @@ class Any1:
 CODEC = Codec.of([Any1])
 
 
-def sealed(**values: Any) -> Sealed:
-    return CODEC.seal("a", "b", "t", Any1(**values))
+def encoded(**values: Any) -> Encoded:
+    return CODEC.encode("a", "b", "t", Any1(**values))
 
 
 def refused(**values: Any) -> tuple[Fault, ...]:
     with pytest.raises(InvalidPayload) as error:
-        sealed(**values)
+        encoded(**values)
     return error.value.details
 
 
@@ -127,32 +127,32 @@ CARRIED += [{"some": some} for some in ([], [1], [2, 3])]
 @pytest.mark.parametrize("values", CARRIED)
 def test_a_value_at_the_edge_comes_back_as_it_went(values: dict[str, Any]) -> None:
     payload = Any1(**values)
-    got = sealed(**values)
+    got = encoded(**values)
     assert got.payload == payload
     assert CODEC.from_json("Any1", orjson.loads(got.json)) == payload
     assert CODEC.decode(got.xml).payload == payload
 
 
 def test_a_zero_keeps_its_sign() -> None:
-    assert math.copysign(1, sealed(real=-0.0).payload.real) == -1
-    assert b'"real":-0.0' in sealed(real=-0.0).json
+    assert math.copysign(1, encoded(real=-0.0).payload.real) == -1
+    assert b'"real":-0.0' in encoded(real=-0.0).json
 
 
 def test_an_empty_list_is_not_a_missing_one() -> None:
-    assert b"<maybe></maybe>" in sealed(maybe=[]).xml
-    assert b"<maybe>" not in sealed(maybe=None).xml
+    assert b"<maybe></maybe>" in encoded(maybe=[]).xml
+    assert b"<maybe>" not in encoded(maybe=None).xml
     assert CODEC.from_xml(b"<Any1/>") == Any1()
     assert CODEC.from_xml(b"<Any1><some/></Any1>") == Any1(some=[])
 
 
 def test_none_is_written_out_where_a_missing_element_means_another_default() -> None:
     nil = b'<five xmlns:xsi="http://www.w3.org/2001/XMLSchema-instance" xsi:nil="true"></five>'
-    assert nil in sealed(five=None).xml
+    assert nil in encoded(five=None).xml
     assert CODEC.from_xml(b"<Any1/>").five == 5
 
 
 def test_the_json_forms_are_those_of_the_spec() -> None:
-    got = sealed(
+    got = encoded(
         exact=Decimal("12.50"), raw=b"abc", at=datetime(2026, 1, 31, 12, tzinfo=UTC), color=Color.RED, level=Level.HIGH,
         shape=Circle(2.0),
     )  # fmt: skip
@@ -167,9 +167,9 @@ def test_the_json_forms_are_those_of_the_spec() -> None:
 
 def test_offsets_that_xsd_has_no_form_for_keep_their_instant() -> None:
     odd = datetime(1890, 1, 1, tzinfo=timezone(timedelta(hours=1, minutes=5, seconds=21)))
-    assert sealed(at=odd).payload.at == odd
+    assert encoded(at=odd).payload.at == odd
     far = datetime(2026, 1, 1, tzinfo=timezone(timedelta(hours=20)))
-    assert sealed(at=far).payload.at == far
+    assert encoded(at=far).payload.at == far
 
 
 def test_other_lexical_forms_of_xsd_are_read() -> None:
@@ -186,7 +186,7 @@ class Text(str):
 @pytest.mark.parametrize("values", [{"text": Text("a")}, {"text": Color.RED}, {"number": Level.HIGH}, {"real": 3}])
 def test_subclasses_and_whole_numbers_become_what_is_declared(values: dict[str, Any]) -> None:
     ((name, value),) = values.items()
-    fresh = getattr(sealed(**values).payload, name)
+    fresh = getattr(encoded(**values).payload, name)
     assert fresh == value
     assert type(fresh) in (str, int, float)
     assert type(fresh) is not bool
@@ -234,7 +234,7 @@ def test_a_wrong_value_is_named_with_its_place(values: dict[str, Any], pointer: 
     (fault,) = refused(**values)
     assert fault.pointer == pointer
     with pytest.raises(InvalidPayload, match=words) as error:
-        CODEC.seal("a", "b", "t", Any1(**values))
+        CODEC.encode("a", "b", "t", Any1(**values))
     assert fault.message in error.value.message
 
 
@@ -252,14 +252,14 @@ def test_a_payload_that_holds_itself_is_refused() -> None:
     node = Node([])
     node.children.append(node)
     with pytest.raises(InvalidPayload, match="does the payload hold itself"):
-        Codec.of([Node]).seal("a", "b", "t", node)
+        Codec.of([Node]).encode("a", "b", "t", node)
 
 
 def test_a_payload_without_one_of_its_attributes_is_refused() -> None:
     node = Node([])
     del node.children
     with pytest.raises(InvalidPayload, match="at /children: expected a value, came none"):
-        Codec.of([Node]).seal("a", "b", "t", node)
+        Codec.of([Node]).encode("a", "b", "t", node)
 
 
 @dataclass
@@ -295,7 +295,7 @@ class Holder:
 )
 def test_constraints_and_exact_classes_hold_for_what_a_handler_returns(payload: Any, pointers: list[str]) -> None:
     with pytest.raises(InvalidPayload) as error:
-        Codec.of([type(payload)]).seal("a", "b", "t", payload)
+        Codec.of([type(payload)]).encode("a", "b", "t", payload)
     assert [fault.pointer for fault in error.value.details] == pointers
 
 

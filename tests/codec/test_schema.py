@@ -136,7 +136,7 @@ def test_the_json_schema_names_nested_classes_and_tags_unions() -> None:
 def test_a_recursive_class_is_written_and_read() -> None:
     codec = Codec.of([Node])
     tree = Node("root", [Node("a", [Node("b")]), Node("c", parent=Node("d"))])
-    assert codec.seal("a", "b", "t", tree).payload == tree
+    assert codec.encode("a", "b", "t", tree).payload == tree
 
 
 def test_two_nested_classes_of_one_name_are_kept_apart() -> None:
@@ -147,7 +147,7 @@ def test_two_nested_classes_of_one_name_are_kept_apart() -> None:
     outer: Any = dataclass(type("Outer", (), {"__annotations__": {"a": one, "b": other}}))
     codec = Codec.of([outer])
     payload = outer(one(1), other("x"))
-    assert codec.seal("a", "b", "t", payload).payload == payload
+    assert codec.encode("a", "b", "t", payload).payload == payload
     assert set(codec.schema("Outer").json_schema["$defs"]) == {"Inner", "Inner-2"}
 
 
@@ -277,7 +277,7 @@ def test_two_classes_of_one_name_must_have_one_schema() -> None:
     other: Any = dataclass(type("Plain", (), {"__annotations__": {"name": int}}))
     codec = Codec.of([Plain, same])
     assert codec.knows(same)
-    assert type(codec.seal("a", "b", "t", same("x")).payload) is Plain
+    assert type(codec.encode("a", "b", "t", same("x")).payload) is Plain
     with pytest.raises(UnsupportedPayload, match="Two payload classes are called Plain"):
         codec.with_class(other)
 

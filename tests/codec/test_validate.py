@@ -1,4 +1,4 @@
-"""The codec of a set of classes: what is sealed, what is believed, who may say what, and how much."""
+"""The codec of a set of classes: what is encoded, what is believed, who may say what, and how much."""
 
 from __future__ import annotations
 
@@ -57,24 +57,24 @@ def envelope(meta: str, body: str = "<Greeting xmlns=''><name>Ada</name></Greeti
     return f"<message xmlns='{ENVELOPE}'>{meta}{body}</message>".encode()
 
 
-# ── sealing ──────────────────────────────────────────────────────────────────────────────────────────────────────────
+# ── encoding ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_a_greeting_is_sealed_as_the_spec_writes_it(codec: Codec) -> None:
-    sealed = codec.seal("greeter", "shouter", "call-1", GreetingResponse("Hello!", "console"))
-    assert sealed.xml == (
+def test_a_greeting_is_encoded_as_the_spec_writes_it(codec: Codec) -> None:
+    encoded = codec.encode("greeter", "shouter", "call-1", GreetingResponse("Hello!", "console"))
+    assert encoded.xml == (
         b'<message xmlns="urn:organism:envelope:1">'
         b"<meta><from>greeter</from><to>shouter</to><thread>call-1</thread></meta>"
         b'<GreetingResponse xmlns=""><message>Hello!</message><original_sender>console</original_sender>'
         b"</GreetingResponse></message>"
     )
-    assert sealed.json == b'{"message":"Hello!","original_sender":"console"}'
-    assert sealed.type_name == "GreetingResponse"
+    assert encoded.json == b'{"message":"Hello!","original_sender":"console"}'
+    assert encoded.type_name == "GreetingResponse"
 
 
 def test_the_receiver_never_gets_the_sender_s_object(codec: Codec) -> None:
     order = Order("ABC", [Line(1)])
-    fresh = codec.seal("a", "b", "t", order).payload
+    fresh = codec.encode("a", "b", "t", order).payload
     order.lines.clear()
     assert fresh == Order("ABC", [Line(1)])
 
@@ -84,20 +84,20 @@ def test_the_receiver_never_gets_the_sender_s_object(codec: Codec) -> None:
 )
 def test_a_name_that_no_listener_has_is_refused(codec: Codec, from_: str, to: str, token: str) -> None:
     with pytest.raises(InvalidPayload):
-        codec.seal(from_, to, token, Greeting("Ada"))
+        codec.encode(from_, to, token, Greeting("Ada"))
 
 
 def test_a_name_cannot_break_out_of_its_element(codec: Codec) -> None:
     with pytest.raises(InvalidPayload):
-        codec.seal("a</from><from>b", "b", "t", Greeting("Ada"))
-    assert codec.seal("a", "b", "t</thread>&", Greeting("Ada")).xml.count(b"<thread>") == 1
+        codec.encode("a</from><from>b", "b", "t", Greeting("Ada"))
+    assert codec.encode("a", "b", "t</thread>&", Greeting("Ada")).xml.count(b"<thread>") == 1
 
 
 def test_a_class_that_is_not_registered_is_refused_with_its_place(codec: Codec) -> None:
     with pytest.raises(UnknownPayload, match=r"test_validate\.Line"):
-        codec.seal("a", "b", "t", Line(1))
+        codec.encode("a", "b", "t", Line(1))
     with pytest.raises(UnknownPayload, match=r"builtins\.dict"):
-        codec.seal("a", "b", "t", {})
+        codec.encode("a", "b", "t", {})
     with pytest.raises(UnknownPayload):
         codec.json(None)
 
@@ -123,11 +123,11 @@ def test_the_payload_is_counted_in_bytes_of_its_xml_at_every_door(codec: Codec) 
     frame = len("<Greeting><name></name></Greeting>")
     fits, more = "ä" * ((1000 - frame) // 2), "ä" * ((1000 - frame) // 2 + 1)
     terms = Terms(payload_bytes=1000)
-    assert codec.seal("a", "b", "t", Greeting(fits), terms).payload.name == fits
+    assert codec.encode("a", "b", "t", Greeting(fits), terms).payload.name == fits
     assert codec.from_json("Greeting", {"name": fits}, terms).name == fits
     assert codec.from_xml(f"<Greeting><name>{fits}</name></Greeting>".encode(), terms).name == fits
     for door in (
-        lambda: codec.seal("a", "b", "t", Greeting(more), terms),
+        lambda: codec.encode("a", "b", "t", Greeting(more), terms),
         lambda: codec.from_json("Greeting", {"name": more}, terms),
         lambda: codec.from_xml(f"<Greeting><name>{more}</name></Greeting>".encode(), terms),
     ):
@@ -145,10 +145,10 @@ def test_elements_and_depth_are_limited_for_json_and_for_handlers_too(codec: Cod
         with pytest.raises(PayloadOverLimit, match=words):
             codec.from_json("Tree", value)
     with pytest.raises(PayloadOverLimit, match="too many elements"):
-        codec.seal("a", "b", "t", Tree([Tree() for _ in range(1500)]))
+        codec.encode("a", "b", "t", Tree([Tree() for _ in range(1500)]))
     with pytest.raises(PayloadOverLimit, match="too many elements"):
-        codec.seal("a", "b", "t", Tree([Tree(), Tree(), Tree()]), Terms(elements=10))
-    assert len(codec.seal("a", "b", "t", Tree([Tree() for _ in range(40)])).payload.children) == 40
+        codec.encode("a", "b", "t", Tree([Tree(), Tree(), Tree()]), Terms(elements=10))
+    assert len(codec.encode("a", "b", "t", Tree([Tree() for _ in range(40)])).payload.children) == 40
     assert len(codec.from_json("Tree", wide, Terms(elements=20_000)).children) == 1500
 
 
@@ -289,5 +289,5 @@ def test_what_is_no_envelope_is_refused(codec: Codec, document: bytes) -> None:
 def test_json_is_compact_and_the_same_by_either_way(codec: Codec) -> None:
     order = Order("ABC", [Line(1)], {"a": Line(2, "x")}, Line(3))
     text = codec.json(order)
-    assert text == codec.seal("a", "b", "t", order).json == orjson.dumps(orjson.loads(text))
+    assert text == codec.encode("a", "b", "t", order).json == orjson.dumps(orjson.loads(text))
     assert codec.json(Greeting("ä")) == '{"name":"ä"}'.encode()

@@ -83,7 +83,7 @@ def test_no_doctype_passes_either_parser(codec: Codec, document: str) -> None:
 
 def test_the_word_doctype_in_a_text_is_a_text(codec: Codec) -> None:
     text = "<!DOCTYPE html>"
-    assert codec.seal("a", "b", "t", Note(text)).payload == Note(text)
+    assert codec.encode("a", "b", "t", Note(text)).payload == Note(text)
     assert codec.from_xml(b"<Note><text><![CDATA[<!DOCTYPE html>]]></text></Note>") == Note(text)
 
 

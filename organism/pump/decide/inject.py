@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import orjson
 
-from organism.codec import Sealed, SpoofAttempt
+from organism.codec import Encoded, SpoofAttempt
 from organism.config.settings import Listener
 from organism.errors import Fault, InvalidPayload, InvalidRequest, MailboxFull, NotFound
 from organism.events.record import Content
@@ -26,7 +26,7 @@ class Prepared(NamedTuple):
 
     message_id: str
     to: str
-    sealed: Sealed
+    encoded: Encoded
 
 
 def receiver(state: State, to: str) -> Listener:
@@ -81,8 +81,8 @@ def prepare(state: State, command: Inject, thread: Thread | None, waiting: Calla
         hold_room(state.rules, member.name, waiting(member.name))
         message_id = state.ids.message()
         token = token_of(message_id)
-        sealed = state.rules.codec.seal(CONSOLE, member.name, token, value, state.rules.terms(member.name))
-        prepared.append(Prepared(message_id, member.name, sealed))
+        encoded = state.rules.codec.encode(CONSOLE, member.name, token, value, state.rules.terms(member.name))
+        prepared.append(Prepared(message_id, member.name, encoded))
     return prepared
 
 
@@ -102,14 +102,14 @@ def add(decision: Decision, prepared: list[Prepared], command: Inject) -> None:
             item.message_id,
             sender=CONSOLE,
             to=item.to,
-            type=item.sealed.type_name,
+            type=item.encoded.type_name,
             depth=1,
             token=token_of(item.message_id),
             caller_depth=command.caller_depth,
             caller_request=command.caller_request,
         )
-        record = decision.add(sent, Content(decision.thread_id or "", item.sealed.json, item.sealed.xml))
-        decision.put(record, item.sealed.payload, decision.state.rules.generation)
+        record = decision.add(sent, Content(decision.thread_id or "", item.encoded.json, item.encoded.xml))
+        decision.put(record, item.encoded.payload, decision.state.rules.generation)
 
 
 # -- replay: a dead letter is sent again, in its thread and its call, so that its answer finds the same caller
@@ -142,7 +142,7 @@ def prepare_replay(state: State, letter: DeadLetter, edited: Any) -> Prepared:
     if isinstance(found, Refused):
         raise InvalidRequest(f"It would be refused again: {found.reason}")
     message_id = state.ids.message()
-    return Prepared(message_id, dead.to, rules.codec.seal(dead.sender, dead.to, token_of(message_id), value, terms))
+    return Prepared(message_id, dead.to, rules.codec.encode(dead.sender, dead.to, token_of(message_id), value, terms))
 
 
 def add_replay(decision: Decision, letter: DeadLetter, again: Prepared, *, edited: bool) -> int:
@@ -153,13 +153,13 @@ def add_replay(decision: Decision, letter: DeadLetter, again: Prepared, *, edite
         again.message_id,
         sender=dead.sender,
         to=again.to,
-        type=again.sealed.type_name,
+        type=again.encoded.type_name,
         depth=len(letter.calls) + 1,
         token=token_of(again.message_id),
         calls=letter.calls,
         root=letter.root if letter.root != NO_ROOT else None,
         authors=dead.authors,  # whose text it may hold, also if a person has edited it
     )
-    record = decision.add(sent, Content(letter.thread_id, again.sealed.json, again.sealed.xml))
-    decision.put(record, again.sealed.payload, decision.state.rules.generation)
+    record = decision.add(sent, Content(letter.thread_id, again.encoded.json, again.encoded.xml))
+    decision.put(record, again.encoded.payload, decision.state.rules.generation)
     return len(decision.records) - 1

@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from msgspec.structs import replace
 
-from organism.codec import Mended, Sealed, UnsupportedPayload
+from organism.codec import Mended, Encoded, UnsupportedPayload
 from organism.config.foreign import described, readable, shown
 from organism.config.settings import Listener
 from organism.errors import InvalidPayload
@@ -63,46 +63,46 @@ class Outbox(Entity):
 
     def _send_one(self, to: str, payload: object, notes: tuple[str, ...], step: Step | None) -> Refused | None:
         request = self.decision.state.ids.message()
-        sealed = self._seal(to, token_of(request), payload)
-        if isinstance(sealed, Refused):
-            return self._refused(to, payload, sealed)
-        record = self._add_request(request, to, sealed, step, notes)
+        encoded = self._encoded(to, token_of(request), payload)
+        if isinstance(encoded, Refused):
+            return self._refused(to, payload, encoded)
+        record = self._add_request(request, to, encoded, step, notes)
         if to == CONSOLE:
             self._deliver_outside(request)
         else:
-            self._put(record, sealed)
+            self._put(record, encoded)
         return None
 
     def _add_request(
-        self, request: str, to: str, sealed: Sealed, step: Step | None, notes: tuple[str, ...] = ()
+        self, request: str, to: str, encoded: Encoded, step: Step | None, notes: tuple[str, ...] = ()
     ) -> Record[MessageSent]:
         sent = MessageSent(
             request,
             sender=self.message.to,
             to=to,
-            type=sealed.type_name,
+            type=encoded.type_name,
             depth=self.message.depth + 1,
             token=token_of(request),
             step=_name_of(step),
             authors=self._authors(),
             notes=notes,
         )
-        return self.decision.add(sent, self._content(sealed))
+        return self.decision.add(sent, self._content(encoded))
 
     def _send_todo(self, payload: object, step: Step | None) -> Refused | None:
         """``system.todo`` is no listener: what is sent to it is done in the unit that sends it."""
-        sealed = self._seal(SYSTEM_TODO, token_of(self.message.id), payload)
-        if isinstance(sealed, Sealed) and not isinstance(sealed.payload, TodoUntil | TodoComplete):
-            reason = f"{SYSTEM_TODO} takes TodoUntil or TodoComplete; {type(sealed.payload).__name__} came."
-            sealed = Refused("validation", "schema", reason)
-        if isinstance(sealed, Refused):
-            return self._refused(SYSTEM_TODO, payload, sealed)
-        record = self._add_request(self.decision.state.ids.message(), SYSTEM_TODO, sealed, step)
+        encoded = self._encoded(SYSTEM_TODO, token_of(self.message.id), payload)
+        if isinstance(encoded, Encoded) and not isinstance(encoded.payload, TodoUntil | TodoComplete):
+            reason = f"{SYSTEM_TODO} takes TodoUntil or TodoComplete; {type(encoded.payload).__name__} came."
+            encoded = Refused("validation", "schema", reason)
+        if isinstance(encoded, Refused):
+            return self._refused(SYSTEM_TODO, payload, encoded)
+        record = self._add_request(self.decision.state.ids.message(), SYSTEM_TODO, encoded, step)
         self._end_sent(record, "done")
-        if isinstance(sealed.payload, TodoUntil):
-            self._answer_todo(self._register_todo(sealed.payload), step)
+        if isinstance(encoded.payload, TodoUntil):
+            self._answer_todo(self._register_todo(encoded.payload), step)
         else:
-            self._close_todo(sealed.payload.id)
+            self._close_todo(encoded.payload.id)
         return None
 
     def _register_todo(self, until: TodoUntil) -> TodoRegistered:
@@ -118,25 +118,25 @@ class Outbox(Entity):
 
     def _answer_todo(self, answer: TodoRegistered, step: Step | None) -> None:
         """The answer goes to the ask that waits for it; without one it is recorded and ends unread."""
-        record, sealed = self._add_reply_to_self(SYSTEM_TODO, answer, answers=_name_of(step))
+        record, encoded = self._add_reply_to_self(SYSTEM_TODO, answer, answers=_name_of(step))
         if step is None:
             self._end_sent(record, "unread")
         else:
-            self.decision.answer(step, record, sealed.payload)
+            self.decision.answer(step, record, encoded.payload)
 
     def _add_reply_to_self(
         self, sender: str, payload: object, *, answers: tuple[str, int] | None = None, authors: tuple[str, ...] = ()
-    ) -> tuple[Record[MessageSent], Sealed]:
+    ) -> tuple[Record[MessageSent], Encoded]:
         """Add a reply of the organism's own to the agent whose message is handled, in the call of the handling."""
         message = self.message
         call_id = message.call.id if message.call is not None else message.id
         token = token_of(call_id)
-        sealed = self.rules.codec.seal(sender, message.to, token, payload)
+        encoded = self.rules.codec.encode(sender, message.to, token, payload)
         sent = MessageSent(
             self.decision.state.ids.message(),
             sender=sender,
             to=message.to,
-            type=sealed.type_name,
+            type=encoded.type_name,
             depth=message.depth + 1,
             token=token,
             call=call_id,
@@ -144,7 +144,7 @@ class Outbox(Entity):
             answers=answers,
             authors=authors,
         )
-        return self.decision.add(sent, self._content(sealed)), sealed
+        return self.decision.add(sent, self._content(encoded)), encoded
 
     # -- replies
 
@@ -157,19 +157,19 @@ class Outbox(Entity):
         # The call token under which the caller handles: its own call's.
         token = token_of(call.parent.id if call.parent is not None else call.id)
         sender = Sender(self.listener, self.message.depth + 1, 0)
-        sealed = within_limits(self.decision.state.rules, sender) or self._seal(call.caller, token, plain)
-        if isinstance(sealed, Refused):
-            self._report(self._refused(call.caller, plain, sealed))
+        encoded = within_limits(self.decision.state.rules, sender) or self._encoded(call.caller, token, plain)
+        if isinstance(encoded, Refused):
+            self._report(self._refused(call.caller, plain, encoded))
             return
         step = call.step
         if step is not None and (step.ok is not None or step.message.id not in self.decision.state.folded.messages):
             step = None
-        payload_class = type(sealed.payload)
+        payload_class = type(encoded.payload)
         sent = MessageSent(
             self.decision.state.ids.message(),
             sender=self.message.to,
             to=call.caller,
-            type=sealed.type_name,
+            type=encoded.type_name,
             depth=self.message.depth + 1,
             token=token,
             call=call.parent.id if call.parent is not None else call.id,
@@ -179,20 +179,20 @@ class Outbox(Entity):
             authors=self._authors(more),
             notes=notes,
         )
-        record = self.decision.add(sent, self._content(sealed))
+        record = self.decision.add(sent, self._content(encoded))
         if step is not None:
-            self.decision.answer(step, record, sealed.payload)
+            self.decision.answer(step, record, encoded.payload)
         elif call.caller == CONSOLE:
             self._deliver_outside(sent.message)
-        elif self._is_wanted(call, sealed):
-            self._put(record, sealed)
+        elif self._is_wanted(call, encoded):
+            self._put(record, encoded)
         else:
             self._end_sent(record, "unread")
 
-    def _is_wanted(self, call: Call, sealed: Sealed) -> bool:
+    def _is_wanted(self, call: Call, encoded: Encoded) -> bool:
         """Whether the caller takes a reply of this class, and the call was no ask, which is over by now."""
         receiver = self.decision.state.rules.listeners.get(call.caller)
-        return receiver is not None and call.step is None and accepts(receiver, sealed.type_name)
+        return receiver is not None and call.step is None and accepts(receiver, encoded.type_name)
 
     # -- refusals
 
@@ -215,10 +215,10 @@ class Outbox(Entity):
         """One generic ``SystemError`` to the agent whose send was refused, handled in the call in which it sent."""
         message = self.message
         error = SystemErrorPayload(refused.code, GENERIC[refused.code], retry_allowed=False)
-        record, sealed = self._add_reply_to_self("system", error, authors=self._authors())
+        record, encoded = self._add_reply_to_self("system", error, authors=self._authors())
         is_too_deep = message.depth >= self.decision.state.rules.limits.max_depth
         if accepts(self.listener, record.event.type) and not is_too_deep:
-            self._put(record, sealed)
+            self._put(record, encoded)
         else:
             self._end_sent(record, "unread")
 
@@ -237,22 +237,22 @@ class Outbox(Entity):
             authors |= {self.listener.name}
         return tuple(sorted(authors))
 
-    def _seal(self, to: str, token: str, payload: object) -> Sealed | Refused:
+    def _encoded(self, to: str, token: str, payload: object) -> Encoded | Refused:
         """Encode, validate and decode again."""
         rules = self.rules
         try:
             rules.register(type(payload))
-            return rules.codec.seal(self.message.to, to, token, payload, rules.terms(to))
+            return rules.codec.encode(self.message.to, to, token, payload, rules.terms(to))
         except (InvalidPayload, UnsupportedPayload) as error:
             return Refused("validation", "schema", str(error))
         except BaseException as error:  # noqa: BLE001 - what is in the payload may raise anything when it is read or made
             return Refused("validation", "schema", f"The payload cannot be read: {described(error)}")
 
-    def _content(self, sealed: Sealed) -> Content:
-        return Content(self.message.thread.id, sealed.json, sealed.xml)
+    def _content(self, encoded: Encoded) -> Content:
+        return Content(self.message.thread.id, encoded.json, encoded.xml)
 
-    def _put(self, record: Record[MessageSent], sealed: Sealed) -> None:
-        self.decision.put(record, sealed.payload, self.rules.generation)
+    def _put(self, record: Record[MessageSent], encoded: Encoded) -> None:
+        self.decision.put(record, encoded.payload, self.rules.generation)
 
     def _end_sent(self, record: Record[MessageSent], outcome: Outcome) -> None:
         """The message that was just sent ends in the unit that sent it."""
