@@ -13,7 +13,7 @@ from organism.agents.conversation import Conversation
 from organism.agents.functions import Functions, functions_of
 from organism.agents.prompt import AgentFactory, AgentPromptValidationError, check_payload
 from organism.agents.tool_calls import Asked, CallReader, Spoken, carried_text
-from organism.codec import Codec, Mended, PayloadSchema, repair_json
+from organism.codec import Codec, PayloadSchema, RepairedPayload, repair_json
 from organism.config.prompts import PromptConfig
 from organism.config.settings import Handler, Listener
 from organism.errors import InvalidPayload
@@ -184,7 +184,7 @@ class Turn:
         except InvalidPayload as error:
             details = [{"at": fault.pointer, "message": fault.message} for fault in error.details]
             return _failure("invalid_arguments", error.message, details)
-        return await self._ask(function.to, call.id, Mended(payload, asked.notes) if asked.notes else payload)
+        return await self._ask(function.to, call.id, RepairedPayload(payload, asked.notes) if asked.notes else payload)
 
     async def _ask(self, to: str, call_id: str, payload: object) -> Result:
         try:
@@ -217,7 +217,7 @@ def _call_entry(asked: Asked) -> dict[str, Any]:
 
 def _answered(text: str, notes: tuple[str, ...]) -> HandlerResponse:
     answer = Answer(text=text)
-    return HandlerResponse.respond(Mended(answer, notes) if notes else answer)
+    return HandlerResponse.respond(RepairedPayload(answer, notes) if notes else answer)
 
 
 def prompted_turn_of(listener: Listener, config: PromptConfig, codec: Codec) -> Handler:

@@ -8,16 +8,16 @@ from __future__ import annotations
 from organism.codec.limits import PayloadOverLimit, SpoofAttempt, Terms, UnknownPayload, UnsupportedPayload
 from organism.codec.repair import Repaired, repair_json, repair_text
 from organism.codec.schema import PayloadSchema
-from organism.codec.validate import Codec, Decoded, Encoded, Mended
+from organism.codec.validate import Codec, Decoded, Encoded, RepairedPayload
 
 __all__ = [
     "Codec",
     "Decoded",
     "Encoded",
-    "Mended",
     "PayloadOverLimit",
     "PayloadSchema",
     "Repaired",
+    "RepairedPayload",
     "SpoofAttempt",
     "Terms",
     "UnknownPayload",

@@ -1,7 +1,7 @@
 """The text of a model → a strict document and a list of what was done to it.
 
 A step of its own, for models' text alone: what comes out is parsed strictly like everything else, and what cannot be
-mended in these ways is refused. Mended are: fences and prose around the document, bare ``&`` and ``<`` in its text,
+repaired in these ways is refused. Repaired are: fences and prose around the document, bare ``&`` and ``<`` in its text,
 tags that were not closed (also where the text was cut off), and characters that XML cannot carry. No text is lost.
 """
 
@@ -40,14 +40,14 @@ class Repaired(NamedTuple):
 
 def repair_text(text: str, names: Collection[str]) -> Repaired:
     """The document in ``text`` whose root is one of ``names``; raises ``InvalidPayload`` if there is not just one."""
-    return _Mender(names).mend(text)
+    return _Repairer(names).repair(text)
 
 
 def repair_json(value: Any) -> tuple[Any, tuple[str, ...]]:
     """``value`` with U+FFFD for each character that XML cannot carry, and a note for each text that had one."""
     notes: list[str] = []
-    mended = _carried(value, "", notes)
-    return mended, tuple(notes[:MAX_NOTES])
+    repaired = _carried(value, "", notes)
+    return repaired, tuple(notes[:MAX_NOTES])
 
 
 def _carried(value: Any, at: str, notes: list[str]) -> Any:
@@ -56,12 +56,12 @@ def _carried(value: Any, at: str, notes: list[str]) -> Any:
     if isinstance(value, list):
         return [_carried(item, f"{at}/{index}", notes) for index, item in enumerate(value)]
     if isinstance(value, dict):
-        mended = {_carried_text(key, at, notes): _carried(item, step(at, key), notes) for key, item in value.items()}
-        if len(mended) < len(value):
+        repaired = {_carried_text(key, at, notes): _carried(item, step(at, key), notes) for key, item in value.items()}
+        if len(repaired) < len(value):
             raise InvalidPayload(
                 f"Two keys at {at or 'the root'} become one when their control characters are replaced."
             )
-        return mended
+        return repaired
     return value
 
 
@@ -86,14 +86,14 @@ class _Token(NamedTuple):
 
 
 @dataclass(slots=True)
-class _Mender:
+class _Repairer:
     """Reads the text once from left to right, with the tags that are open."""
 
     names: Collection[str]
     notes: list[str] = field(default_factory=list)
     open: list[str] = field(default_factory=list)
 
-    def mend(self, text: str) -> Repaired:
+    def repair(self, text: str) -> Repaired:
         text = _carried_text(text, "the text", self.notes)
         start = self._root(text)
         pieces: list[str] = []
@@ -120,7 +120,7 @@ class _Mender:
             listed = ", ".join(map(opening, sorted(self.names)[:10])) or "none"
             raise UnknownPayload(f"No document was found in the text: expected one of {listed}, came {shown(text)}.")
         if _DOCTYPE.search(text, 0, found.start):
-            raise InvalidPayload("The text has a DOCTYPE, which is never allowed and never mended.")
+            raise InvalidPayload("The text has a DOCTYPE, which is never allowed and never repaired.")
         return found.start
 
     def _begins(self, token: _Token, text: str) -> bool:
@@ -139,7 +139,7 @@ class _Mender:
                 raise too_deep()
             return self._plain(token.text, tag=True)
         if token.name not in self.open:
-            raise InvalidPayload(f"The text cannot be mended: {token.text} closes what was never opened.")
+            raise InvalidPayload(f"The text cannot be repaired: {token.text} closes what was never opened.")
         behind = self.open[::-1].index(token.name)
         closed = self._close_all(behind, f"before {token.text}") if behind else ""
         self.open.pop()
@@ -152,14 +152,14 @@ class _Mender:
 
     def _plain(self, text: str, *, tag: bool = False) -> str:
         """Text between tags (or a tag, for its attributes) with its bare marks escaped."""
-        mended, count = _BARE_AMPERSAND.subn("&amp;", text)
+        repaired, count = _BARE_AMPERSAND.subn("&amp;", text)
         if count:
             self.notes.append(f"escaped {count} bare & in {shown(text.strip(), 40)}")
-        if not tag and "<" in mended:
-            self.notes.append(f"escaped {mended.count('<')} bare < in {shown(text.strip(), 40)}")
+        if not tag and "<" in repaired:
+            self.notes.append(f"escaped {repaired.count('<')} bare < in {shown(text.strip(), 40)}")
         if not tag:
-            mended = mended.replace("<", "&lt;").replace("]]>", "]]&gt;")
-        return _carried_references(mended, self.notes)
+            repaired = repaired.replace("<", "&lt;").replace("]]>", "]]&gt;")
+        return _carried_references(repaired, self.notes)
 
     def _note_prose(self, before: str, after: str) -> None:
         if any(self._begins(token, after) for token in _tokens(after, 0)):

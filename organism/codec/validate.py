@@ -61,7 +61,7 @@ class Encoded:
     type_name: str
 
 
-class Mended(NamedTuple):
+class RepairedPayload(NamedTuple):
     """A payload from a model's text, and what was done to the text; no notes: it was fine."""
 
     payload: Any

@@ -1,4 +1,4 @@
-"""The text of a model: what is mended and noted, what is refused, and that nothing within a document is lost."""
+"""The text of a model: what is repaired and noted, what is refused, and that nothing within a document is lost."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from organism.codec import Codec, Mended, Repaired, repair_json, repair_text
+from organism.codec import Codec, Repaired, RepairedPayload, repair_json, repair_text
 from organism.errors import InvalidPayload
 
 
@@ -27,14 +27,14 @@ class Ping:
 CODEC = Codec.of([Reply, Ping])
 
 
-def from_text(text: str) -> Mended:
-    """What a model's text says: mended, then read strictly."""
+def from_text(text: str) -> RepairedPayload:
+    """What a model's text says: repaired, then read strictly."""
     repaired = repair_text(text, {"Reply", "Ping"})
-    return Mended(CODEC.from_xml(repaired.document), repaired.notes)
+    return RepairedPayload(CODEC.from_xml(repaired.document), repaired.notes)
 
 
 # (what the model wrote, the payload, what the notes say)
-MENDED: list[tuple[str, object, tuple[str, ...]]] = [
+REPAIRED: list[tuple[str, object, tuple[str, ...]]] = [
     ("<Reply><text>hi</text></Reply>", Reply("hi"), ()),
     ("  \n<Reply><text>hi</text></Reply>\n ", Reply("hi"), ()),
     ("<Ping/>", Ping(), ()),
@@ -98,21 +98,21 @@ REFUSED = {
 }
 
 
-@pytest.mark.parametrize(("text", "payload", "notes"), MENDED)
-def test_what_can_be_mended_is_and_is_noted(text: str, payload: object, notes: tuple[str, ...]) -> None:
+@pytest.mark.parametrize(("text", "payload", "notes"), REPAIRED)
+def test_what_can_be_repaired_is_and_is_noted(text: str, payload: object, notes: tuple[str, ...]) -> None:
     if payload is None:
         with pytest.raises(InvalidPayload):
             from_text(text)
         return
-    mended = from_text(text)
-    assert mended.payload == payload
-    assert bool(mended.notes) == bool(notes)
+    repaired = from_text(text)
+    assert repaired.payload == payload
+    assert bool(repaired.notes) == bool(notes)
     for words in notes:
-        assert any(words in note for note in mended.notes), mended.notes
+        assert any(words in note for note in repaired.notes), repaired.notes
 
 
 @pytest.mark.parametrize(("text", "words"), REFUSED.items())
-def test_what_cannot_be_mended_is_refused(text: str, words: str) -> None:
+def test_what_cannot_be_repaired_is_refused(text: str, words: str) -> None:
     with pytest.raises(InvalidPayload, match=words):
         from_text(text)
 
@@ -129,10 +129,10 @@ def test_a_strict_document_is_left_as_it_is(text: str, tags: list[str]) -> None:
 @given(st.text("ab &<>;#x12'\"=/!-[]\r\n", max_size=30))
 def test_a_text_with_bare_marks_is_never_lost_or_makes_a_crash(text: str) -> None:
     try:
-        mended = from_text(f"<Reply><text>{text}</text></Reply>").payload
+        repaired = from_text(f"<Reply><text>{text}</text></Reply>").payload
     except InvalidPayload:
         return
-    assert isinstance(mended, Reply)
+    assert isinstance(repaired, Reply)
 
 
 @pytest.mark.thorough
@@ -140,7 +140,7 @@ def test_a_text_with_bare_marks_is_never_lost_or_makes_a_crash(text: str) -> Non
     "piece",
     ["<", "<![CDATA[", "<!--", "<?", "<a", "<a ", "&", "</a", "<a b='", "\x00", "<a>", "<a></a>", "<Reply> x", "&#1;"],
 )
-def test_mending_is_linear(piece: str) -> None:
+def test_repairing_is_linear(piece: str) -> None:
     began = time.monotonic()
     with pytest.raises(InvalidPayload):
         from_text("<Reply><text>" + piece * (200_000 // len(piece)) + "</nothing></Reply>")
@@ -148,14 +148,14 @@ def test_mending_is_linear(piece: str) -> None:
 
 
 def test_notes_are_few_and_short() -> None:
-    mended = from_text("<Reply><text>hi</text><tags>" + "<item>&</item>" * 100 + "</tags></Reply>")
-    assert len(mended.notes) == 20
-    assert all(len(note) < 200 for note in mended.notes)
+    repaired = from_text("<Reply><text>hi</text><tags>" + "<item>&</item>" * 100 + "</tags></Reply>")
+    assert len(repaired.notes) == 20
+    assert all(len(note) < 200 for note in repaired.notes)
 
 
 def test_json_of_a_model_is_carried_with_notes() -> None:
-    mended, notes = repair_json({"a": ["x\x00", "y"], "k\x1b": 1, "n": None})
-    assert mended == {"a": ["x\ufffd", "y"], "k\ufffd": 1, "n": None}
+    repaired, notes = repair_json({"a": ["x\x00", "y"], "k\x1b": 1, "n": None})
+    assert repaired == {"a": ["x\ufffd", "y"], "k\ufffd": 1, "n": None}
     assert [note.split(":")[0] for note in notes] == ["/a/0", "/"]
     with pytest.raises(InvalidPayload, match="become one"):
         repair_json({"a\x00": 1, "a\x01": 2})

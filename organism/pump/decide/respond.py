@@ -7,7 +7,7 @@ from typing import Any
 import orjson
 from msgspec.structs import replace
 
-from organism.codec import Mended, Encoded, UnsupportedPayload
+from organism.codec import Encoded, RepairedPayload, UnsupportedPayload
 from organism.config.foreign import described, readable, shown
 from organism.config.settings import Listener
 from organism.errors import InvalidPayload
@@ -45,8 +45,8 @@ class Outbox(Entity):
                 self._report(refused)
 
     def send(self, to: str, payload: object, step: Step | None = None) -> Refused | None:
-        """Send a request to ``to``, to each of its group; with ``step``, as that ask's. Notes what was ``Mended``."""
-        plain, notes = unmended(payload)
+        """Send a request to ``to``, to each of its group; with ``step``, as that ask's. Notes what was repaired."""
+        plain, notes = payload_and_notes(payload)
         if to == SYSTEM_TODO:
             return self._send_todo(plain, step)
         sender = Sender(self.listener, self.message.depth + 1, self.message.thread.open)
@@ -153,7 +153,7 @@ class Outbox(Entity):
         call = self.message.call
         if call is None:
             return
-        plain, notes = unmended(payload)
+        plain, notes = payload_and_notes(payload)
         # The call token under which the caller handles: its own call's.
         token = token_of(call.parent.id if call.parent is not None else call.id)
         sender = Sender(self.listener, self.message.depth + 1, 0)
@@ -263,9 +263,9 @@ class Outbox(Entity):
         self.decision.add(MessageHandled(message_id, CONSOLE, "delivered", duration=0))
 
 
-def unmended(payload: object) -> tuple[Any, tuple[str, ...]]:
+def payload_and_notes(payload: object) -> tuple[Any, tuple[str, ...]]:
     """A payload, and the notes of what was mended in it."""
-    return payload if type(payload) is Mended else (payload, ())
+    return payload if type(payload) is RepairedPayload else (payload, ())
 
 
 def accepts(listener: Listener, type_name: str) -> bool:

@@ -41,7 +41,7 @@ from organism.model.tool import ToolError, ToolErrorCode
 from organism.pump.decide import gates, spend
 from organism.pump.decide.ending import Failure
 from organism.pump.decide.gates import Question, canonical
-from organism.pump.decide.respond import Outbox, unmended
+from organism.pump.decide.respond import Outbox, payload_and_notes
 from organism.pump.decide.spend import ModelCall
 from organism.pump.rules import GENERIC, Rules
 from organism.pump.run import model_call
@@ -270,7 +270,7 @@ class Steps(HandlerMetadata):
         to, call_id = str.__str__(to), str.__str__(call_id)
         handling = self._handling
         number = handling.next_number()
-        digest = step_digest("ask", to, _json_or_repr(handling.rules, unmended(payload)[0]))
+        digest = step_digest("ask", to, _json_or_repr(handling.rules, payload_and_notes(payload)[0]))
         step = handling.recorded(number, "ask", digest)
         if step is None:
             await handling.wait_while_paused()
