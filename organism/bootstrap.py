@@ -19,7 +19,7 @@ import structlog
 from organism.agents import BUNDLED_AGENTS, bundled_charter
 from organism.agents.gateway import Gateways
 from organism.agents.turn import prompted_turn_of, turn_of
-from organism.codec import Codec, PayloadSchema, Terms, UnsupportedPayload
+from organism.codec import Codec, PayloadLimits, PayloadSchema, UnsupportedPayload
 from organism.config.code import CheckPayload
 from organism.config.load import load
 from organism.config.modules import Importer
@@ -181,7 +181,7 @@ class Organism:
 
     def _new_codec(self, settings: Settings) -> Codec:
         """The codec of a new generation. Raises ``ConfigInvalid``."""
-        codec = Codec.of(payload_classes(settings), Terms(settings.limits.max_payload_bytes))
+        codec = Codec.of(payload_classes(settings), PayloadLimits(settings.limits.max_payload_bytes))
         names = (*EVENTS, *(listener.name for listener in settings.receivers))
         self.parts.redactor.spare("\n".join((*names, *(schema.xsd for schema in codec.schemas))))
         self._generation += 1

@@ -10,7 +10,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, Final
 
-from organism.codec import Codec, Terms
+from organism.codec import Codec, PayloadLimits
 from organism.config.settings import Listener
 from organism.model.handler import TodoComplete, TodoUntil
 from organism.model.ids import SYSTEM_TODO
@@ -73,7 +73,7 @@ def _function(listener: Listener, name: str, codec: Codec) -> Function:
     def make(arguments: Mapping[str, Any]) -> object:
         """The payload as the listener takes it: its size too, so that the model hears what is wrong."""
         json = call_json(listener, arguments)
-        return codec.from_json(payload_class.__name__, json, Terms(listener.max_payload_bytes))
+        return codec.from_json(payload_class.__name__, json, PayloadLimits(listener.max_payload_bytes))
 
     return Function(replace(tool_spec(listener, codec), name=name), listener.name, payload_class, make)
 

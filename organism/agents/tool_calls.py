@@ -13,7 +13,7 @@ from msgspec import field
 
 from organism.agents.functions import Function, Functions, wire_name
 from organism.agents.written_calls import written_calls
-from organism.codec import Codec, Terms, UnknownPayload, repair_json, repair_text
+from organism.codec import Codec, PayloadLimits, UnknownPayload, repair_json, repair_text
 from organism.errors import InvalidPayload
 from organism.events.entity import Entity
 from organism.model.completion import Completion, ToolCall
@@ -29,7 +29,7 @@ class Asked:
     call: ToolCall  # as it goes back to the model
     said: str  # the name as the model wrote it
     function: Function | None  # None: there is none of that name
-    notes: tuple[str, ...] = ()  # what was mended
+    notes: tuple[str, ...] = ()  # what was repaired
 
     @property
     def shown(self) -> str:
@@ -76,13 +76,13 @@ class CallReader(Entity):
         return (text, (), ()) if call is None else ("", (call,), notes)
 
     def _document(self, text: str) -> tuple[ToolCall | None, tuple[str, ...]]:
-        """The call in a payload's XML, mended, if one function alone takes its class; ``raw`` if it is unreadable."""
+        """The call in a payload's XML, repaired, if one function alone takes its class; ``raw`` if it is unreadable."""
         named = {name: function for name, function in self._functions.taking().items() if f"<{name}" in text}
         if not named:
             return None, ()
         try:
             repaired = repair_text(text, named.keys())
-            found = self._codec.from_xml(repaired.document, Terms(len(repaired.document)))
+            found = self._codec.from_xml(repaired.document, PayloadLimits(len(repaired.document)))
         except UnknownPayload:
             return None, ()
         except InvalidPayload:

@@ -5,7 +5,7 @@ Nothing outside this folder touches XML.
 
 from __future__ import annotations
 
-from organism.codec.limits import PayloadOverLimit, SpoofAttempt, Terms, UnknownPayload, UnsupportedPayload
+from organism.codec.limits import PayloadLimits, PayloadOverLimit, SpoofAttempt, UnknownPayload, UnsupportedPayload
 from organism.codec.repair import Repaired, repair_json, repair_text
 from organism.codec.schema import PayloadSchema
 from organism.codec.validate import Codec, Decoded, Encoded, RepairedPayload
@@ -14,12 +14,12 @@ __all__ = [
     "Codec",
     "Decoded",
     "Encoded",
+    "PayloadLimits",
     "PayloadOverLimit",
     "PayloadSchema",
     "Repaired",
     "RepairedPayload",
     "SpoofAttempt",
-    "Terms",
     "UnknownPayload",
     "UnsupportedPayload",
     "repair_json",

@@ -23,7 +23,7 @@ UNCARRIED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 @dataclass(frozen=True, slots=True)
-class Terms:
+class PayloadLimits:
     """What a receiver takes: UTF-8 bytes of the payload's XML, and elements of the document."""
 
     payload_bytes: int = 262_144

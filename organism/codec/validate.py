@@ -18,9 +18,9 @@ from organism.codec.faults import MAKING_FAULTS, refused_by_class
 from organism.codec.lexical import attribute, closing, escaped, opening
 from organism.codec.limits import (
     ENVELOPE,
+    PayloadLimits,
     PayloadOverLimit,
     SpoofAttempt,
-    Terms,
     UnknownPayload,
     UnsupportedPayload,
     invalid,
@@ -32,7 +32,7 @@ from organism.codec.xml import first_fault, hold_bytes, parse, parse_foreign
 from organism.codec.xsd import element_names, envelope_xsd
 from organism.errors import Fault, InvalidPayload
 
-_DEFAULT = Terms()
+_DEFAULT = PayloadLimits()
 _IN_ENVELOPE = f"{{{ENVELOPE}}}"
 _MESSAGE = _IN_ENVELOPE + "message"
 _META = _IN_ENVELOPE + "meta"
@@ -83,10 +83,10 @@ class Codec:
     threads at a time: everything is to run in the event loop's own.
     """
 
-    __slots__ = ("_by_class", "_by_name", "_names", "_validate", "_xsd", "schemas", "terms")
+    __slots__ = ("_by_class", "_by_name", "_names", "_validate", "_xsd", "limits", "schemas")
 
-    def __init__(self, schemas: Iterable[PayloadSchema] = (), terms: Terms = _DEFAULT) -> None:
-        self.terms = terms
+    def __init__(self, schemas: Iterable[PayloadSchema] = (), limits: PayloadLimits = _DEFAULT) -> None:
+        self.limits = limits
         self._by_class: dict[type, _Entry] = {}
         self._by_name: dict[str, _Entry] = {}
         for schema in schemas:
@@ -109,7 +109,7 @@ class Codec:
         self._names = element_names(xsd) | {"tenant"}  # which is refused in words of its own
 
     @classmethod
-    def of(cls, classes: Iterable[type], terms: Terms = _DEFAULT) -> Codec:
+    def of(cls, classes: Iterable[type], limits: PayloadLimits = _DEFAULT) -> Codec:
         """The codec of ``classes``; raises ``UnsupportedPayload`` with the faults of all of them."""
         schemas: list[PayloadSchema] = []
         refused: list[UnsupportedPayload] = []
@@ -121,14 +121,14 @@ class Codec:
         if refused:
             details = tuple(fault for error in refused for fault in error.details)
             raise UnsupportedPayload(" ".join(error.message for error in refused), details=details)
-        return cls(schemas, terms)
+        return cls(schemas, limits)
 
     def with_class(self, payload_class: type) -> Codec:
         """This codec with one class more; itself if it knows the class already. Raises ``UnsupportedPayload``."""
         if self.knows(payload_class):
             return self
         known = [entry.schema for entry in self._by_class.values()]
-        return Codec([*known, PayloadSchema.of(payload_class)], self.terms)
+        return Codec([*known, PayloadSchema.of(payload_class)], self.limits)
 
     def knows(self, payload_class: type) -> bool:
         """Whether payloads of this class can be encoded."""
@@ -152,21 +152,21 @@ class Codec:
 
     # ── what the organism writes, and reads again ────────────────────────────────────────────────────────────────────
 
-    def encode(self, from_: str, to: str, token: str, payload: object, terms: Terms | None = None) -> Encoded:
+    def encode(self, from_: str, to: str, token: str, payload: object, limits: PayloadLimits | None = None) -> Encoded:
         """Encode ``payload``, then check and decode those very bytes by its schema: what the receiver will get.
 
         Of two classes of one name (and one schema) the fresh payload is of the one that was registered first.
 
-        Raises ``InvalidPayload`` (``PayloadOverLimit`` beyond the terms).
+        Raises ``InvalidPayload`` (``PayloadOverLimit`` beyond the limits).
         """
         schema, template, read_as = self._entry(payload)
-        terms = terms or self.terms
+        limits = limits or self.limits
         try:
             content = schema.form.write(payload)
             xml = (template % (escaped(from_), escaped(to), escaped(token), content)).encode()
-            if len(xml) > terms.payload_bytes:
-                hold_bytes(len(schema.document(content).encode()), terms.payload_bytes)
-            root = parse(xml, terms)
+            if len(xml) > limits.payload_bytes:
+                hold_bytes(len(schema.document(content).encode()), limits.payload_bytes)
+            root = parse(xml, limits)
         except PayloadOverLimit:
             raise
         except (*_WRITING_FAULTS, InvalidPayload) as error:
@@ -176,9 +176,9 @@ class Codec:
         fresh = _made(read_as, root[1])
         return Encoded(xml, read_as.json(fresh), fresh, schema.name)
 
-    def decode(self, envelope: bytes, terms: Terms | None = None) -> Decoded:
+    def decode(self, envelope: bytes, limits: PayloadLimits | None = None) -> Decoded:
         """Parse, validate and read an envelope that the organism wrote; raises ``InvalidPayload``."""
-        root = parse(envelope, terms or self.terms)
+        root = parse(envelope, limits or self.limits)
         if not self._validate(root):
             raise self._misfit(root)
         meta, element = root
@@ -203,9 +203,9 @@ class Codec:
 
     # ── what comes from outside ──────────────────────────────────────────────────────────────────────────────────────
 
-    def from_json(self, name: str, value: Any, terms: Terms | None = None) -> Any:
+    def from_json(self, name: str, value: Any, limits: PayloadLimits | None = None) -> Any:
         """The payload ``name`` from JSON, within a document's limits. Raises ``InvalidPayload`` with all faults."""
-        return self.encode("from", "to", "token", self.draft(name, value), terms).payload
+        return self.encode("from", "to", "token", self.draft(name, value), limits).payload
 
     def draft(self, name: str, value: Any) -> Any:
         """``from_json`` without the checks of its document, which ``encode`` makes next."""
@@ -217,14 +217,14 @@ class Codec:
             raise invalid(f"The {name} does not fit", faults)
         return payload
 
-    def from_xml(self, document: bytes, terms: Terms | None = None) -> Any:
+    def from_xml(self, document: bytes, limits: PayloadLimits | None = None) -> Any:
         """The payload from a document of its own, with no envelope; raises ``InvalidPayload``."""
-        root = parse_foreign(document, terms or self.terms, self._names, overhead_bytes=0)
+        root = parse_foreign(document, limits or self.limits, self._names, overhead_bytes=0)
         return self._valid(root)
 
-    def parse_any(self, document: bytes, terms: Terms | None = None) -> Decoded:
+    def parse_any(self, document: bytes, limits: PayloadLimits | None = None) -> Decoded:
         """What is in a document; its envelope's names are claims, and a ``<tenant>`` is a ``SpoofAttempt``."""
-        root = parse_foreign(document, terms or self.terms, self._names)
+        root = parse_foreign(document, limits or self.limits, self._names)
         if root.tag != _MESSAGE:
             return Decoded("", "", "", self._valid(root))
         element, said = _opened(root)

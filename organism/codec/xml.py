@@ -27,8 +27,8 @@ from organism.codec.limits import (
     MAX_NAMESPACES,
     XSD,
     XSI,
+    PayloadLimits,
     PayloadOverLimit,
-    Terms,
     invalid,
     shown,
     too_deep,
@@ -61,9 +61,9 @@ _IS_TOO_DEEP = etree.XPath("boolean(/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*
 """Whether there is an element one level below ``MAX_DEPTH``."""
 
 
-def parse(document: bytes, terms: Terms, overhead_bytes: int = ENVELOPE_BYTES) -> _Element:
+def parse(document: bytes, limits: PayloadLimits, overhead_bytes: int = ENVELOPE_BYTES) -> _Element:
     """The root of ``document``, within the caps and with no DOCTYPE; raises ``InvalidPayload``."""
-    _hold_text(document, terms.payload_bytes + overhead_bytes)
+    _hold_text(document, limits.payload_bytes + overhead_bytes)
     try:
         root = etree.fromstring(document, _PARSER)
     except etree.XMLSyntaxError as error:
@@ -71,20 +71,20 @@ def parse(document: bytes, terms: Terms, overhead_bytes: int = ENVELOPE_BYTES) -
     if b"DOCTYPE" in document and root.getroottree().docinfo.internalDTD is not None:
         _refuse_doctype()
     most = document.count(b"<") - document.count(b"</")  # at least as many as there are elements
-    if most > terms.elements and float(_ELEMENTS(root)) > terms.elements:  # type: ignore[arg-type]  # a count is a number
-        raise _too_many_elements(terms)
+    if most > limits.elements and float(_ELEMENTS(root)) > limits.elements:  # type: ignore[arg-type]  # a count is a number
+        raise _too_many_elements(limits)
     if most > MAX_DEPTH and _IS_TOO_DEEP(root):
         raise too_deep()
     return root
 
 
 def parse_foreign(
-    document: bytes, terms: Terms, names: Collection[str], overhead_bytes: int = ENVELOPE_BYTES
+    document: bytes, limits: PayloadLimits, names: Collection[str], overhead_bytes: int = ENVELOPE_BYTES
 ) -> _Element:
     """As ``parse``, for a document from outside: elements may only be called by one of ``names``."""
-    _hold_text(document, terms.payload_bytes + overhead_bytes)
-    _Gate(terms, names).hold(document)
-    return parse(document, terms, overhead_bytes)
+    _hold_text(document, limits.payload_bytes + overhead_bytes)
+    _Gate(limits, names).hold(document)
+    return parse(document, limits, overhead_bytes)
 
 
 def first_fault(element: _Element, schema: etree.XMLSchema) -> str:
@@ -117,8 +117,8 @@ def _hold_text(document: bytes, most: int) -> None:
 class _Gate:
     """Reads a document once, keeps only where it is and what is strange there, and raises what may not be."""
 
-    def __init__(self, terms: Terms, names: Collection[str]) -> None:
-        self._terms = terms
+    def __init__(self, limits: PayloadLimits, names: Collection[str]) -> None:
+        self._limits = limits
         self._names = names
         self._path: list[str] = []
         self._elements = 0
@@ -146,8 +146,8 @@ class _Gate:
         self._elements += 1
         if len(self._path) > MAX_DEPTH:
             raise too_deep()
-        if self._elements > self._terms.elements:
-            raise _too_many_elements(self._terms)
+        if self._elements > self._limits.elements:
+            raise _too_many_elements(self._limits)
         if len(attributes) > MAX_ATTRIBUTES:
             came = f"came {len(attributes)}"
             raise PayloadOverLimit(f"An element has too many attributes: expected at most {MAX_ATTRIBUTES}, {came}.")
@@ -183,8 +183,8 @@ class _Gate:
         self._path.pop()
 
 
-def _too_many_elements(terms: Terms) -> PayloadOverLimit:
-    return PayloadOverLimit(f"The payload has too many elements: expected at most {terms.elements:,}, came more.")
+def _too_many_elements(limits: PayloadLimits) -> PayloadOverLimit:
+    return PayloadOverLimit(f"The payload has too many elements: expected at most {limits.elements:,}, came more.")
 
 
 def _refuse_doctype(*_declaration: object) -> None:

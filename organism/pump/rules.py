@@ -12,7 +12,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from organism.codec import Codec, Terms
+from organism.codec import Codec, PayloadLimits
 from organism.config.settings import Handler, Listener, Settings
 from organism.events.vocabulary import RefusalCode, RefusalReason
 from organism.model.agent import Answer
@@ -30,7 +30,17 @@ _NO_PARAMETER: Final = frozenset({"$schema", "title", "description"})
 class Rules:
     """One configuration's rules; no payload decoded under one ``generation`` is used under another."""
 
-    __slots__ = ("_names", "_terms", "codec", "generation", "groups", "limits", "listeners", "retry", "settings")
+    __slots__ = (
+        "_limits_of",
+        "_names",
+        "codec",
+        "generation",
+        "groups",
+        "limits",
+        "listeners",
+        "retry",
+        "settings",
+    )
 
     def __init__(
         self, settings: Settings, codec: Codec, generation: int, bound: Mapping[str, Handler] | None = None
@@ -50,17 +60,17 @@ class Rules:
             if listener.broadcast:
                 self.groups[listener.payload_class] = (*self.groups.get(listener.payload_class, ()), listener)
         self._names: dict[str, str] = {}
-        self._terms: dict[str, Terms] = {
-            listener.name: Terms(listener.max_payload_bytes) for listener in self.listeners.values()
+        self._limits_of: dict[str, PayloadLimits] = {
+            listener.name: PayloadLimits(listener.max_payload_bytes) for listener in self.listeners.values()
         }
 
     def receivers(self, listener: Listener) -> tuple[Listener, ...]:
         """The broadcast group that ``listener`` is in."""
         return self.groups[listener.payload_class]
 
-    def terms(self, name: str) -> Terms:
+    def payload_limits(self, name: str) -> PayloadLimits:
         """What the receiver of that name takes; for the console what anybody takes."""
-        return self._terms.get(name, self.codec.terms)
+        return self._limits_of.get(name, self.codec.limits)
 
     def usage(self, listener: Listener) -> str:
         """How to talk to the listener's peers, as text for its prompt."""

@@ -17,7 +17,7 @@ from lxml.etree import _Element
 
 from organism.codec import Codec
 from organism.codec import xml as codec_xml
-from organism.codec.limits import ENVELOPE, XSI, Terms
+from organism.codec.limits import ENVELOPE, XSI, PayloadLimits
 from organism.codec.xsd import envelope_xsd, text_of
 from organism.errors import InvalidPayload
 from tests.codec.payload_types import PayloadType, payload_types, seeds
@@ -53,7 +53,7 @@ def test_ten_thousand_payloads_come_back_as_they_went_and_are_canonical(data: st
         assert encoded.payload is not payload
         assert decoded == (*NAMES, payload)
         assert text == encoded.json == codec.json(decoded.payload)
-        root = codec_xml.parse(encoded.xml, Terms())
+        root = codec_xml.parse(encoded.xml, PayloadLimits())
         assert encoded.xml == etree.tostring(root, method="c14n", exclusive=True, with_comments=False)
 
 
@@ -103,11 +103,11 @@ def test_the_schema_that_is_shown_takes_what_is_taken_and_what_the_enforced_one_
     schema = codec.schema("Made")
     shown, enforced = xmlschema.XMLSchema10(schema.xsd), etree.XMLSchema(envelope_xsd([schema.shapes]))
     for _ in range(3):
-        root = codec_xml.parse(schema.document(schema.form.write(made.make(chance))).encode(), Terms())
+        root = codec_xml.parse(schema.document(schema.form.write(made.make(chance))).encode(), PayloadLimits())
         for document in (root, *(_spoilt(root, chance) for _ in range(6))):
             is_valid = shown.is_valid(document)
             assert _is_read(codec, document) == is_valid, etree.tostring(document)
-            message = codec_xml.parse(GOOD.format("e:", ":e", ENVELOPE, "").encode(), Terms())
+            message = codec_xml.parse(GOOD.format("e:", ":e", ENVELOPE, "").encode(), PayloadLimits())
             message.append(copy.deepcopy(document))
             assert enforced.validate(message) == (schema.compiled.validate(document) and document.tag == "Made")
         assert shown.is_valid(root)
@@ -143,7 +143,7 @@ def _spoilt(root: _Element, chance: Random) -> _Element:
         etree.SubElement(element, chance.choice(["item", "strange"])).text = chance.choice(TEXTS)
     else:
         element.attrib.clear()
-    return codec_xml.parse(etree.tostring(spoilt, encoding="utf-8"), Terms())
+    return codec_xml.parse(etree.tostring(spoilt, encoding="utf-8"), PayloadLimits())
 
 
 GOOD = (
@@ -169,5 +169,5 @@ ENVELOPES = [
 @pytest.mark.parametrize("document", ENVELOPES)
 def test_both_agree_on_envelopes(document: str) -> None:
     ours = envelope_xsd()
-    root: Any = codec_xml.parse(document.encode(), Terms())
+    root: Any = codec_xml.parse(document.encode(), PayloadLimits())
     assert etree.XMLSchema(ours).validate(root) == xmlschema.XMLSchema10(text_of(ours)).is_valid(root)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from lxml import etree
 from pydantic import Field
 
-from organism.codec import Codec, Terms
+from organism.codec import Codec, PayloadLimits
 from organism.codec.limits import XSD
 from organism.codec.pattern import Pattern, PatternRefused
 from organism.errors import InvalidPayload
@@ -93,7 +93,7 @@ def test_what_could_be_slow_or_is_not_known_is_refused_by_name(source: str, word
 @pytest.mark.parametrize("bit", ["a", "a@", "xa"])
 def test_no_pattern_takes_longer_than_its_text_is_long(source: str, bit: str) -> None:
     held = make_dataclass("Held", [("text", Annotated[str, Field(pattern=source)])])
-    codec = Codec.of([held], Terms(payload_bytes=2 * MOST))
+    codec = Codec.of([held], PayloadLimits(payload_bytes=2 * MOST))
     assert f'<xs:pattern value="{Pattern.of(source).text}"/>' in codec.schema("Held").xsd
 
     def prepare(size: int) -> Callable[[], object]:

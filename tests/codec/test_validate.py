@@ -10,7 +10,7 @@ import pytest
 from annotated_types import Interval, MaxLen
 from pydantic import Field
 
-from organism.codec import Codec, PayloadOverLimit, SpoofAttempt, Terms, UnknownPayload
+from organism.codec import Codec, PayloadLimits, PayloadOverLimit, SpoofAttempt, UnknownPayload
 from organism.codec.limits import ENVELOPE, XSI
 from organism.errors import InvalidPayload
 
@@ -122,14 +122,14 @@ def test_what_is_decoded_must_be_valid_and_known(codec: Codec) -> None:
 def test_the_payload_is_counted_in_bytes_of_its_xml_at_every_door(codec: Codec) -> None:
     frame = len("<Greeting><name></name></Greeting>")
     fits, more = "ä" * ((1000 - frame) // 2), "ä" * ((1000 - frame) // 2 + 1)
-    terms = Terms(payload_bytes=1000)
-    assert codec.encode("a", "b", "t", Greeting(fits), terms).payload.name == fits
-    assert codec.from_json("Greeting", {"name": fits}, terms).name == fits
-    assert codec.from_xml(f"<Greeting><name>{fits}</name></Greeting>".encode(), terms).name == fits
+    limits = PayloadLimits(payload_bytes=1000)
+    assert codec.encode("a", "b", "t", Greeting(fits), limits).payload.name == fits
+    assert codec.from_json("Greeting", {"name": fits}, limits).name == fits
+    assert codec.from_xml(f"<Greeting><name>{fits}</name></Greeting>".encode(), limits).name == fits
     for door in (
-        lambda: codec.encode("a", "b", "t", Greeting(more), terms),
-        lambda: codec.from_json("Greeting", {"name": more}, terms),
-        lambda: codec.from_xml(f"<Greeting><name>{more}</name></Greeting>".encode(), terms),
+        lambda: codec.encode("a", "b", "t", Greeting(more), limits),
+        lambda: codec.from_json("Greeting", {"name": more}, limits),
+        lambda: codec.from_xml(f"<Greeting><name>{more}</name></Greeting>".encode(), limits),
     ):
         with pytest.raises(PayloadOverLimit, match="too large") as error:
             door()
@@ -147,9 +147,9 @@ def test_elements_and_depth_are_limited_for_json_and_for_handlers_too(codec: Cod
     with pytest.raises(PayloadOverLimit, match="too many elements"):
         codec.encode("a", "b", "t", Tree([Tree() for _ in range(1500)]))
     with pytest.raises(PayloadOverLimit, match="too many elements"):
-        codec.encode("a", "b", "t", Tree([Tree(), Tree(), Tree()]), Terms(elements=10))
+        codec.encode("a", "b", "t", Tree([Tree(), Tree(), Tree()]), PayloadLimits(elements=10))
     assert len(codec.encode("a", "b", "t", Tree([Tree() for _ in range(40)])).payload.children) == 40
-    assert len(codec.from_json("Tree", wide, Terms(elements=20_000)).children) == 1500
+    assert len(codec.from_json("Tree", wide, PayloadLimits(elements=20_000)).children) == 1500
 
 
 def test_json_that_is_deeper_than_the_interpreter_goes_is_refused(codec: Codec) -> None:

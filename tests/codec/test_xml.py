@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from organism.codec import Codec, PayloadOverLimit, Terms
+from organism.codec import Codec, PayloadLimits, PayloadOverLimit
 from organism.codec import xml as codec_xml
 from organism.codec.limits import ENVELOPE, MAX_DEPTH, XSI
 from organism.errors import InvalidPayload
@@ -78,7 +78,7 @@ def test_no_doctype_passes_either_parser(codec: Codec, document: str) -> None:
     with pytest.raises(InvalidPayload, match="DOCTYPE"):
         codec.from_xml(document.encode())
     with pytest.raises(InvalidPayload, match=r"DOCTYPE|well-formed"):
-        codec_xml.parse(document.encode(), Terms())
+        codec_xml.parse(document.encode(), PayloadLimits())
 
 
 def test_the_word_doctype_in_a_text_is_a_text(codec: Codec) -> None:
@@ -123,7 +123,7 @@ def test_what_is_not_well_formed_utf_8_is_refused(codec: Codec, document: bytes)
     with pytest.raises(InvalidPayload, match="not well-formed"):
         codec.from_xml(document)
     with pytest.raises(InvalidPayload, match="not well-formed"):
-        codec_xml.parse(document, Terms())
+        codec_xml.parse(document, PayloadLimits())
 
 
 def test_a_declared_encoding_is_not_believed(codec: Codec) -> None:
@@ -159,11 +159,11 @@ def test_two_thousand_elements_pass_and_more_do_not(codec: Codec) -> None:
         codec.from_xml(items(1999))
     with pytest.raises(PayloadOverLimit, match="too many elements"):
         codec.decode(items(1999))
-    assert len(codec.from_xml(items(19_000), Terms(elements=20_000)).item) == 19_000
+    assert len(codec.from_xml(items(19_000), PayloadLimits(elements=20_000)).item) == 19_000
 
 
 def test_the_bytes_of_a_payload_are_counted_to_the_last(codec: Codec) -> None:
-    limit = Terms(payload_bytes=1000)
+    limit = PayloadLimits(payload_bytes=1000)
     letters = 1000 - len(b"<Note><text></text></Note>")
     fits = b"<Note><text>" + b"x" * letters + b"</text></Note>"
     assert codec.from_xml(fits, limit) == Note("x" * letters)
@@ -237,7 +237,7 @@ def test_thousands_of_faults_are_found_quickly_where_so_many_elements_may_come()
     class Numbers:
         numbers: list[int]
 
-    large = Codec.of([Numbers], Terms(payload_bytes=4 * 1024 * 1024, elements=20_000))
+    large = Codec.of([Numbers], PayloadLimits(payload_bytes=4 * 1024 * 1024, elements=20_000))
     document = b"<Numbers><numbers>" + b"<item>x</item>" * 19_000 + b"</numbers></Numbers>"
     began = time.monotonic()
     with pytest.raises(InvalidPayload, match="/numbers/0: expected whole number"):

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from organism.bootstrap import payload_check
-from organism.codec import Codec, Terms
+from organism.codec import Codec, PayloadLimits
 from organism.config.load import load
 from organism.config.settings import Budget, Price, Spend
 from organism.events.record import Record
@@ -43,7 +43,7 @@ def rules_of(folder: Path, listeners: dict[str, dict[str, Any]], **top: Any) -> 
     source = "async def idle(payload: Ask, metadata: HandlerMetadata):\n    return None\n"
     play = World(folder, source, {name: {"handler": "idle", **keys} for name, keys in listeners.items()}, **top)
     settings = load(play.config, check_payload=payload_check())
-    return Rules(settings, Codec.of(payload_classes(settings), Terms(settings.limits.max_payload_bytes)), 1)
+    return Rules(settings, Codec.of(payload_classes(settings), PayloadLimits(settings.limits.max_payload_bytes)), 1)
 
 
 class Purse:

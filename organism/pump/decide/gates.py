@@ -134,7 +134,7 @@ def find(state: State, approval: str) -> Step | None:
 
 def edited(rules: Rules, listener: Listener, edits: Any) -> object:
     """The payload that a person made of the one that was previewed. Raises ``InvalidPayload``."""
-    payload = rules.codec.from_json(listener.payload_class.__name__, edits, rules.terms(listener.name))
+    payload = rules.codec.from_json(listener.payload_class.__name__, edits, rules.payload_limits(listener.name))
     if listener.check is not None:
         listener.check(payload)
     return payload

@@ -47,10 +47,10 @@ def hold_room(rules: Rules, name: str, waiting: int) -> None:
 def payload(rules: Rules, command: Inject, listener: Listener) -> object:
     """The command's payload as the receiver's class. Raises ``InvalidPayload``; ``SpoofAttempt`` (S12)."""
     name = listener.payload_class.__name__
-    terms = rules.terms(listener.name)
+    limits = rules.payload_limits(listener.name)
     if command.xml is None:
         return rules.codec.draft(name, command.json)
-    said = rules.codec.parse_any(command.xml, terms)
+    said = rules.codec.parse_any(command.xml, limits)
     actual = {
         "from": (said.from_, CONSOLE),
         "to": (said.to, command.to),
@@ -81,7 +81,7 @@ def prepare(state: State, command: Inject, thread: Thread | None, waiting: Calla
         hold_room(state.rules, member.name, waiting(member.name))
         message_id = state.ids.message()
         token = token_of(message_id)
-        encoded = state.rules.codec.encode(CONSOLE, member.name, token, value, state.rules.terms(member.name))
+        encoded = state.rules.codec.encode(CONSOLE, member.name, token, value, state.rules.payload_limits(member.name))
         prepared.append(Prepared(message_id, member.name, encoded))
     return prepared
 
@@ -135,14 +135,14 @@ class DeadLetter:
 def prepare_replay(state: State, letter: DeadLetter, edited: Any) -> Prepared:
     """Check it as a new send by today's rules. Raises ``InvalidRequest``."""
     rules, dead = state.rules, letter.event
-    terms = rules.terms(dead.to)
-    value = rules.codec.from_json(dead.type, orjson.loads(letter.json) if edited is None else edited, terms)
+    limits = rules.payload_limits(dead.to)
+    value = rules.codec.from_json(dead.type, orjson.loads(letter.json) if edited is None else edited, limits)
     sender = rules.listeners.get(dead.sender) if dead.sender != CONSOLE else None
     found = receivers(rules, Sender(sender, 1, 0), dead.to, value) if letter.was_refused else ()
     if isinstance(found, Refused):
         raise InvalidRequest(f"It would be refused again: {found.reason}")
     message_id = state.ids.message()
-    return Prepared(message_id, dead.to, rules.codec.encode(dead.sender, dead.to, token_of(message_id), value, terms))
+    return Prepared(message_id, dead.to, rules.codec.encode(dead.sender, dead.to, token_of(message_id), value, limits))
 
 
 def add_replay(decision: Decision, letter: DeadLetter, again: Prepared, *, edited: bool) -> int:

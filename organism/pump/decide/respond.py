@@ -242,7 +242,7 @@ class Outbox(Entity):
         rules = self.rules
         try:
             rules.register(type(payload))
-            return rules.codec.encode(self.message.to, to, token, payload, rules.terms(to))
+            return rules.codec.encode(self.message.to, to, token, payload, rules.payload_limits(to))
         except (InvalidPayload, UnsupportedPayload) as error:
             return Refused("validation", "schema", str(error))
         except BaseException as error:  # noqa: BLE001 - what is in the payload may raise anything when it is read or made
@@ -264,7 +264,7 @@ class Outbox(Entity):
 
 
 def payload_and_notes(payload: object) -> tuple[Any, tuple[str, ...]]:
-    """A payload, and the notes of what was mended in it."""
+    """A payload, and the notes of what was repaired in it."""
     return payload if type(payload) is RepairedPayload else (payload, ())
 
 

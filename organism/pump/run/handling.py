@@ -343,6 +343,6 @@ def _decoded(rules: Rules, content: tuple[bytes, bytes] | None, receiver: str) -
     if content is None:
         raise Unreadable("The message's content was erased.")
     try:
-        return rules.codec.decode(content[1], rules.terms(receiver)).payload
+        return rules.codec.decode(content[1], rules.payload_limits(receiver)).payload
     except InvalidPayload as error:
         raise Unreadable(f"The recorded message does not fit today's schema: {error}") from error
