@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import replace
-from hashlib import sha256
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, Final
 
-from organism.bootstrap import Organism
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.middleware.cors import CORSMiddleware
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route as HttpRoute
+from starlette.routing import WebSocketRoute
+from starlette.staticfiles import StaticFiles
+
+from organism.errors import Fault, MethodNotAllowed, NotFound, OrganismError
 from organism.server import service
 from organism.server.api import agents, history, open_items, organism, threads, usage
-from organism.server.http.auth import Tokens
-from organism.server.http.call import Answer, Process, Route
-from organism.server.http.edge import Edge
-from organism.server.http.headers import PAGE, Hosts
-from organism.server.http.live_tokens import LiveTokens
+from organism.server.http import problems
+from organism.server.http.call import Process, Route
+from organism.server.http.endpoint import Endpoint
+from organism.server.http.headers import CROSS_ORIGIN
+from organism.server.http.middleware import AccessLog, Guard, PageHeaders
 from organism.server.http.rights import OPEN
 from organism.server.surfaces import inject, invoke, tools
 from organism.server.ws import live
@@ -45,49 +55,73 @@ ROUTES: Final[tuple[Route, ...]] = (
     *tools.AT_ROOT,
     *service.AT_ROOT,
 )
-"""Every route. Those that need no token, and invoke, are mounted at the root too; metrics and MCP only there."""
+"""Every route, the busiest ones first: the router tries one after the other.
+
+Those that need no token, and invoke, are mounted at the root too; metrics and MCP only there.
+"""
 
 
-class App(Process):
-    """The ASGI application of one organism."""
+def application(process: Process, names: Sequence[str], origins: Sequence[str] = ()) -> Starlette:
+    """The ASGI application of one process, which answers to these host names and lets pages of ``origins`` read."""
 
-    def __init__(self, running: Organism, tokens: Tokens, key: bytes, hosts: Hosts) -> None:
-        super().__init__(running, tokens, key, service.Documents(ROUTES).text, tools.Mcp().answer)
-        self._http = Edge(self, hosts, ROUTES, load_page())
-        self._sockets = WebSockets(self, hosts)
-        self._looking = LiveTokens(running, tokens, self.connections.review).begin()
+    async def refused(request: Request, error: Exception) -> Response:
+        known = error if isinstance(error, OrganismError) else unrouted(request, error)
+        return problems.response(known, request.state.access.request_id, process.redactor)
 
-    async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
-        if scope["type"] == "http":
-            await self._http(scope, receive, send)
-        else:
-            await self._sockets(scope, receive, send)
+    origins = [origin.rstrip("/").lower() for origin in origins]
+    cors: Any = CORSMiddleware
+    app = Starlette(
+        routes=[
+            *(http_route(route, process) for route in ROUTES),
+            *page_routes(),
+            WebSocketRoute("/{path:path}", WebSockets(process)),
+        ],
+        middleware=[
+            Middleware(AccessLog),
+            *([Middleware(cors, allow_origins=origins, **CROSS_ORIGIN)] if origins else []),
+            Middleware(Guard, names, origins, process.redactor),
+        ],
+        exception_handlers={OrganismError: refused, HTTPException: refused},
+    )
+    app.router.redirect_slashes = False  # a resource has one address
+    return app
 
 
-_KINDS: Final[Mapping[str, bytes]] = {
-    ".html": b"text/html; charset=utf-8",
-    ".js": b"text/javascript; charset=utf-8",
-    ".css": b"text/css; charset=utf-8",
-    ".svg": b"image/svg+xml",
-    ".woff2": b"font/woff2",
-}
+def http_route(route: Route, process: Process) -> HttpRoute:
+    is_page = route.gives[0].kind == "text/html"
+    endpoint = Endpoint(route, process)
+    return HttpRoute(route.address, endpoint, methods=[route.method], middleware=_AS_PAGE if is_page else None)
+
+
+def unrouted(request: Request, error: Exception) -> OrganismError:
+    """The error of a path that no route has, or of a method that its route does not take."""
+    path = request.scope["path"][:200]
+    if not isinstance(error, HTTPException) or error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
+        return NotFound(f"There is no route {path!r}.")
+    allowed = ", ".join(sorted((error.headers or {})["Allow"].split(", ")))
+    # `problems` makes the Allow header of the fault's text.
+    return MethodNotAllowed(f"{path} takes {allowed}; came {request.method}.", details=(Fault("method", allowed),))
+
+
 _PACKAGE: Final = Path(__file__).resolve().parent.parent
 PLACES: Final = (_PACKAGE / "web", _PACKAGE.parent / "web" / "dist")
 """Where the built page lies: in an installed package, in a checkout."""
+DOCUMENTS: Final = _PACKAGE / "server" / "documents" / "static"
+"""The style of ``/docs``."""
 
 
-def load_page() -> Mapping[str, Answer]:
-    """The page's files and the style of ``/docs``, by their paths. A server without a page serves the API alone."""
-    files = {"/docs.css": _file(_PACKAGE / "server" / "documents" / "docs.css")}
+def page_routes() -> list[HttpRoute]:
+    """A route for each file of the page and of ``/docs``. A server without a page serves the API alone."""
     place = next((place for place in PLACES if (place / "index.html").is_file()), None)
-    if place is not None:
-        paths = (path for path in sorted(place.rglob("*")) if path.suffix in _KINDS)
-        files |= {f"/{path.relative_to(place).as_posix()}": _file(path) for path in paths}
-        files["/"] = files["/index.html"]
-    return files
+    pages = [] if place is None else [HttpRoute("/", StaticFiles(directory=place, html=True), middleware=_AS_PAGE)]
+    for folder in (DOCUMENTS, *([] if place is None else [place])):
+        files = StaticFiles(directory=folder)
+        paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+        pages += [
+            HttpRoute(f"/{path.relative_to(folder).as_posix()}", files, methods=["GET"], middleware=_AS_PAGE)
+            for path in paths
+        ]
+    return pages
 
 
-def _file(path: Path) -> Answer:
-    body = path.read_bytes()
-    tag = b'"%b"' % sha256(body).hexdigest()[:32].encode()
-    return Answer(body, kind=_KINDS[path.suffix], headers=((b"etag", tag), *PAGE))
+_AS_PAGE: Final = [Middleware(PageHeaders)]

@@ -25,10 +25,13 @@ import uvloop
 
 from organism.bootstrap import Organism
 from organism.model.ids import DEFAULT_TENANT
-from organism.server.app import App
+from organism.server import service
+from organism.server.app import ROUTES, application
 from organism.server.http.auth import Tokens, operator_token, replace_private, server_key
-from organism.server.http.headers import Hosts
+from organism.server.http.call import Process
+from organism.server.http.live_tokens import LiveTokens
 from organism.server.http.protocols import FrameProtocol, StrictHttpProtocol
+from organism.server.surfaces.tools import Mcp
 
 GRACE_SECONDS: Final = 10.0
 SHUTDOWN_SECONDS: Final = 5
@@ -146,8 +149,10 @@ class Serving:
         self._loop = asyncio.get_running_loop()
         running.parts.redactor.learn(secrets.key.hex())
         running.parts.redactor.is_live = secrets.tokens.is_live
-        hosts = Hosts((address.host, *address.allowed_hosts), address.allowed_origins)
-        self.app = App(running, secrets.tokens, secrets.key, hosts)
+        documents = service.Documents(ROUTES).text
+        self.process = Process(running, secrets.tokens, secrets.key, documents, Mcp().answer)
+        self._watching_tokens = LiveTokens(running, secrets.tokens, self.process.connections.review).begin()
+        self.app = application(self.process, (address.host, *address.allowed_hosts), address.allowed_origins)
         self._end_within = end_within
         self._was_signalled = False
         self._config = uvicorn.Config(
@@ -175,9 +180,9 @@ class Serving:
         server = GracefulServer(self._config, ready, self._signalled)
         serving = asyncio.ensure_future(server.serve([self._listening]))
         try:
-            await asyncio.wait({serving, self.app.stopping}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait({serving, self.process.stopping}, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self.app.request_stop()
+            self.process.request_stop()
             self._end_within(STOP_SECONDS)
             await self._organism.stop(GRACE_SECONDS)
             server.should_exit = True
@@ -185,15 +190,15 @@ class Serving:
             self._end_within(LAST_SECONDS)
 
     def stop(self) -> None:
-        self.app.request_stop()
+        self.process.request_stop()
 
     def _signalled(self, sig: int) -> None:
         """The first signal begins the graceful stop. A second one ends it at once: what was accepted is on disk."""
-        if self._was_signalled or self.app.stopping.done():
+        if self._was_signalled or self.process.stopping.done():
             os._exit(128 + sig)
         self._was_signalled = True
         self._end_within(STOP_SECONDS)  # a handler may block the loop, which then never hears of the stop
-        self._loop.call_soon_threadsafe(self.app.request_stop)
+        self._loop.call_soon_threadsafe(self.process.request_stop)
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:

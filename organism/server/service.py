@@ -9,6 +9,7 @@ from typing import Any, Final
 
 import orjson
 from msgspec import field
+from starlette.responses import Response
 
 from organism.errors import LogUnavailable, Stopping
 from organism.events.entity import Entity
@@ -16,13 +17,10 @@ from organism.server.documents.asyncapi import document as asyncapi_document
 from organism.server.documents.openapi import document as openapi_document
 from organism.server.documents.page import page
 from organism.server.http import problems
-from organism.server.http.call import Answer, Call, Route, answer
+from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import Gives, gives
-from organism.server.http.headers import JSON, PAGE, Header
 from organism.server.http.shapes import ErrorCodes, Healthy, Ready
 from organism.server.http.words import Object
-
-HTML: Final = b"text/html; charset=utf-8"
 
 
 class Documents(Entity):
@@ -49,55 +47,55 @@ MAKERS: Final[Mapping[str, Callable[[Sequence[Route]], bytes]]] = {
 }
 
 
-async def healthz(_call: Call) -> Answer:
+async def healthz(_call: Call) -> Response:
     """The process answers."""
-    return answer({"status": "ok"})
+    return JsonResponse({"status": "ok"})
 
 
-async def readyz(call: Call) -> Answer:
+async def readyz(call: Call) -> Response:
     """It takes work: neither starting nor stopping, and its log can be written."""
     status = call.process.organism.status
     if status in {"starting", "stopping"}:
         raise Stopping(f"The organism is {status}.")
     if not call.tenant.log.available:
         raise LogUnavailable
-    return answer({"status": status})
+    return JsonResponse({"status": status})
 
 
-async def errors(_call: Call) -> Answer:
+async def errors(_call: Call) -> Response:
     """The table of all error codes."""
-    return answer(problems.table())
+    return JsonResponse(problems.table())
 
 
-async def openapi(call: Call) -> Answer:
+async def openapi(call: Call) -> Response:
     """This document: the REST API as OpenAPI 3.1."""
     return await _document(call, "openapi")
 
 
-async def asyncapi(call: Call) -> Answer:
+async def asyncapi(call: Call) -> Response:
     """The socket `/ws`, its frames and commands, as AsyncAPI 3.0."""
     return await _document(call, "asyncapi")
 
 
-async def docs(call: Call) -> Answer:
+async def docs(call: Call) -> Response:
     """The REST API as a page to read."""
-    return await _document(call, "docs", kind=HTML, headers=PAGE)
+    return await _document(call, "docs", "text/html")
 
 
-async def _document(call: Call, name: str, kind: bytes = JSON, headers: tuple[Header, ...] = ()) -> Answer:
+async def _document(call: Call, name: str, kind: str = "application/json") -> Response:
     call.allow_query()
     body = await call.process.documents(name)
-    tag = (b"etag", b'"%b"' % sha256(body).hexdigest()[:32].encode())
-    return Answer(body, kind=kind, headers=(tag, *headers))
+    tag = f'"{sha256(body).hexdigest()[:32]}"'
+    return Response(body, headers={"etag": tag}, media_type=kind)
 
 
-async def metrics(call: Call) -> Answer:
+async def metrics(call: Call) -> Response:
     """The numbers of the whole process, as text; OpenMetrics for who accepts it."""
     call.allow_query()
     process = call.process
     tenants = tuple(process.organism.tenants.values())
-    body, kind = await process.metrics.shown(tenants, process.connections.count, call.header(b"accept"))
-    return Answer(body, kind=kind.encode())
+    body, kind = await process.metrics.shown(tenants, process.connections.count, call.headers.get("accept", ""))
+    return Response(body, media_type=kind)
 
 
 ROUTES: Final = (

@@ -15,7 +15,7 @@ import jsonschema_rs
 import orjson
 from websockets.asyncio.client import ClientConnection
 
-from organism.server.app import ROUTES, load_page
+from organism.server.app import ROUTES, page_routes
 from organism.server.documents import asyncapi, openapi
 from organism.server.documents.schemas import Schema
 
@@ -31,7 +31,7 @@ class Contract:
         document = openapi.document(ROUTES)
         self._components = {"components": document["components"]}
         self._paths = [(_pattern(path), methods) for path, methods in document["paths"].items()]
-        self._page = load_page()
+        self._page = {route.path for route in page_routes()}
         self._validators: dict[int, jsonschema_rs.Validator] = {}
         self._error = self._validator({"$ref": "#/components/schemas/Error"})
         self._frames = _frame_validators()
@@ -57,7 +57,10 @@ class Contract:
         """The same for an answer whose body has no end yet."""
         operation = self._operation(answer.request.method, answer.request.url.path)
         assert operation is not None
-        assert answer.headers["content-type"] in operation["responses"][str(answer.status_code)]["content"]
+        assert (
+            answer.headers["content-type"].partition(";")[0]
+            in operation["responses"][str(answer.status_code)]["content"]
+        )
 
     def check_frame(self, text: str | bytes) -> None:
         """Raise ``AssertionError`` for a frame that the contract does not know."""

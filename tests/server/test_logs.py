@@ -8,10 +8,10 @@ from typing import Any
 
 import pytest
 import structlog
+from starlette.types import Message
 
 from organism.model.redact import Redactor
 from organism.server.http import logs
-from organism.server.http.edge import Edge
 from tests.server.logged import Terminal, logged
 from tests.server.served import Frames, Served
 
@@ -164,23 +164,22 @@ async def test_a_socket_has_a_line_at_its_end(shared: Served) -> None:
 
 
 async def test_a_request_that_the_stop_does_not_wait_for_is_told_so_in_the_shape_of_all_errors(shared: Served) -> None:
-    sent: list[dict[str, Any]] = []
+    sent: list[Message] = []
     reached = asyncio.Event()
 
-    async def receive() -> dict[str, Any]:
+    async def receive() -> Message:
         reached.set()
         await asyncio.get_running_loop().create_future()
         raise AssertionError
 
-    async def send(message: dict[str, Any]) -> None:
+    async def send(message: Message) -> None:
         sent.append(message)
 
-    edge: Edge = shared.serving.app._http  # noqa: SLF001 - there is no other way to cancel a request from outside
     headers = [
         (name.lower().encode(), value.encode()) for name, value in {**shared.bearer, "Host": "localhost"}.items()
     ]
-    scope = {"method": "POST", "path": "/api/v1/inject", "query_string": b"", "headers": headers}
-    asked = asyncio.ensure_future(edge(scope, receive, send))
+    scope = {"type": "http", "method": "POST", "path": "/api/v1/inject", "query_string": b"", "headers": headers}
+    asked = asyncio.ensure_future(shared.serving.app(scope, receive, send))
     await reached.wait()
     asked.cancel()
     await asked

@@ -165,7 +165,7 @@ async def test_a_client_that_leaves_is_waited_for_no_longer_and_a_stop_answers_w
         async with speaking(server, mode) as client:
             left = asyncio.ensure_future(client.call_tool("helper", {"text": "wait"}))
             sent = await anext(begun)
-            idle = server.serving.app.mcp.__self__.server.is_idle  # type: ignore[attr-defined]  # a function to all others
+            idle = server.serving.process.mcp.__self__.server.is_idle  # type: ignore[attr-defined]  # a function to all others
             assert not idle.is_set()
             left.cancel()
         await server.until(idle.is_set)

@@ -23,9 +23,9 @@ def test_a_problem_names_every_fault_and_the_request() -> None:
 
 
 def test_statuses_bring_the_headers_that_they_ask_for() -> None:
-    assert problems.headers(MissingAuthorization()) == [(b"www-authenticate", b"Bearer")]
-    assert problems.headers(Stopping()) == [(b"retry-after", b"1")]
-    assert problems.headers(MethodNotAllowed(details=(Fault("method", "GET, POST"),))) == [(b"allow", b"GET, POST")]
+    assert problems.headers(MissingAuthorization()) == {"www-authenticate": "Bearer"}
+    assert problems.headers(Stopping()) == {"retry-after": "1"}
+    assert problems.headers(MethodNotAllowed(details=(Fault("method", "GET, POST"),))) == {"allow": "GET, POST"}
 
 
 CODES = {

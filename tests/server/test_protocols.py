@@ -202,7 +202,7 @@ def turn() -> asyncio.Future[None]:
 async def watching(server: Served, count: int) -> None:
     """Wait until so many clients watch."""
     async with asyncio.timeout(20):
-        while server.serving.app.connections.count != count:
+        while server.serving.process.connections.count != count:
             await turn()
 
 

@@ -10,13 +10,14 @@ from typing import Any
 import httpx2
 import pytest
 import pytest_asyncio
+from starlette.responses import Response
 from websockets.exceptions import ConnectionClosed
 
 from organism.model.ids import DEFAULT_TENANT, TenantId
 from organism.model.principal import KINDS, SCOPES, Principal, is_grant
 from organism.server.app import ROUTES
 from organism.server.http import rights
-from organism.server.http.call import Answer, Call, Route
+from organism.server.http.call import Call, Route
 from organism.server.http.contract import gives
 from organism.server.http.rights import OPEN, right_of
 from organism.server.http.words import Object
@@ -26,12 +27,12 @@ from tests.server.served import Frames, Served, served
 from tests.server.tenanted import bearer, hello_with, write_tokens
 
 
-async def _endpoint(call: Call) -> Answer:
-    return Answer(b"")
+async def _endpoint(call: Call) -> Response:
+    return Response()
 
 
 def test_a_route_without_a_line_in_the_table_cannot_be_made() -> None:
-    with pytest.raises(LookupError, match=r"'GET /secrets' has no line in organism/server/rights\.py"):
+    with pytest.raises(LookupError, match=r"'GET /secrets' has no line in organism/server/http/rights\.py"):
         Route("GET", "/secrets", _endpoint, gives=gives(Object))
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import orjson
 import pytest
+from starlette.types import Message
 
 from organism.bootstrap import Parts
 from organism.model.ids import DEFAULT_TENANT
@@ -76,7 +77,7 @@ async def listening(server: Served, query: str = "", **headers: str) -> AsyncIte
 async def until_free(server: Served) -> None:
     """Wait until nobody watches."""
     async with asyncio.timeout(PATIENCE_SECONDS):
-        while server.serving.app.connections.count:
+        while server.serving.process.connections.count:
             await server.get("//healthz")
 
 
@@ -149,7 +150,7 @@ async def test_whoever_leaves_is_forgotten_and_a_head_ends_at_once(shared: Serve
     await until_free(shared)
     async with listening(shared) as events:
         await events.next()
-        assert shared.serving.app.connections.count == 1
+        assert shared.serving.process.connections.count == 1
     await until_free(shared)
     answer = await shared.call("HEAD", "/events")
     assert (answer.status_code, answer.content) == (200, b"")
@@ -179,12 +180,12 @@ async def test_who_takes_nothing_is_written_nothing_and_then_misses_nothing(hell
     """The client of this one is played: what it takes is up to the test."""
     taken, gate, sent = asyncio.Event(), asyncio.Event(), []
 
-    async def send(message: dict[str, Any]) -> None:
+    async def send(message: Message) -> None:
         sent.append(message["body"])
         taken.set()
         await gate.wait()
 
-    async def receive() -> dict[str, Any]:
+    async def receive() -> Message:
         await asyncio.Event().wait()
         return {}
 
@@ -229,12 +230,12 @@ async def test_who_reads_nothing_is_given_up_by_the_kernel(hello: Served) -> Non
         head = f"GET /api/v1/events?since=0 HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"
         client.sendall(head.encode())
         async with asyncio.timeout(PATIENCE_SECONDS):
-            while not hello.serving.app.connections.count:
+            while not hello.serving.process.connections.count:
                 await hello.get("//healthz")
         for _ in range(60):  # more than the kernel's buffers hold
             await hello.inject(payload={"name": "x" * 50_000})
         async with asyncio.timeout(GIVEN_UP_SECONDS):
-            while hello.serving.app.connections.count:
+            while hello.serving.process.connections.count:
                 await hello.get("//healthz")
 
 

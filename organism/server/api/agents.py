@@ -6,6 +6,7 @@ from functools import partial
 from typing import Annotated, Final
 
 from pydantic import Field
+from starlette.responses import Response
 
 from organism.config.settings import Listener
 from organism.config.shown import shown_section
@@ -14,7 +15,7 @@ from organism.model.commands import PauseAgent, ResumeAgent
 from organism.model.principal import ADMIN
 from organism.model.times import iso
 from organism.server.http.bodies import NoBody
-from organism.server.http.call import Answer, Call, Route, answer
+from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import ACT, ACT_REFUSED, Gives, gives
 from organism.server.http.headers import chosen
 from organism.server.http.lists import AT, Listing, list_of, moment, one_of
@@ -37,56 +38,56 @@ XSD: Final = "application/xml"
 JSON_SCHEMA: Final = "application/schema+json"
 
 
-async def agents(call: Call) -> Answer:
+async def agents(call: Call) -> Response:
     """Every listener, in the order of organism.yaml, as it stands now."""
     return await list_of(call, AGENTS)
 
 
-async def agent(call: Call) -> Answer:
+async def agent(call: Call) -> Response:
     """One listener."""
     call.allow_query(AT)
-    return answer(await call.row("agents", call.params["name"], await moment(call)))
+    return JsonResponse(await call.row("agents", call.path_params["name"], await moment(call)))
 
 
-async def config(call: Call) -> Answer:
+async def config(call: Call) -> Response:
     """The listener's section of organism.yaml, as it was written; the text of its prompt is for ``admin`` alone."""
     call.allow_query()
     listener = _listener(call)
     shown = shown_section(listener, with_prompt=call.who.may(ADMIN, [("agent", listener.name)]))
-    return answer(call.process.redactor.shown(encoded(shown)))
+    return JsonResponse(call.process.redactor.shown(encoded(shown)))
 
 
-async def schema(call: Call) -> Answer:
+async def schema(call: Call) -> Response:
     """The listener's payload schema: XSD, or JSON Schema for ``Accept: application/schema+json``."""
     call.allow_query()
     schema = call.process.organism.codec.schema(_listener(call).payload_class.__name__)
-    kind = chosen(call.header(b"accept"), (XSD, JSON_SCHEMA))
+    kind = chosen(call.headers.get("accept", ""), (XSD, JSON_SCHEMA))
     body = schema.xsd.encode() if kind == XSD else encoded(schema.json_schema)
-    return Answer(body, kind=kind.encode(), headers=((b"vary", b"accept"),))
+    return Response(body, headers={"vary": "accept"}, media_type=kind)
 
 
 def _listener(call: Call) -> Listener:
-    name = call.params["name"]
+    name = call.path_params["name"]
     if (listener := call.process.organism.settings.listener(name)) is None:
         raise NotFound(f"There is no agent {name[:80]!r}.")
     return listener
 
 
-async def pause(call: Call) -> Answer:
+async def pause(call: Call) -> Response:
     """Start nothing more of the agent."""
     return await _control(call, PauseAgent)
 
 
-async def resume(call: Call) -> Answer:
+async def resume(call: Call) -> Response:
     """Go on with the agent."""
     return await _control(call, ResumeAgent)
 
 
-async def _control(call: Call, command: type[PauseAgent | ResumeAgent]) -> Answer:
-    call.body_as(NoBody)
-    done = await call.do(command(agent=call.params["name"], **call.command_fields(of_thread=False)))
-    row = await call.row("agents", call.params["name"])
-    return answer(splice(row, {"position": done.position}))
+async def _control(call: Call, command: type[PauseAgent | ResumeAgent]) -> Response:
+    await call.body_as(NoBody)
+    done = await call.do(command(agent=call.path_params["name"], **call.command_fields(of_thread=False)))
+    row = await call.row("agents", call.path_params["name"])
+    return JsonResponse(splice(row, {"position": done.position}))
 
 
 NARROW: Final = {

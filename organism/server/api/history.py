@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 import orjson
+from starlette.responses import Response
 
 from organism.errors import InvalidField, NotFound
 from organism.events.record import Record
@@ -14,7 +15,7 @@ from organism.log.streams import shown
 from organism.model.redact import Redactor
 from organism.server.http import lists
 from organism.server.http.bodies import Faults
-from organism.server.http.call import Answer, Call, Route, answer
+from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import gives
 from organism.server.http.shapes import Events, Message, MessageList, Why
 from organism.server.http.words import ThreadStatus
@@ -24,35 +25,35 @@ from organism.server.push.past import read_records
 TAKES: Final = ("after", "until", "thread", "type", "limit", "content")
 
 
-async def messages(call: Call) -> Answer:
+async def messages(call: Call) -> Response:
     """Every message, oldest first."""
     return await lists.list_of(call, lists.MESSAGES)
 
 
-async def message(call: Call) -> Answer:
+async def message(call: Call) -> Response:
     """One message; with ``?xml=true`` its recorded envelope too."""
     call.allow_query("xml")
-    row = await call.row("messages", call.params["id"])
-    return answer(await lists.message_with_xml(call, row) if lists.flag(call, "xml") else row)
+    row = await call.row("messages", call.path_params["id"])
+    return JsonResponse(await lists.message_with_xml(call, row) if lists.flag(call, "xml") else row)
 
 
-async def why(call: Call) -> Answer:
+async def why(call: Call) -> Response:
     """The message, the message whose handling led to it, and so on up to the injection at the root, which is the last.
 
     Of a very long path these are the first 500; ``next`` is the message where it goes on.
     """
     call.allow_query("xml")
     found: list[bytes] = []
-    wanted: str | None = call.params["id"]
+    wanted: str | None = call.path_params["id"]
     while wanted is not None and len(found) < lists.MAX_LIMIT:
         found.append(await call.row("messages", wanted))
         wanted = orjson.loads(found[-1])["cause"]
     rows = b"[" + b",".join(found) + b"]"
     shown = await lists.with_xml(call, rows) if lists.flag(call, "xml") else rows
-    return answer(splice(b"{}", {"messages": shown, "count": len(found), "next": wanted}))
+    return JsonResponse(splice(b"{}", {"messages": shown, "count": len(found), "next": wanted}))
 
 
-async def events(call: Call) -> Answer:
+async def events(call: Call) -> Response:
     """Events after ``after`` and up to ``until``: ``{events, next}``; ``next`` is the ``after`` of the next page."""
     head = call.tenant.log.head
     faults = Faults()
@@ -73,7 +74,7 @@ async def events(call: Call) -> Answer:
     wanted = EventFilter((thread,) if thread else (), kinds, has_content)
     found = await read_records(call.tenant.log, after, min(until, head), wanted, limit)
     more = found[-1].position if len(found) == limit and found[-1].position < head else None
-    return answer({"events": [_shown(record, call.process.redactor) for record in found], "next": more})
+    return JsonResponse({"events": [_shown(record, call.process.redactor) for record in found], "next": more})
 
 
 def _kinds(call: Call) -> tuple[type[Event], ...]:

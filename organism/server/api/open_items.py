@@ -8,12 +8,13 @@ from functools import partial
 from typing import Any, Final
 
 import orjson
+from starlette.responses import Response
 
 from organism.codec import Codec, UnknownPayload
 from organism.errors import AlreadyResolved, InvalidField, InvalidPayload
 from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter, ResolveApproval, ResolveIndeterminate
 from organism.server.http.bodies import ApprovalBody, IndeterminateBody, NoBody, ReplayBody, payload_at
-from organism.server.http.call import Answer, Call, Route, answer
+from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import ACT_ON_THREAD, QUESTION_REFUSED, SENDING_REFUSED, gives
 from organism.server.http.lists import Filter, Listing, list_of, one_of, since
 from organism.server.http.shapes import (
@@ -50,27 +51,27 @@ APPROVALS: Final = Listing(
 INDETERMINATE: Final = Listing("indeterminate", "position", filters={**OF_THREAD_OR_AGENT, "since": since("found_at")})
 
 
-async def dead_letters(call: Call) -> Answer:
+async def dead_letters(call: Call) -> Response:
     """Every open dead letter, newest first."""
     return await list_of(call, DEAD_LETTERS)
 
 
-async def replay(call: Call) -> Answer:
+async def replay(call: Call) -> Response:
     """Send it again as a new message, with another payload if one is given."""
-    body = call.body_as(ReplayBody)
-    command = ReplayDeadLetter(message_id=call.params["id"], json=body.payload, **call.command_fields())
-    return answer(await call.send(command), 202)
+    body = await call.body_as(ReplayBody)
+    command = ReplayDeadLetter(message_id=call.path_params["id"], json=body.payload, **call.command_fields())
+    return JsonResponse(await call.send(command), 202)
 
 
-async def discard(call: Call) -> Answer:
+async def discard(call: Call) -> Response:
     """Close it for good; the answer is its thread as it then stands."""
-    call.body_as(NoBody)
-    done = await call.do(DiscardDeadLetter(message_id=call.params["id"], **call.command_fields()))
+    await call.body_as(NoBody)
+    done = await call.do(DiscardDeadLetter(message_id=call.path_params["id"], **call.command_fields()))
     (discarded,) = await call.tenant.log.read(done.position - 1, done.position)
-    return answer(await call.row("threads", discarded.thread or ""))
+    return JsonResponse(await call.row("threads", discarded.thread or ""))
 
 
-async def approvals(call: Call) -> Answer:
+async def approvals(call: Call) -> Response:
     """Every approval, oldest first."""
     return await list_of(call, replace(APPROVALS, reshape=partial(_all_shown, call.process.organism.codec)))
 
@@ -89,11 +90,11 @@ def _shown(codec: Codec, row: dict[str, Any]) -> dict[str, Any]:
     return shown
 
 
-async def resolve(call: Call) -> Answer:
+async def resolve(call: Call) -> Response:
     """Approve or reject; the second who does gets 409 ``already_resolved``."""
-    body = call.body_as(ApprovalBody)
+    body = await call.body_as(ApprovalBody)
     command = ResolveApproval(
-        approval=call.params["id"],
+        approval=call.path_params["id"],
         decision=body.decision,
         edits=body.edits,
         comment=body.comment,
@@ -101,24 +102,24 @@ async def resolve(call: Call) -> Answer:
     )
     with payload_at("/edits"):
         await call.do(command)
-    row = orjson.loads(await call.row("approvals", call.params["id"]))
-    return answer(_shown(call.process.organism.codec, row))
+    row = orjson.loads(await call.row("approvals", call.path_params["id"]))
+    return JsonResponse(_shown(call.process.organism.codec, row))
 
 
-async def indeterminate(call: Call) -> Answer:
+async def indeterminate(call: Call) -> Response:
     """Every open one, oldest first."""
     return await list_of(call, INDETERMINATE)
 
 
-async def resolve_indeterminate(call: Call) -> Answer:
+async def resolve_indeterminate(call: Call) -> Response:
     """Say what became of it: ``done`` (with the result), ``redo`` or ``fail``; the answer is its thread."""
-    body = call.body_as(IndeterminateBody)
+    body = await call.body_as(IndeterminateBody)
     if body.result is not None and body.outcome != "done":
         raise InvalidField(f"A result belongs to `done` alone; came with {body.outcome!r}.", param="/result")
-    effect = call.params["id"]
+    effect = call.path_params["id"]
     await call.do(ResolveIndeterminate(id=effect, outcome=body.outcome, result=body.result, **call.command_fields()))
     message = orjson.loads(await call.row("messages", effect.partition(":")[0]))
-    return answer(await call.row("threads", message["thread_id"]))
+    return JsonResponse(await call.row("threads", message["thread_id"]))
 
 
 _list = partial(Route, "GET", by_head=True)

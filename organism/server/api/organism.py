@@ -7,6 +7,7 @@ from functools import partial
 from typing import Any, Final
 
 import orjson
+from starlette.responses import PlainTextResponse, Response
 
 from organism.config.settings import Settings
 from organism.config.shown import shown_settings
@@ -14,7 +15,7 @@ from organism.errors import ConfigInvalid, NotFound, Stopping
 from organism.model.commands import PauseOrganism, ResumeOrganism
 from organism.model.ids import CONSOLE
 from organism.server.http.bodies import NoBody
-from organism.server.http.call import Answer, Call, Route, answer
+from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import ACT, ACT_REFUSED, Gives, gives
 from organism.server.http.lists import AT, allowed_word, moment
 from organism.server.http.shapes import Configuration, Graph, Organism, Reloaded, StopBegun
@@ -22,19 +23,18 @@ from organism.server.push.snapshot import organism_row
 from organism.views.models import waiting_for_people
 
 FORMATS: Final = ("json", "mermaid")
-TEXT: Final = b"text/plain; charset=utf-8"
 
 
-async def organism(call: Call) -> Answer:
+async def organism(call: Call) -> Response:
     """Its name, status, uptime and counts."""
     call.allow_query(AT)
     at = await moment(call)
     if at is None:
-        return answer(await _standing(call))
+        return JsonResponse(await _standing(call))
     row = await call.row("organism", "organism", at)
     (record,) = await call.tenant.log.read(at - 1, at)
     waiting = await waiting_for_people(call.tenant.views, at)
-    return answer(organism_row(row, waiting, record.at))  # running or paused, and up since the start before
+    return JsonResponse(organism_row(row, waiting, record.at))  # running or paused, and up since the start before
 
 
 async def _standing(call: Call) -> dict[str, Any]:
@@ -43,47 +43,47 @@ async def _standing(call: Call) -> dict[str, Any]:
     return organism_row(row, waiting, call.tenant.clock.now_us(), call.process.organism.status)
 
 
-async def config(call: Call) -> Answer:
+async def config(call: Call) -> Response:
     """The configuration in force: organism.yaml with what it leaves out, without anything secret."""
     call.allow_query()
     shown = orjson.dumps(shown_settings(call.process.organism.settings))
-    return answer(call.process.redactor.shown(shown))
+    return JsonResponse(call.process.redactor.shown(shown))
 
 
-async def pause(call: Call) -> Answer:
+async def pause(call: Call) -> Response:
     """Start nothing more at all."""
     return await _control(call, PauseOrganism)
 
 
-async def resume(call: Call) -> Answer:
+async def resume(call: Call) -> Response:
     """Go on."""
     return await _control(call, ResumeOrganism)
 
 
-async def _control(call: Call, command: type[PauseOrganism | ResumeOrganism]) -> Answer:
-    call.body_as(NoBody)
+async def _control(call: Call, command: type[PauseOrganism | ResumeOrganism]) -> Response:
+    await call.body_as(NoBody)
     await call.do(command(**call.command_fields(of_thread=False)))
-    return answer(await _standing(call))
+    return JsonResponse(await _standing(call))
 
 
-async def reload(call: Call) -> Answer:
+async def reload(call: Call) -> Response:
     """Read organism.yaml and the handlers anew: all of it or, with 422, nothing."""
-    call.body_as(NoBody)
+    await call.body_as(NoBody)
     call.refuse_if_match()
     if call.process.organism.status == "stopping":
         raise Stopping
-    return answer(await call.process.organism.reload(call.actor, call.idempotency()))
+    return JsonResponse(await call.process.organism.reload(call.actor, call.idempotency()))
 
 
-async def stop(call: Call) -> Answer:
+async def stop(call: Call) -> Response:
     """Begin the graceful stop; what runs gets its grace."""
-    call.body_as(NoBody)
+    await call.body_as(NoBody)
     call.refuse_if_match()
     call.process.request_stop()
-    return answer({"status": "stopping", "position": call.tenant.log.head}, 202)
+    return JsonResponse({"status": "stopping", "position": call.tenant.log.head}, 202)
 
 
-async def graph(call: Call) -> Answer:
+async def graph(call: Call) -> Response:
     """``{nodes, edges}``: each listener, each other name that is a peer, and an edge from each to its peers and tools.
 
     As ``mermaid`` it is the text of a flowchart, which many viewers of Markdown draw.
@@ -94,8 +94,8 @@ async def graph(call: Call) -> Answer:
     edges = _edges(settings)
     nodes = _nodes(settings, edges)
     if drawn == "json":
-        return answer({"nodes": nodes, "edges": edges})
-    return Answer(_mermaid(nodes, edges).encode(), kind=TEXT)
+        return JsonResponse({"nodes": nodes, "edges": edges})
+    return PlainTextResponse(_mermaid(nodes, edges))
 
 
 def _nodes(settings: Settings, edges: Sequence[dict[str, str]]) -> list[dict[str, Any]]:

@@ -6,12 +6,13 @@ from functools import partial
 from typing import Final
 
 import orjson
+from starlette.responses import Response
 
 from organism.errors import NotFound
 from organism.model.commands import KillThread, PauseThread, ResumeThread
 from organism.server.http import lists
 from organism.server.http.bodies import Faults, NoBody
-from organism.server.http.call import Answer, Call, Route, answer
+from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import ACT_ON_THREAD, THREAD_REFUSED, gives
 from organism.server.http.shapes import MessageList, Thread, ThreadList, ThreadWithMessages
 from organism.server.http.words import ThreadStatus
@@ -32,12 +33,12 @@ THREADS: Final = lists.Listing(
 )
 
 
-async def threads(call: Call) -> Answer:
+async def threads(call: Call) -> Response:
     """Every thread, newest activity first."""
     return await lists.list_of(call, THREADS)
 
 
-async def thread(call: Call) -> Answer:
+async def thread(call: Call) -> Response:
     """A thread with its first 500 messages; ``next`` is where ``/threads/{id}/messages`` goes on."""
     faults = Faults()
     with faults:
@@ -47,39 +48,40 @@ async def thread(call: Call) -> Answer:
     with faults:
         at = await lists.moment(call)
     faults.tell()
-    row = await call.row("threads", call.params["id"], at)
-    query = Query((Where("thread_id", "=", call.params["id"]),), "position", limit=lists.MAX_LIMIT, at=at)
+    row = await call.row("threads", call.path_params["id"], at)
+    query = Query((Where("thread_id", "=", call.path_params["id"]),), "position", limit=lists.MAX_LIMIT, at=at)
     page = await call.tenant.views.rows("messages", query)
     more = lists.next_cursor(call, page, at, call.path + "/messages")
     messages = await lists.with_xml(call, page.rows) if is_xml else page.rows
-    return answer(splice(row, {"messages": messages, "next": more}), position=orjson.loads(row)["position"])
+    tag = f'"{orjson.loads(row)["position"]}"'
+    return JsonResponse(splice(row, {"messages": messages, "next": more}), headers={"etag": tag})
 
 
-async def messages(call: Call) -> Answer:
+async def messages(call: Call) -> Response:
     """A thread's messages, oldest first."""
-    thread_id = call.params["id"]
+    thread_id = call.path_params["id"]
     return await lists.list_of(call, lists.MESSAGES, Where("thread_id", "=", thread_id), of="threads", key=thread_id)
 
 
-async def kill(call: Call) -> Answer:
+async def kill(call: Call) -> Response:
     """End the thread's whole tree at once."""
     return await _control(call, KillThread)
 
 
-async def pause(call: Call) -> Answer:
+async def pause(call: Call) -> Response:
     """Start nothing more in the thread."""
     return await _control(call, PauseThread)
 
 
-async def resume(call: Call) -> Answer:
+async def resume(call: Call) -> Response:
     """Go on with the thread."""
     return await _control(call, ResumeThread)
 
 
-async def _control(call: Call, command: type[KillThread | PauseThread | ResumeThread]) -> Answer:
-    call.body_as(NoBody)
-    await call.do(command(thread_id=call.params["id"], **call.command_fields()))
-    return answer(await call.row("threads", call.params["id"]))
+async def _control(call: Call, command: type[KillThread | PauseThread | ResumeThread]) -> Response:
+    await call.body_as(NoBody)
+    await call.do(command(thread_id=call.path_params["id"], **call.command_fields()))
+    return JsonResponse(await call.row("threads", call.path_params["id"]))
 
 
 NARROW: Final = {"status": ThreadStatus}

@@ -7,11 +7,12 @@ from functools import partial
 from typing import Any, Final
 
 import orjson
+from starlette.responses import Response
 
 from organism.config.check import money
 from organism.errors import NotFound
 from organism.model.money import exact, plain
-from organism.server.http.call import Answer, Call, Route, answer
+from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import gives
 from organism.server.http.lists import AT, MAX_LIMIT, moment
 from organism.server.http.shapes import UsageOfAgent, UsageOfAll, UsageOfThread
@@ -24,7 +25,7 @@ _NAMED: Final = {"agent": "agent", "thread": "thread_id", "day": "day"}
 """By the kind of an account, the field that its name is shown in."""
 
 
-async def usage(call: Call) -> Answer:
+async def usage(call: Call) -> Response:
     """All calls since the log began, by agent, and by day the newest first."""
     call.allow_query(AT)
     at = await moment(call)
@@ -32,20 +33,20 @@ async def usage(call: Call) -> Answer:
     agents = await _rows(call, Query((Where("kind", "=", "agent"),), "name", limit=MAX_LIMIT, at=at))
     days = await _rows(call, Query((Where("kind", "=", "day"),), "name", descending=True, limit=DAYS_SHOWN, at=at))
     total = empty_usage() if row is None else orjson.loads(row)
-    return answer(encoded({"total": _shown(call, total), "agents": agents, "days": days}))
+    return JsonResponse(encoded({"total": _shown(call, total), "agents": agents, "days": days}))
 
 
-async def of_thread(call: Call) -> Answer:
+async def of_thread(call: Call) -> Response:
     """A thread's calls."""
-    return await _one(call, "thread", call.params["id"])
+    return await _one(call, "thread", call.path_params["id"])
 
 
-async def of_agent(call: Call) -> Answer:
+async def of_agent(call: Call) -> Response:
     """An agent's calls."""
-    return await _one(call, "agent", call.params["name"])
+    return await _one(call, "agent", call.path_params["name"])
 
 
-async def _one(call: Call, kind: str, name: str) -> Answer:
+async def _one(call: Call, kind: str, name: str) -> Response:
     """Who has called nothing has an empty account, if there is somebody of that name."""
     call.allow_query(AT)
     at = await moment(call)
@@ -53,7 +54,7 @@ async def _one(call: Call, kind: str, name: str) -> Answer:
     if row is None:
         await call.row(f"{kind}s", name, at)
     said = {"kind": kind, "name": name, **empty_usage()} if row is None else orjson.loads(row)
-    return answer(encoded(_shown(call, said)))
+    return JsonResponse(encoded(_shown(call, said)))
 
 
 async def _rows(call: Call, query: Query) -> list[Row]:

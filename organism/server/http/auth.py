@@ -254,14 +254,13 @@ class Authenticator:
             raise
 
 
-def token_in(headers: Mapping[bytes, bytes]) -> bytes:
+def token_in(headers: Mapping[str, str]) -> bytes:
     """The token of a request's headers, as it came. Raises ``MissingAuthorization``."""
-    said = headers.get(b"authorization", b"")
-    scheme, _, token = said.partition(b" ")
-    if scheme.lower() == b"bearer" and token.strip():
-        return token.strip()
-    if key := headers.get(b"x-api-key", b"").strip():
-        return key
+    scheme, _, token = headers.get("authorization", "").partition(" ")
+    if scheme.lower() == "bearer" and token.strip():
+        return token.strip().encode("latin-1")
+    if key := headers.get("x-api-key", "").strip():
+        return key.encode("latin-1")
     raise MissingAuthorization(
         "No token was sent; send it as `Authorization: Bearer TOKEN` or as `X-API-Key: TOKEN`.",
         param="headers.authorization",

@@ -9,23 +9,33 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from starlette.requests import Request
+from starlette.responses import JSONResponse as StarletteJson
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
 from organism.bootstrap import Organism
-from organism.errors import InvalidField, NotFound, UnsupportedMediaType
+from organism.errors import BodyTooLarge, InvalidField, NotFound, UnsupportedMediaType
 from organism.events.record import Actor
 from organism.model.commands import Command, Done, Idempotency, Injected
+from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.server.http.auth import Authenticator, Tokens
 from organism.server.http.bodies import Body, Places, named_in, parsed, payload_at, refuse_unknown
-from organism.server.http.connections import ConnectionRegistry, Receive, Streaming
+from organism.server.http.connections import ConnectionRegistry, Streaming
 from organism.server.http.contract import Contract
-from organism.server.http.headers import JSON, Header
+from organism.server.http.logs import Access
 from organism.server.http.rights import ROUTES, Right, right_of
 from organism.server.json import Cursors, encoded, parse_json, whole_number
 from organism.server.metrics import Metrics
 from organism.server.push.viewer import Tail
 from organism.tenants import Tenant
 
+MAX_BODY_BYTES: Final = 1 << 20
+NOBODY: Final = Principal(DEFAULT_TENANT, "nobody", frozenset())
+LEFT: Final = Response(status_code=499)
+"""Never sent, since the client has left; the status is for the server's own log."""
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 IN_PATH: Final[Places] = {"/thread_id": None, "/agent": None, "/approval": None, "/to": None}
 """What an act concerns stands in its path: no field is to blame."""
@@ -37,25 +47,34 @@ CALLER: Final = (DEPTH, PARENT)
 MOST_DEPTH: Final = 1_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
-    """A status and a finished body."""
+class JsonResponse(StarletteJson):
+    """A value as JSON; ``bytes`` are finished JSON already."""
 
-    body: bytes
-    status: int = 200
-    kind: bytes = JSON
-    headers: tuple[Header, ...] = ()
-    stream: Streaming | None = None
-    """What goes on after the body, if anything does."""
-
-    def also(self, headers: tuple[Header, ...]) -> Answer:
-        return Answer(self.body, self.status, self.kind, (*self.headers, *headers), self.stream) if headers else self
+    def render(self, content: Any) -> bytes:
+        return encoded(content)
 
 
-def answer(value: Any, status: int = 200, *, position: int | None = None) -> Answer:
-    """The value (or finished JSON) as an answer; ``position`` becomes its ETag."""
-    tag = () if position is None else ((b"etag", b'"%d"' % position),)
-    return Answer(encoded(value), status, headers=tag)
+class LiveResponse(Response):
+    """An answer that goes on: ``stream`` writes its body until it ends, the client leaves or the token ends."""
+
+    def __init__(
+        self, call: Call, stream: Streaming, media_type: str, headers: Mapping[str, str] | None = None
+    ) -> None:
+        super().__init__(headers={"content-type": media_type, **(headers or {})})
+        del self.headers["content-length"]
+        self._call = call
+        self._stream = stream
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        answers = self._call.process.connections.answers
+        answers[self._stream] = self._call.who
+        try:
+            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+            if scope["method"] == "HEAD":
+                self._stream.end()
+            await self._stream.run(receive, send)
+        finally:
+            answers.pop(self._stream, None)
 
 
 Documents = Callable[[str], Awaitable[bytes]]
@@ -92,31 +111,50 @@ class Process:
         return self.organism.parts.monotonic_ns() / 1e9
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """One request, authenticated, its body read. ``headers`` have lower-case names; ``params`` are of the path."""
+class Call(Request):
+    """One request to a route: authenticated, its body read into ``content``.
 
-    process: Process
-    right: Right
-    tenant: Tenant
-    who: Principal
-    request_id: str
-    method: str
-    path: str
-    params: Mapping[str, str]
-    query: Mapping[str, str]
-    headers: Mapping[bytes, bytes]
-    body: bytes
-    until_left: Callable[[], Awaitable[None]]
+    ``query`` has each parameter once; who needs no token is ``NOBODY`` in the tenant ``default``.
+    """
+
+    def __init__(self, scope: Scope, receive: Receive, send: Send, process: Process, route: Route) -> None:
+        super().__init__(scope, receive, send)
+        self.process = process
+        self.route = route
+        self.access: Access = scope["state"]["access"]
+        self.query: Mapping[str, str] = scope["state"]["query"]
+        self.who = NOBODY
+        self.tenant = process.organism.tenants[NOBODY.tenant]
+        self.content = b""
+
+    def identify(self, who: Principal) -> None:
+        """The request is of ``who``, in their tenant."""
+        self.who = who
+        self.tenant = self.process.organism.tenants[who.tenant]
+        self.access.tenant = who.tenant
+
+    @property
+    def request_id(self) -> str:
+        return self.access.request_id
+
+    @property
+    def path(self) -> str:
+        path: str = self.scope["path"]
+        return path
 
     @property
     def actor(self) -> Actor:
         """The cause, in the log, of what this call does."""
         return Actor(self.tenant.id, request_id=self.request_id, principal=self.who.name)
 
-    def header(self, name: bytes) -> str:
-        """A header's text, or the empty one."""
-        return self.headers.get(name, b"").decode("latin-1").strip()
+    @property
+    def content_kind(self) -> str:
+        """The media type of the body, lower-case and without parameters."""
+        return self.headers.get("content-type", "").partition(";")[0].strip().lower()
+
+    @property
+    def announces_body(self) -> bool:
+        return not {"content-length", "transfer-encoding", "content-encoding"}.isdisjoint(self.headers)
 
     def allow_query(self, *names: str) -> None:
         """Raise ``UnknownField`` for parameters that this route does not take."""
@@ -124,23 +162,46 @@ class Call:
 
     def permit(self, **fields: str) -> None:
         """Raise ``Forbidden`` unless the token may do this to what the body names."""
-        self.right.check(self.who, fields)
+        self.route.right.check(self.who, fields)
 
-    def json(self) -> Any:
-        """The body's value; an empty body is an empty object."""
-        if not self.body:
-            return {}
-        kind = self.header(b"content-type").partition(";")[0].strip().lower()
-        if kind != "application/json":
+    async def body(self) -> bytes:
+        """Read the body. Raises ``UnsupportedMediaType`` if it is encoded, ``BodyTooLarge`` once that is known."""
+        if (coding := self.headers.get("content-encoding", "identity").lower()) not in {"identity", ""}:
             raise UnsupportedMediaType(
-                f"This route takes application/json; came {kind or 'no Content-Type'!r}.", param="headers.content-type"
+                f"A body comes as it is, without a Content-Encoding; came {coding[:40]!r}.",
+                param="headers.content-encoding",
             )
-        return parse_json(self.body)
+        length = self.headers.get("content-length", "0")
+        if length.isdigit() and int(length) > MAX_BODY_BYTES:
+            raise BodyTooLarge(f"A body here has at most {MAX_BODY_BYTES} bytes; {int(length)} are announced.")
+        parts, size = [], 0
+        async for part in self.stream():
+            size += len(part)
+            if size > MAX_BODY_BYTES:
+                raise BodyTooLarge(f"A body here has at most {MAX_BODY_BYTES} bytes; more came.")
+            parts.append(part)
+        self.content = b"".join(parts)
+        return self.content
 
-    def body_as(self, kind: type[Body]) -> Body:
+    async def json(self) -> Any:
+        """The body's value; an empty body is an empty object."""
+        if not self.content:
+            return {}
+        if self.content_kind != "application/json":
+            raise UnsupportedMediaType(
+                f"This route takes application/json; came {self.content_kind or 'no Content-Type'!r}.",
+                param="headers.content-type",
+            )
+        return parse_json(self.content)
+
+    async def body_as(self, kind: type[Body]) -> Body:
         """The body of a route that takes no parameter. Raises an ``InvalidRequest`` that names what is wrong."""
         self.allow_query()
-        return parsed(kind, self.json())
+        return parsed(kind, await self.json())
+
+    async def until_left(self) -> None:
+        """Wait until the client is gone."""
+        await until_left(self.receive)
 
     def command_fields(self, *, of_thread: bool = True) -> dict[str, Any]:
         """What every command takes from the request's headers. ``If-Match`` is refused unless it guards a thread."""
@@ -155,21 +216,22 @@ class Call:
 
     def idempotency(self) -> Idempotency | None:
         """The idempotency key and what it is bound to, if the request has one. Raises ``InvalidField``."""
-        if b"idempotency-key" not in self.headers:
+        key = self.headers.get("idempotency-key")
+        if key is None:
             return None
         self._if_position()  # one that cannot be read is refused, though the answer may be a recorded one
-        key = self.header(b"idempotency-key")
+        key = key.strip()
         if not _KEY.fullmatch(key):
             raise InvalidField(
                 "An Idempotency-Key is 1 to 255 visible ASCII characters.", param="headers.idempotency-key"
             )
         refuse_secret(self.process.redactor, key, "headers.idempotency-key")
-        asked = self.body + repr(sorted(self.query.items())).encode() if self.query else self.body
+        asked = self.content + repr(sorted(self.query.items())).encode() if self.query else self.content
         return Idempotency(key, self.method, self.path, hashlib.sha256(asked).hexdigest())
 
     def _if_position(self) -> int | None:
-        said = self.header(b"if-match")
-        if b"if-match" not in self.headers or said == "*":
+        said = self.headers.get("if-match", "*").strip()
+        if said == "*":
             return None
         if not (match := _TAG.fullmatch(said)):
             raise InvalidField(
@@ -198,7 +260,7 @@ class Call:
         return row
 
 
-Endpoint = Callable[[Call], Awaitable[Answer]]
+Endpoint = Callable[[Call], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +295,7 @@ def refuse_secret(redactor: Redactor, key: str, pointer: str) -> None:
 
 def caller_fields(call: Call) -> dict[str, Any]:
     """Keywords for an ``Inject``. Raises ``InvalidField``."""
-    said = {name: call.header(key) for name in CALLER if (key := name.lower().encode()) in call.headers}
+    said = {name: call.headers[name].strip() for name in CALLER if name in call.headers}
     fields: dict[str, Any] = {}
     if DEPTH in said:
         fields["caller_depth"] = whole_number(said[DEPTH], f"headers.{DEPTH.lower()}", 0, MOST_DEPTH)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol
+from collections.abc import Callable
+from typing import Final, Protocol
+
+from starlette.types import Receive, Send
 
 from organism.errors import Forbidden, InvalidAuthorization, RateLimitExceeded
 from organism.model.principal import Principal
@@ -13,9 +15,6 @@ from organism.server.http.rights import SOCKET
 MAX_SOCKETS: Final = 1000
 NOT_AUTHENTICATED: Final = 4401
 NOT_ALLOWED: Final = 4403
-
-Receive = Callable[[], Awaitable[dict[str, Any]]]
-Send = Callable[[dict[str, Any]], Awaitable[None]]
 
 
 class Subscriber(Protocol):

@@ -7,12 +7,10 @@ Against DNS rebinding the Host must be a served name, and the Origin that opens 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
 from typing import Final
-from urllib.parse import urlsplit
 
-from organism.errors import Forbidden, NotAcceptable
+from organism.errors import NotAcceptable
 
 Header = tuple[bytes, bytes]
 
@@ -48,74 +46,15 @@ PAGE: Final[tuple[Header, ...]] = (
 """On the page's files: only its own scripts and styles, nothing inline, no other server."""
 
 
-_TAKEN: Final = (
-    *(b"authorization", b"x-api-key", b"content-type", b"idempotency-key", b"if-match", b"if-none-match"),
-    *(b"last-event-id", b"spass-caller-depth", b"spass-parent-request-id"),
-)
-_ALLOWED: Final[tuple[Header, ...]] = (
-    (b"access-control-allow-methods", b"GET, POST, DELETE"),
-    (b"access-control-allow-headers", b", ".join(_TAKEN)),
-    (b"access-control-max-age", b"600"),
-)
-_EXPOSED: Final = (b"access-control-expose-headers", b"etag, retry-after, x-request-id")
-
-
-LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
-
-
-class Hosts:
-    """The names that are served, loopback ones always; the origins whose pages may read answers, never with cookies."""
-
-    def __init__(self, names: Iterable[str], origins: Iterable[str] = ()) -> None:
-        self._names = LOOPBACK | {name.lower() for name in names}
-        self._origins = frozenset(origin.rstrip("/").lower().encode() for origin in origins)
-
-    def check_host(self, headers: Mapping[bytes, bytes]) -> None:
-        """Raise ``Forbidden`` if the request was meant for another name."""
-        said = headers.get(b"host", b"")
-        if _name(said) not in self._names:
-            shown = said.decode("latin-1")[:100]
-            raise Forbidden(
-                f"This server does not answer to the name {shown!r}; if it should, start it with --allowed-host.",
-                param="headers.host",
-            )
-
-    def check_origin(self, headers: Mapping[bytes, bytes]) -> None:
-        """Raise ``Forbidden`` for a browser's page that this server did not serve. Programs send no Origin."""
-        said = headers.get(b"origin")
-        if said is None or said.lower() in self._origins:
-            return
-        origin = urlsplit(said.decode("latin-1").lower())
-        own = headers.get(b"host", b"").decode("latin-1").lower()
-        if origin.scheme not in {"http", "https"} or origin.netloc != own:
-            raise Forbidden(
-                f"A page of {said.decode('latin-1')[:100]!r} may not open this server's socket.", param="headers.origin"
-            )
-
-    def cross_origin(self, raw: Sequence[Header]) -> tuple[Header, ...]:
-        """The headers that let the page of a listed origin read the answer; none for any other."""
-        said = [value for name, value in raw if name == b"origin"] if self._origins else []
-        if len(said) != 1 or said[0].lower() not in self._origins:
-            return ()
-        return ((b"access-control-allow-origin", said[0]), (b"vary", b"origin"), _EXPOSED)
-
-    def preflight(self, method: str, headers: Mapping[bytes, bytes]) -> tuple[Header, ...]:
-        """The answer to a preflight request of a listed origin; empty if this is none."""
-        asks = method == "OPTIONS" and b"access-control-request-method" in headers
-        return _ALLOWED if asks and headers.get(b"origin", b"").lower() in self._origins else ()
-
-
-@lru_cache(64)
-def _name(host: bytes) -> str:
-    """The name of a Host header, without its port; the empty text if it is none."""
-    try:
-        split = urlsplit("//" + host.decode("ascii").lower())
-        _ = split.port
-    except ValueError:
-        return ""
-    return "" if split.username or split.path or split.query or split.fragment else split.hostname or ""
-
-
+CROSS_ORIGIN: Final[Mapping[str, Sequence[str]]] = {
+    "allow_methods": ("GET", "POST", "DELETE"),
+    "allow_headers": (
+        *("authorization", "x-api-key", "content-type", "idempotency-key", "if-match", "if-none-match"),
+        *("last-event-id", "spass-caller-depth", "spass-parent-request-id"),
+    ),
+    "expose_headers": ("etag", "retry-after", "x-request-id"),
+}
+"""What the page of a listed origin may send and read; never cookies."""
 _MAX_RANGES: Final = 50
 _WEIGHT: Final = re.compile(r"0(\.[0-9]*)?|1(\.0*)?|\.[0-9]+")
 

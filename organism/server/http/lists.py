@@ -10,11 +10,12 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 import orjson
+from starlette.responses import Response
 
 from organism.errors import BadPosition, InvalidField
 from organism.model.times import iso
 from organism.server.http.bodies import Faults
-from organism.server.http.call import Answer, Call
+from organism.server.http.call import Call, JsonResponse
 from organism.server.json import MAX_POSITION, encoded, microseconds, splice, whole_number
 from organism.views.views import Among, Page, Query, Where
 
@@ -68,7 +69,7 @@ class Listing:
         return (*_PAGING, AT, *self.filters, *(("q",) * self.has_text), *(("xml",) * self.has_xml))
 
 
-async def list_of(call: Call, listing: Listing, *fixed: Where, of: str = "", key: str = "") -> Answer:
+async def list_of(call: Call, listing: Listing, *fixed: Where, of: str = "", key: str = "") -> Response:
     """The page of rows that the call asks for; ``fixed`` are the route's own conditions.
 
     Raises ``NotFound`` if the list belongs to the row ``key`` of the read model ``of``, and there is no such row.
@@ -82,7 +83,7 @@ async def list_of(call: Call, listing: Listing, *fixed: Where, of: str = "", key
     rows = page.rows if listing.reshape is None else listing.reshape(page.rows)
     if is_xml:
         rows = await with_xml(call, rows)
-    return Answer(envelope(listing.name, rows, page, query, next_cursor(call, page, query.at)))
+    return JsonResponse(envelope(listing.name, rows, page, query, next_cursor(call, page, query.at)))
 
 
 def envelope(name: str, rows: bytes, page: Page, query: Query, next_page: str | None) -> bytes:

@@ -94,16 +94,18 @@ _FAILED: Final = 500
 
 @dataclass(slots=True)
 class Access:
-    """One request or connection; ``route`` and ``tenant`` are filled in when they are known."""
+    """One request or socket; ``route``, ``tenant`` and ``status`` are filled in when they are known."""
 
     request_id: str
     method: str
     route: str | None = None
     tenant: str | None = None
+    status: int = 101
     began: float = field(default_factory=time.monotonic)
 
-    def end(self, status: int) -> None:
+    def end(self) -> None:
         """It is over: log it, as a warning if it was refused for want of rights or restraint."""
+        status = self.status
         said = _log.error if status >= _FAILED else _log.warning if status in _SUSPECT else _log.info
         said(
             "request",

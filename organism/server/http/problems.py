@@ -8,8 +8,10 @@ from http import HTTPStatus
 from typing import Any, Final
 
 import orjson
+from starlette.responses import Response
 
 from organism.errors import MethodNotAllowed, NotAcceptable, OrganismError, RateLimitExceeded, Unavailable
+from organism.model.redact import Redactor
 
 TABLE_VERSION: Final = 1
 
@@ -69,17 +71,23 @@ def _cut(text: str, most: int = MOST_NAME) -> str:
     return text if len(text) <= most else text[: most - 1] + "…"
 
 
-def headers(error: OrganismError) -> list[tuple[bytes, bytes]]:
+def headers(error: OrganismError) -> dict[str, str]:
     """The headers of its status: how to authenticate, what is allowed, when to come back."""
     if error.status == HTTPStatus.UNAUTHORIZED:
-        return [(b"www-authenticate", b"Bearer")]
+        return {"www-authenticate": "Bearer"}
     if isinstance(error, MethodNotAllowed):
-        return [(b"allow", fault.message.encode()) for fault in error.details]
+        return {"allow": error.details[0].message}
     if isinstance(error, RateLimitExceeded):
-        return [(b"retry-after", b"%d" % error.retry_after_s)]
+        return {"retry-after": str(error.retry_after_s)}
     if isinstance(error, Unavailable):
-        return [(b"retry-after", b"1")]
-    return []
+        return {"retry-after": "1"}
+    return {}
+
+
+def response(error: OrganismError, request_id: str, redactor: Redactor) -> Response:
+    """The answer that says what was wrong, without secrets."""
+    shown = redactor.shown(body(error, request_id))
+    return Response(shown, error.status, headers(error), "application/json")
 
 
 def kinds() -> dict[str, type[OrganismError]]:

@@ -66,7 +66,7 @@ def whole_answer(error: OrganismError, *more: Header) -> bytes:
         (b"content-length", b"%d" % len(body)),
         (b"connection", b"close"),
         (b"x-request-id", request_id.encode()),
-        *problems.headers(error),
+        *((name.encode(), value.encode()) for name, value in problems.headers(error).items()),
         *more,
         *API,
     ]

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from starlette.responses import Response
+
 from organism.agents.invoke import is_turn
 from organism.errors import BudgetExhausted, InvalidField, MissingField, UnsupportedMediaType
 from organism.model.commands import Inject
 from organism.server.http.bodies import MAX_WAIT_SECONDS, Faults, InjectBody
-from organism.server.http.call import CALLER, Answer, Call, Route, answer, caller_fields
+from organism.server.http.call import CALLER, Call, JsonResponse, Route, caller_fields
 from organism.server.http.contract import ACT_ON_THREAD, SENDING_REFUSED, Gives, gives
 from organism.server.http.shapes import Injected as Sent
 from organism.server.http.shapes import InjectedAndEnded
@@ -23,22 +25,22 @@ _NUMBER: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?"
 _XML_KINDS: Final = frozenset({"application/xml", "text/xml"})
 
 
-async def inject(call: Call) -> Answer:
+async def inject(call: Call) -> Response:
     """Send a payload from ``console`` to a listener: 202 with its ids, or after ``wait`` 200 with the replies."""
-    kind = call.header(b"content-type").partition(";")[0].strip().lower()
+    kind = call.content_kind
     is_xml = kind in _XML_KINDS
     if not is_xml and kind != "application/json":
         came = repr(kind) if kind else "no Content-Type"
         raise UnsupportedMediaType(
             f"Inject takes application/json or application/xml; came {came}.", param="headers.content-type"
         )
-    wanted = _from_query(call) if is_xml else call.body_as(InjectBody)
+    wanted = _from_query(call) if is_xml else await call.body_as(InjectBody)
     for receiver in call.tenant.receivers(wanted.to):
         call.permit(to=receiver)
     command = Inject(
         to=wanted.to,
         json=wanted.payload,
-        xml=call.body if is_xml else None,
+        xml=call.content if is_xml else None,
         thread_id=wanted.thread_id,
         **caller_fields(call),
         **call.command_fields(of_thread=wanted.thread_id is not None),
@@ -46,12 +48,12 @@ async def inject(call: Call) -> Answer:
     place, places = ("", IN_QUERY) if is_xml else ("/payload", {})
     sent, ending = await send_and_wait(call, command, wanted.wait, place, places)
     if ending is None:
-        return answer(sent, 202)
+        return JsonResponse(sent, 202)
     listener = call.tenant.pump.state.rules.listeners.get(wanted.to)
     if listener is not None and is_turn(listener):
         await hold_budget(call.tenant.log, sent, ending.position)
     replies = b"[" + b",".join(ending.replies) + b"]"
-    return Answer(splice(encoded(sent), {"replies": replies, "thread": ending.thread}))
+    return JsonResponse(splice(encoded(sent), {"replies": replies, "thread": ending.thread}))
 
 
 def _from_query(call: Call) -> InjectBody:

@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator, Mapping
 from functools import partial
 from typing import Any, Final
 
+from starlette.responses import Response
+
 from organism import errors
 from organism.agents.invoke import Shape, delivers, outputs, resolved
 from organism.config.settings import Listener
@@ -16,32 +18,31 @@ from organism.model.agent import Prompt
 from organism.model.commands import Inject, Injected
 from organism.model.run import RunEntry
 from organism.server.http.bodies import named_in
-from organism.server.http.call import CALLER, Answer, Call, Route, answer, caller_fields
+from organism.server.http.call import CALLER, Call, JsonResponse, LiveResponse, Route, caller_fields
 from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
 from organism.server.http.shapes import Invoked
 from organism.server.surfaces import requests as request
 from organism.server.surfaces.run import RunStream, entries_of, first_entries, refusal, writer_for
-from organism.server.surfaces.vercel import HEADERS as UI_HEADERS
-from organism.server.surfaces.vercel import UiStream, with_parts
+from organism.server.surfaces.vercel import FORMAT, STREAM, UiStream, with_parts
 from organism.server.surfaces.waiting import unless_left
 from organism.server.ws.stream import HEARTBEAT
 
-UNBUFFERED: Final = ((b"x-accel-buffering", b"no"),)
+UNBUFFERED: Final = {"x-accel-buffering": "no"}
 
 
-async def invoke(call: Call) -> Answer:
+async def invoke(call: Call) -> Response:
     """Ask the agent that the body names."""
     return await _invoke(call, None)
 
 
-async def invoke_agent(call: Call) -> Answer:
+async def invoke_agent(call: Call) -> Response:
     """Ask the agent that the path names."""
-    return await _invoke(call, call.params["name"])
+    return await _invoke(call, call.path_params["name"])
 
 
-async def _invoke(call: Call, named: str | None) -> Answer:
+async def _invoke(call: Call, named: str | None) -> Response:
     call.allow_query()
-    wanted = request.parse_request(named, call.json(), call.headers)
+    wanted = request.parse_request(named, await call.json(), call.headers)
     place = "/agent" if named is None else None
     for receiver in call.tenant.receivers(wanted.agent):
         call.permit(agent=receiver)
@@ -55,18 +56,18 @@ async def _invoke(call: Call, named: str | None) -> Answer:
     told = {**caller_fields(call), **call.command_fields(of_thread=False)}
     command = Inject(to=wanted.agent, json=_payload(wanted, listener), **told)
     sent = await call.send(command, wanted.place, {"/to": place})
-    return await unless_left(call, _answer(wanted, shape, sent, entries_of(call.tenant, sent)))
+    return await unless_left(call, _answer(call, wanted, shape, sent, entries_of(call.tenant, sent)))
 
 
 async def _answer(
-    wanted: request.InvokeRequest, shape: Shape, sent: Injected, entries: AsyncIterator[RunEntry]
-) -> Answer:
+    call: Call, wanted: request.InvokeRequest, shape: Shape, sent: Injected, entries: AsyncIterator[RunEntry]
+) -> Response:
     first = await first_entries(entries)
     if (refused := refusal(first)) is not None:
         raise refused
-    return (
-        _stream(wanted, sent, first, entries) if shape.is_stream else await _batch(wanted, shape, sent, first, entries)
-    )
+    if shape.is_stream:
+        return _stream(call, wanted, sent, first, entries)
+    return await _batch(wanted, shape, sent, first, entries)
 
 
 def _payload(wanted: request.InvokeRequest, listener: Listener) -> Mapping[str, Any]:
@@ -81,24 +82,24 @@ def _payload(wanted: request.InvokeRequest, listener: Listener) -> Mapping[str, 
 
 
 def _stream(
-    wanted: request.InvokeRequest, sent: Injected, first: list[RunEntry], rest: AsyncIterator[RunEntry]
-) -> Answer:
+    call: Call, wanted: request.InvokeRequest, sent: Injected, first: list[RunEntry], rest: AsyncIterator[RunEntry]
+) -> Response:
     write = UiStream(sent.message_id).lines if wanted.is_ui else writer_for(wanted.kind)
-    headers = (*UNBUFFERED, *(UI_HEADERS if wanted.is_ui else ()))
+    headers = UNBUFFERED | (STREAM if wanted.is_ui else {})
     beat = HEARTBEAT if wanted.kind == request.EVENTS else b""
-    return Answer(b"", kind=wanted.kind.encode(), headers=headers, stream=RunStream(first, rest, write, beat))
+    return LiveResponse(call, RunStream(first, rest, write, beat), wanted.kind, headers)
 
 
 async def _batch(
     wanted: request.InvokeRequest, shape: Shape, sent: Injected, first: list[RunEntry], rest: AsyncIterator[RunEntry]
-) -> Answer:
+) -> Response:
     folded = await outputs(first, rest, shape)
     if "stop_reason" not in folded:
         raise errors.Stopping("The server stops before the run is done; it goes on with the next start.")
     if wanted.is_ui:
         folded["messages"] = with_parts(folded["messages"])
-    given = answer({"data": {"outputs": folded}, "session_id": wanted.session_id, "thread_id": sent.thread_id})
-    return Answer(given.body, headers=UI_HEADERS[1:] if wanted.is_ui else ())
+    said = {"data": {"outputs": folded}, "session_id": wanted.session_id, "thread_id": sent.thread_id}
+    return JsonResponse(said, headers=FORMAT if wanted.is_ui else None)
 
 
 _ask = partial(

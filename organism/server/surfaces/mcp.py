@@ -19,6 +19,7 @@ from mcp.types import (
     Tool,
     ToolAnnotations,
 )
+from starlette.responses import Response
 
 from organism.bootstrap import VERSION
 from organism.errors import InvalidField, NotAcceptable, OrganismError, Stopping
@@ -26,7 +27,7 @@ from organism.model.commands import Inject
 from organism.pump.rules import call_json, tool_spec
 from organism.server.http import problems
 from organism.server.http.bodies import MAX_WAIT_SECONDS
-from organism.server.http.call import Answer, Call, Process, caller_fields
+from organism.server.http.call import Call, Process, caller_fields
 from organism.server.surfaces.tool_calls import checked, permitted, result_of
 from organism.server.surfaces.waiting import send_and_wait
 
@@ -64,7 +65,7 @@ class McpServer:
             self._is_closed = True
             await self.is_idle.wait()
 
-    async def answer(self, call: Call) -> Answer:
+    async def answer(self, call: Call) -> Response:
         """Answer one request. Raises ``Stopping``, or the error of a request that the library refuses."""
         if self._is_closed:
             raise Stopping
@@ -77,9 +78,9 @@ class McpServer:
             if not self._under_way:
                 self.is_idle.set()
 
-    async def _handled(self, call: Call) -> Answer:
+    async def _handled(self, call: Call) -> Response:
         """Hand the request to the library's ASGI application, and gather what it sends."""
-        bodies = [{"type": "http.request", "body": call.body, "more_body": False}]
+        bodies = [{"type": "http.request", "body": call.content, "more_body": False}]
         sent: list[MutableMapping[str, Any]] = []
 
         async def receive() -> dict[str, Any]:
@@ -91,13 +92,14 @@ class McpServer:
         async def send(message: MutableMapping[str, Any]) -> None:
             sent.append(message)
 
-        head = {"method": call.method, "path": call.path, "headers": [*call.headers.items()], "query_string": b""}
+        head = {"method": call.method, "path": call.path, "headers": call.scope["headers"], "query_string": b""}
         await self._manager.handle_request({"type": "http", "http_version": "1.1", **head, CALL: call}, receive, send)
         start, *rest = sent or [{"status": 500, "headers": []}]
         body = b"".join(message.get("body", b"") for message in rest)
         if start["status"] >= HTTPStatus.BAD_REQUEST:
             raise _refusal(start["status"], body)
-        return Answer(body, int(start["status"]), dict(start["headers"]).get(b"content-type", b"application/json"))
+        kind = dict(start["headers"]).get(b"content-type", b"application/json").decode()
+        return Response(body, int(start["status"]), media_type=kind if body else None)
 
 
 def _refusal(status: int, body: bytes) -> OrganismError:

@@ -25,12 +25,12 @@ EVENTS: Final = "text/event-stream"
 STREAMS: Final = (NDJSON, JSON_LINES, EVENTS)
 MAX_MESSAGES: Final = 1000
 
-ACCEPT: Final = b"accept"
-FORMAT: Final = b"x-ag-messages-format"
-TRANSCRIPT: Final = b"x-ag-messages-transcript"
-CONTROL: Final = b"x-ag-session-control"
-SESSION: Final = b"x-ag-session-id"
-HEADERS: Final = tuple(map(bytes.decode, (TRANSCRIPT, CONTROL, FORMAT, b"x-ag-workflow-embeds", SESSION)))
+ACCEPT: Final = "accept"
+FORMAT: Final = "x-ag-messages-format"
+TRANSCRIPT: Final = "x-ag-messages-transcript"
+CONTROL: Final = "x-ag-session-control"
+SESSION: Final = "x-ag-session-id"
+HEADERS: Final = (TRANSCRIPT, CONTROL, FORMAT, "x-ag-workflow-embeds", SESSION)
 
 _CLOSED: Final = ConfigDict(extra="forbid")
 _OPEN: Final = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": True})
@@ -159,7 +159,7 @@ class InvokeRequest:
     headers: Places
 
 
-def parse_request(named: str | None, body: Any, headers: Mapping[bytes, bytes]) -> InvokeRequest:
+def parse_request(named: str | None, body: Any, headers: Mapping[str, str]) -> InvokeRequest:
     """Read an invoke; ``named`` is the agent of the path, if it names one.
 
     Raises ``MissingField``, ``UnknownField`` or ``InvalidField`` with every fault.
@@ -195,11 +195,11 @@ def parse_request(named: str | None, body: Any, headers: Mapping[bytes, bytes]) 
         is_ui=is_ui,
         kind=EVENTS if is_ui else accepted if accepted and accepted != JSON else NDJSON,
         place=place,
-        headers={pointer: f"headers.{name.decode()}" for pointer, name in in_headers.items()},
+        headers={pointer: f"headers.{name}" for pointer, name in in_headers.items()},
     )
 
 
-def _flags(given: FlagsBody, accepted: str | None, headers: Mapping[bytes, bytes]) -> Flags:
+def _flags(given: FlagsBody, accepted: str | None, headers: Mapping[str, str]) -> Flags:
     stream = None if accepted is None else accepted != JSON
     trim = {"full": False, "last": True}.get(_header(headers, TRANSCRIPT).lower())
     force = {"force": True}.get(_header(headers, CONTROL).lower())
@@ -229,8 +229,8 @@ def _weight(said: str) -> float:
     return weight if 0 <= weight <= 1 else 0.0
 
 
-def _header(headers: Mapping[bytes, bytes], name: bytes) -> str:
-    return headers.get(name, b"").decode("latin-1").strip()
+def _header(headers: Mapping[str, str], name: str) -> str:
+    return headers.get(name, "").strip()
 
 
 def _inputs(inputs: Inputs) -> tuple[str, dict[str, Any] | None, str, tuple[Said, ...]]:

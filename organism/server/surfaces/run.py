@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import orjson
 from msgspec import field
+from starlette.types import Receive, Send
 
 from organism.errors import HandlingFailed, OrganismError, ThreadKilled
 from organism.events.entity import Entity
@@ -37,7 +38,6 @@ from organism.model.run import RunEntry
 from organism.pump.run.feed import Delta, LiveText
 from organism.server.http import problems
 from organism.server.http.call import until_left
-from organism.server.http.connections import Receive, Send
 from organism.server.surfaces.requests import EVENTS
 from organism.server.ws.stream import HEARTBEAT_SECONDS
 from organism.tenants import Tenant

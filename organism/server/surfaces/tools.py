@@ -11,13 +11,15 @@ from collections.abc import Mapping
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from starlette.responses import Response
+
 from organism.codec import Codec
 from organism.config.settings import Listener, Model
 from organism.errors import HandlingFailed, NotAcceptable, NotFound, Stopping
 from organism.model.commands import Inject
 from organism.pump.rules import call_json, tool_spec
 from organism.server.http.bodies import MAX_WAIT_SECONDS, ExecuteBody, McpBody
-from organism.server.http.call import CALLER, Answer, Call, Route, answer, caller_fields
+from organism.server.http.call import CALLER, Call, JsonResponse, Route, caller_fields
 from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
 from organism.server.http.rights import gone_tool_right
 from organism.server.http.shapes import Injected as Sent
@@ -30,26 +32,26 @@ if TYPE_CHECKING:
     from organism.server.surfaces.mcp import McpServer
 
 
-async def tools(call: Call) -> Answer:
+async def tools(call: Call) -> Response:
     """The tools that the token may execute.
 
     There are the shipped ones that are on, and every listener that an agent names in ``tools``.
     """
     call.allow_query()
     codec = call.tenant.pump.state.rules.codec
-    return answer({"object": "list", "data": [_shown(listener, codec) for listener in permitted(call)]})
+    return JsonResponse({"object": "list", "data": [_shown(listener, codec) for listener in permitted(call)]})
 
 
-async def execute(call: Call) -> Answer:
+async def execute(call: Call) -> Response:
     """Call a tool and wait for its result; 202 with the call's ids if it takes longer than a minute."""
-    body = call.body_as(ExecuteBody)
+    body = await call.body_as(ExecuteBody)
     call.permit(name=body.name)
     json = await _payload(call, body)
     command = Inject(to=body.name, json=json, **caller_fields(call), **call.command_fields(of_thread=False))
     sent, ending = await send_and_wait(call, command, MAX_WAIT_SECONDS, "/arguments", {"/to": "/name"})
     if ending is None:
-        return answer(sent, 202)
-    return answer({"result": result_of(sent, ending)})
+        return JsonResponse(sent, 202)
+    return JsonResponse({"result": result_of(sent, ending)})
 
 
 async def _payload(call: Call, body: ExecuteBody) -> Mapping[str, Any]:
@@ -92,13 +94,13 @@ ABOUT: Final = {
 """Descriptions of the providers that are not other people's models."""
 
 
-async def models(call: Call) -> Answer:
+async def models(call: Call) -> Response:
     """The models of the configuration that the token may use."""
     call.allow_query()
     state, allowed = call.tenant.pump.state, call.who.models
     since = state.folded.life_at // 1_000_000
     found = state.rules.settings.models.items()
-    return answer(
+    return JsonResponse(
         {
             "object": "list",
             "data": [_shown_model(name, model, since) for name, model in found if allowed is None or name in allowed],
@@ -124,7 +126,7 @@ class Mcp:
         self._starting = asyncio.Lock()
         self.server: McpServer | None = None
 
-    async def answer(self, call: Call) -> Answer:
+    async def answer(self, call: Call) -> Response:
         """Answer one request. Raises ``NotFound`` where the extra is not installed."""
         async with self._starting:
             if self.server is None:
@@ -140,12 +142,12 @@ class Mcp:
         return server
 
 
-async def mcp(call: Call) -> Answer:
+async def mcp(call: Call) -> Response:
     """A message of the Model Context Protocol (streamable HTTP, without sessions), answered as JSON.
 
     A notification, or an answer to the server, gets 202 without a body.
     """
-    call.body_as(McpBody)
+    await call.body_as(McpBody)
     return await call.process.mcp(call)
 
 

@@ -16,7 +16,8 @@ from organism.model.run import RunEntry
 
 Part = dict[str, Any]
 DONE: Final = b"data: [DONE]\n\n"
-HEADERS: Final = ((b"x-vercel-ai-ui-message-stream", b"v1"), (b"x-ag-messages-format", b"vercel"))
+FORMAT: Final = {"x-ag-messages-format": "vercel"}
+STREAM: Final = {"x-vercel-ai-ui-message-stream": "v1", **FORMAT}
 
 _WORDS: Final = {"message": "text", "thought": "reasoning"}
 _FAILED: Final = frozenset({"error", "killed"})

@@ -14,6 +14,7 @@ from typing import Any, Final, NamedTuple, TypeGuard
 import orjson
 from msgspec import field
 from msgspec.structs import replace
+from starlette.responses import Response
 
 from organism.errors import BudgetExhausted
 from organism.events.entity import Entity
@@ -23,7 +24,7 @@ from organism.log.log import EventFilter, EventLog
 from organism.model.commands import Inject, Injected
 from organism.model.ids import CONSOLE
 from organism.server.http.bodies import Places
-from organism.server.http.call import IN_PATH, Answer, Call
+from organism.server.http.call import IN_PATH, LEFT, Call
 from organism.server.surfaces.run import refusal
 from organism.views import threads
 from organism.views.run import entry_of
@@ -31,8 +32,6 @@ from organism.views.threads import ENDS
 from organism.views.views import Row, ViewStore, with_payload
 
 _PAGE_EVENTS: Final = 500
-LEFT: Final = Answer(b"", 499)
-"""Never sent; the status is for the server's own log."""
 
 
 class Ending(NamedTuple):
@@ -150,7 +149,7 @@ async def hold_budget(log: EventLog, sent: Injected, until: int) -> None:
         raise error
 
 
-async def unless_left(call: Call, answering: Coroutine[Any, Any, Answer]) -> Answer:
+async def unless_left(call: Call, answering: Coroutine[Any, Any, Response]) -> Response:
     """The answer, unless the client leaves first."""
     doing = asyncio.ensure_future(answering)
     leaving = asyncio.ensure_future(call.until_left())

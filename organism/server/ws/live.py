@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Final
 
+from starlette.responses import Response
+
 from organism.errors import BadPosition, RateLimitExceeded
 from organism.server.http.auth import LIFE_SECONDS
 from organism.server.http.bodies import NoBody, named_in
-from organism.server.http.call import Answer, Call, Route, answer
+from organism.server.http.call import Call, JsonResponse, LiveResponse, Route
 from organism.server.http.contract import Gives, gives
 from organism.server.http.shapes import Ticket
 from organism.server.http.words import FrameNames, Position
@@ -18,12 +20,12 @@ from organism.server.ws.stream import Stream
 
 TAKEN: Final = ("since", "log", *LISTS)
 LAST_SEEN: Final = "headers.last-event-id"
-KIND: Final = b"text/event-stream"
-UNBUFFERED: Final = ((b"x-accel-buffering", b"no"),)
+KIND: Final = "text/event-stream"
+UNBUFFERED: Final = {"x-accel-buffering": "no"}
 """Asks a proxy not to gather events before it passes them on."""
 
 
-async def events(call: Call) -> Answer:
+async def events(call: Call) -> Response:
     """First ``connected``, then every event after it that passes the filter.
 
     ``Last-Event-ID``, else ``since``, goes on after a position that the client has, as ``/ws?since=`` does.
@@ -32,12 +34,12 @@ async def events(call: Call) -> Answer:
     tail = call.process.tail(call.tenant)
     start = await _start(call, asked, tail)
     stream = Stream(call.who, call.process.connections, tail, asked.filter(), start)
-    return Answer(b"", kind=KIND, headers=UNBUFFERED, stream=stream)
+    return LiveResponse(call, stream, KIND, UNBUFFERED)
 
 
 async def _start(call: Call, asked: Subscribe, tail: Tail) -> Start:
     """The position that the client has: the header's is the newer one, since a browser comes again by the same URL."""
-    seen = call.header(b"last-event-id")
+    seen = call.headers.get("last-event-id", "").strip()
     since = position_in(seen, LAST_SEEN) if seen else asked.since
     if since is None and asked.log is None:
         return await start_from_snapshot(call.tenant, tail.snapshots, call.process.organism.status)
@@ -45,16 +47,18 @@ async def _start(call: Call, asked: Subscribe, tail: Tail) -> Start:
         return start_from_position(call.tenant.log, since, asked.log)
 
 
-async def ticket(call: Call) -> Answer:
+async def ticket(call: Call) -> Response:
     """A ticket for ``/ws?ticket=…``: good for 30 seconds, once, with the rights of the token that asks."""
-    call.body_as(NoBody)
-    return answer({"ticket": call.process.authenticator.tickets.issue(call.who), "expires_in_seconds": LIFE_SECONDS})
+    await call.body_as(NoBody)
+    return JsonResponse(
+        {"ticket": call.process.authenticator.tickets.issue(call.who), "expires_in_seconds": LIFE_SECONDS}
+    )
 
 
 ROUTES: Final = (
     Route(
         *("GET", "/events", events),
-        gives=(Gives(str, kind=KIND.decode()),),
+        gives=(Gives(str, kind=KIND),),
         query=TAKEN,
         narrow={"since": Position, "events": FrameNames},
         headers=("Last-Event-ID",),

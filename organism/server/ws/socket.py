@@ -8,8 +8,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from http import HTTPStatus
-from secrets import token_hex
 from typing import Any, Final
 
 import orjson
@@ -31,15 +29,13 @@ from organism.events.record import Actor
 from organism.model.commands import Injected
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
-from organism.server.http import headers as fixed
 from organism.server.http import problems
 from organism.server.http.auth import TICKET, token_in
 from organism.server.http.bodies import named_in, parsed, payload_at
-from organism.server.http.call import Answer, Process, refuse_secret
+from organism.server.http.call import Process, refuse_secret
 from organism.server.http.connections import NOT_ALLOWED, NOT_AUTHENTICATED
-from organism.server.http.edge import address_of, headers_of, problem, query_of, refuse_empty
-from organism.server.http.headers import Hosts
 from organism.server.http.logs import Access
+from organism.server.http.middleware import refuse_empty
 from organism.server.http.protocols import EXTENSION, FrameProtocol
 from organism.server.http.rights import SOCKET
 from organism.server.json import parse_json
@@ -65,45 +61,35 @@ _log = structlog.get_logger("organism.server")
 class WebSockets:
     """All WebSockets of the process."""
 
-    def __init__(self, process: Process, hosts: Hosts) -> None:
+    def __init__(self, process: Process) -> None:
         self.process = process
-        self._hosts = hosts
         self._unauthenticated = asyncio.Semaphore(MAX_UNAUTHENTICATED)
 
     async def __call__(self, scope: dict[str, Any], receive: Any, send: Any) -> None:
         """Serve one connection, from its handshake to its end."""
-        access = Access(f"ws-{token_hex(8)}", "GET", PATH)
+        access: Access = scope["state"]["access"]
         socket = WebSocket(scope, receive, send)
-        try:
-            headers = headers_of(scope["headers"])
-            self._hosts.check_host(headers)
-            self._hosts.check_origin(headers)
-            if scope["path"] != PATH:
-                raise NotFound(f"There is no WebSocket at {scope['path'][:200]!r}; it is at {PATH}.")
-            query = query_of(scope["query_string"], takes_ticket=True)
-            refuse_empty(query)
-            begin = opening_of(query)
-            if TICKET not in query and not {b"authorization", b"x-api-key"} & headers.keys():
-                self._check_room()
-        except OrganismError as error:
-            await _refuse_handshake(socket, problem(error, access.request_id, self.process.redactor), access.request_id)
-            access.end(error.status)
-            return
-        await socket.accept(headers=list(fixed.API))
+        if scope["path"] != PATH:
+            raise NotFound(f"There is no WebSocket at {scope['path'][:200]!r}; it is at {PATH}.")
+        access.route = PATH
+        query: Mapping[str, str] = scope["state"]["query"]
+        refuse_empty(query)
+        begin = opening_of(query)
+        if TICKET not in query and {"authorization", "x-api-key"}.isdisjoint(socket.headers):
+            self._check_room()
+        await socket.accept()
         connection = Connection(socket, scope["extensions"][EXTENSION], access, self.process.redactor)
-        status: int = HTTPStatus.SWITCHING_PROTOCOLS
+        address = socket.client.host if socket.client else ""
         with suppress(WebSocketDisconnect):
             try:
-                who = await self._authenticated(connection, headers, query.get(TICKET), address_of(scope))
+                who = await self._authenticated(connection, socket.headers, query.get(TICKET), address)
                 access.tenant = who.tenant
-                await self._serve(connection, who, begin, address_of(scope))
+                await self._serve(connection, who, begin, address)
             except OrganismError as error:
-                status = error.status
+                access.status = error.status
                 connection.refuse(connection.first_id if access.tenant is None else None, error)
                 refused = NOT_ALLOWED if isinstance(error, Forbidden) else POLICY
                 await connection.close(NOT_AUTHENTICATED if access.tenant is None else refused)
-            finally:
-                access.end(status)
 
     async def _serve(self, connection: Connection, who: Principal, begin: Subscribe, address: str) -> None:
         SOCKET.check(who)
@@ -115,7 +101,7 @@ class WebSockets:
             self.process.connections.remove(session)
 
     async def _authenticated(
-        self, connection: Connection, headers: Mapping[bytes, bytes], ticket: str | None, address: str
+        self, connection: Connection, headers: Mapping[str, str], ticket: str | None, address: str
     ) -> Principal:
         """Whose ticket or token it is: of the URL, a header, or the first message. Nothing is sent before."""
         authenticator = self.process.authenticator
@@ -347,10 +333,3 @@ def _id_of(said: Any) -> Any:
     """The ``id`` of a command, which each answer to it carries; None if it has none, or one that is too long."""
     given = said.get("id") if isinstance(said, dict) else None
     return given if len(orjson.dumps(given)) <= MAX_ID_BYTES else None
-
-
-async def _refuse_handshake(socket: WebSocket, said: Answer, request_id: str) -> None:
-    """Answer the handshake with the HTTP error."""
-    headers = [(b"content-type", said.kind), (b"x-request-id", request_id.encode()), *said.headers, *fixed.API]
-    await socket.send({"type": "websocket.http.response.start", "status": said.status, "headers": headers})
-    await socket.send({"type": "websocket.http.response.body", "body": said.body})

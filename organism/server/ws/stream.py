@@ -6,9 +6,11 @@ import asyncio
 from dataclasses import replace
 from typing import Final
 
+from starlette.types import Receive, Send
+
 from organism.model.principal import Principal
 from organism.server.http.call import until_left
-from organism.server.http.connections import ConnectionRegistry, Receive, Send
+from organism.server.http.connections import ConnectionRegistry
 from organism.server.push.frames import Filter, as_events
 from organism.server.push.snapshot import Start
 from organism.server.push.viewer import Tail, Viewer

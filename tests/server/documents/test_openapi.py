@@ -12,13 +12,14 @@ import jsonschema_rs
 import orjson
 import pytest
 from schemathesis.specs.openapi.definitions import OPENAPI_31_VALIDATOR
+from starlette.responses import Response
 
 from organism.events.vocabulary import EVENTS
 from organism.server.app import BASE, ROUTES
 from organism.server.documents import asyncapi, events, openapi
 from organism.server.documents.openapi import document
 from organism.server.documents.page import element, page
-from organism.server.http.call import Answer, Call, Route
+from organism.server.http.call import Call, Route
 from organism.server.http.contract import gives
 from organism.server.http.problems import table
 from organism.server.http.shapes import Healthy
@@ -49,9 +50,9 @@ def operation(method: str, path: str) -> Any:
     return described()["paths"][path][method.lower()]
 
 
-async def nothing(call: Call) -> Answer:
+async def nothing(call: Call) -> Response:
     """Nothing at all."""
-    return Answer(b"{}")
+    return Response(b"{}")
 
 
 async def test_it_is_served_without_a_token_at_the_root_and_below_the_base(hello: Served) -> None:

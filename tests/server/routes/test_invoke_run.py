@@ -133,7 +133,7 @@ async def test_a_stream_ends_with_its_token_and_the_run_goes_on(config: Path) ->
             path.unlink()
             async with asyncio.timeout(PATIENCE_SECONDS):
                 assert "done" not in [line["type"] async for line in lines]
-        await server.until(lambda: not server.serving.app.connections.answers)
+        await server.until(lambda: not server.serving.process.connections.answers)
         thread = await resolve(server)
         assert await server.organism.tenants["default"].ended(thread, 10)
 

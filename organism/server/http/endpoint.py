@@ -1,0 +1,109 @@
+"""A route of the table as an ASGI application: token, right, body, idempotency, ETag, in this order."""
+
+from __future__ import annotations
+
+import asyncio
+from functools import partial
+from http import HTTPStatus
+from typing import Final
+
+import orjson
+import structlog
+from starlette.requests import ClientDisconnect
+from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
+
+from organism.errors import OrganismError, Stopping
+from organism.model.commands import Idempotency
+from organism.pump.operate import recorded
+from organism.server.http.auth import token_in
+from organism.server.http.call import LEFT, Call, JsonResponse, Process, Route
+from organism.server.http.middleware import refuse_empty
+from organism.server.http.rights import OPEN
+
+_READING: Final = frozenset({"GET", "HEAD"})
+_log = structlog.get_logger("organism.server")
+
+
+class Endpoint:
+    """Serves one route. Its refusals are ``OrganismError``s, which the application answers."""
+
+    def __init__(self, route: Route, process: Process) -> None:
+        self._route = route
+        self._process = process
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        call = Call(scope, receive, send, self._process, self._route)
+        call.access.route = self._route.address
+        try:
+            response = await self._answer(call)
+        except OrganismError:
+            raise
+        except ClientDisconnect:
+            response = LEFT
+        except asyncio.CancelledError:  # the server ends, and did not wait for this any longer
+            raise Stopping from None
+        except Exception:  # noqa: BLE001 - the server's edge: it is recorded, and the client gets its id
+            _log.exception(
+                "request failed", request_id=call.request_id, method=scope["method"], route=self._route.address
+            )
+            raise OrganismError from None
+        await response(scope, receive, send)
+
+    async def _answer(self, call: Call) -> Response:
+        route = self._route
+        if route.right is not OPEN:
+            client = call.client
+            call.identify(self._process.authenticator.by_token(token_in(call.headers), client.host if client else ""))
+            route.right.check_early(call.who, call.path_params)
+        tag = f'"{call.tenant.log.head}"' if route.by_head else None  # before the rows are read
+        if call.method not in _READING or call.announces_body:
+            await call.body()
+            if route.right is not OPEN:  # the token may have ended while the body came
+                call.identify(self._process.authenticator.tokens.current(call.who))
+                route.right.check_early(call.who, call.path_params)
+        refuse_empty(call.query)
+        once = call.idempotency() if route.is_kept else None
+        response = await (route.endpoint(call) if once is None else answered_once(call, once))
+        if route.is_kept and route.is_tagged:  # an act that is answered by a thread: the tag is its position
+            tag = f'"{orjson.loads(response.body)["position"]}"'
+        if tag is not None:
+            response.headers["etag"] = tag
+        return unless_known(call, response) if route.method == "GET" else response  # an act was done in any case
+
+
+def unless_known(call: Call, response: Response) -> Response:
+    """The response, or a 304 if the client has it already."""
+    wanted, tag = call.headers.get("if-none-match"), response.headers.get("etag")
+    if wanted is None or tag is None or response.status_code != HTTPStatus.OK:
+        return response
+    known = {each.strip().removeprefix("W/") for each in wanted.split(",")}
+    if tag not in known and "*" not in known:
+        return response
+    of_body = {"content-length", "content-type"}
+    headers = {name: value for name, value in response.headers.items() if name not in of_body}
+    return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
+
+
+async def answered_once(call: Call, once: Idempotency) -> Response:
+    """The endpoint's answer, or the recorded one of this key, byte for byte (G5). What it raises is not recorded.
+
+    The act's own unit records the key, so it is never done twice; the body, an object *as it then stands*, follows as a
+    ``call_answered``, and goes to the client once that is on disk. A crash in between leaves a key without a body: no
+    client ever saw one, so the repetition's is the first.
+    """
+
+    async def act() -> Response:
+        if (first := await _recorded(call, once)) is not None:  # another one began and ended while we looked
+            return first
+        response = await call.route.endpoint(call)
+        await call.tenant.keep_answer(once, call.actor, response.status_code, bytes(response.body))
+        return response
+
+    return await call.tenant.keys.answer(once, partial(_recorded, call, once), act)
+
+
+async def _recorded(call: Call, once: Idempotency) -> Response | None:
+    row = await recorded(call.tenant.views, once, call.tenant.clock.now_us())
+    content = None if row is None or not row["said_at"] else await call.tenant.log.content(row["said_at"])
+    return None if row is None or content is None else JsonResponse(content[0], row["status"])
