@@ -19,7 +19,7 @@ from organism.config.tools import Tools
 from organism.model.addresses import is_public
 from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.tools.urls import MAX_URL, Refused, Target, allowed, followed, target_of
-from organism.tools.web import REDIRECTS, SECONDS_MORE, Got, Net, NoAnswer, asked, cut, decoded, got
+from organism.tools.web import SECONDS_MORE, Got, Net, NoAnswer, asked, clean, cut, decoded, got
 
 OFF: Final = "list the hosts that it may ask under `tools.http_fetch.hosts`"
 MOST_ADDRESSES: Final = 3
@@ -79,10 +79,9 @@ class Fetcher:
         target = _target(url)
         for _ in range(self._terms.max_redirects + 1):
             answer = await self._one(target)
-            location = answer.headers.get("location")
-            if answer.status not in REDIRECTS or location is None:
-                return _told(target, answer)
-            target = _target(location, target)
+            if answer.location is None:
+                return _fields(target, answer)
+            target = _target(answer.location, target)
         raise NoAnswer("upstream_error", f"There were more than {self._terms.max_redirects} redirects.")
 
     async def _one(self, target: Target) -> Got:
@@ -124,21 +123,18 @@ def _is_public(address: str) -> bool:
         return False
 
 
-def _told(target: Target, answer: Got) -> dict[str, Any]:
+def _fields(target: Target, answer: Got) -> dict[str, Any]:
     """The fields of a ``Fetched``. Raises ``NoAnswer`` for what is no text."""
     kind = answer.headers.get("content-type", "")
+    shown_kind = clean(kind)[:MOST_KIND]
     if not _is_text(kind, answer.body):
-        shown = cut(decoded(kind.encode()[:MOST_KIND], ""), MOST_KIND) or "of no type"
-        raise NoAnswer("upstream_error", f"{target.url} is no text: it is {shown}.")
-    text = decoded(answer.body, kind)
-    told = cut(text, MOST_TEXT_BYTES)
+        raise NoAnswer("upstream_error", f"{target.url} is no text: it is {shown_kind or 'of no type'}.")
+    whole = decoded(answer.body, kind)
+    text = cut(whole, MOST_TEXT_BYTES)
+    truncated = answer.is_cut or len(text) < len(whole)
     return {
-        "url": target.url,
-        "status": answer.status,
-        "content_type": decoded(kind.encode()[:MOST_KIND], ""),
-        "text": told,
-        "truncated": answer.is_cut or len(told) < len(text),
-    }
+        "url": target.url, "status": answer.status, "content_type": shown_kind, "text": text, "truncated": truncated
+    }  # fmt: skip
 
 
 def _is_text(content_type: str, body: bytes) -> bool:

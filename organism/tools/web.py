@@ -74,6 +74,11 @@ class Got(NamedTuple):
     body: bytes
     is_cut: bool
 
+    @property
+    def location(self) -> str | None:
+        """Where it redirects to, if it does."""
+        return self.headers.get("location") if self.status in REDIRECTS else None
+
 
 async def got(net: Net, target: Target, address: str, accept: str, most_bytes: int) -> Got:
     """Ask once, connecting to ``address``. Raises ``NoAnswer``; the caller bounds the time."""
@@ -147,7 +152,12 @@ async def asked(
 def decoded(body: bytes, content_type: str) -> str:
     """The body as text: by its charset if that is a usual one, else as UTF-8; what does not fit becomes U+FFFD."""
     named = _CHARSET.search(content_type)
-    return _UNFIT.sub("\ufffd", body.decode(_charset(named[1]) if named else "utf-8", "replace")).removeprefix("\ufeff")
+    return clean(body.decode(_charset(named[1]) if named else "utf-8", "replace")).removeprefix("\ufeff")
+
+
+def clean(text: str) -> str:
+    """The text with U+FFFD for each character that XML cannot carry."""
+    return _UNFIT.sub("\ufffd", text)
 
 
 def _charset(name: str) -> str:

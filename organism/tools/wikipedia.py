@@ -16,7 +16,7 @@ from organism.config.tools import Tools, Wikipedia
 from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.model.linear import linear
 from organism.tools.urls import Refused, followed, target_of
-from organism.tools.web import REDIRECTS, SECONDS_MORE, Got, Net, NoAnswer, asked, cut, decoded, got
+from organism.tools.web import SECONDS_MORE, Got, Net, NoAnswer, asked, clean, cut, got
 
 MOST_BYTES: Final = 1024 * 1024
 MOST_REDIRECTS: Final = 3
@@ -147,10 +147,9 @@ class Wiki:
             root = target = target_of(f"{self._root}{path}", MOST_URL)
             for _ in range(MOST_REDIRECTS + 1):
                 answer = await got(self._net, target, target.host.strip("[]"), "application/json", MOST_BYTES)
-                location = answer.headers.get("location")
-                if answer.status not in REDIRECTS or location is None:
+                if answer.location is None:
                     return answer
-                target = followed(target, location)
+                target = followed(target, answer.location)
                 if target[:3] != root[:3]:
                     raise NoAnswer("upstream_error", f"{self._root} led on to another place.")
         except Refused as error:
@@ -172,4 +171,4 @@ def _at(found: Any, *way: str) -> Any:
 
 def _text(value: Any, most_bytes: int) -> str:
     """A field that should be text, without what XML cannot carry."""
-    return cut(decoded(value.encode(), ""), most_bytes) if isinstance(value, str) else ""
+    return cut(clean(value), most_bytes) if isinstance(value, str) else ""

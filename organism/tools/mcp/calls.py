@@ -31,7 +31,7 @@ from organism.model.tool import ToolArguments, ToolError, ToolOutput
 from organism.tools.mcp.address import NOTHING_DONE
 from organism.tools.mcp.connection import FAULTS, Connection
 from organism.tools.mcp.schema import ArgumentsSchema
-from organism.tools.web import NoAnswer, cut, decoded
+from organism.tools.web import NoAnswer, clean, cut
 
 MOST_TEXT_BYTES: Final = 64 * 1024
 KEY: Final = "organism/idempotency-key"
@@ -99,7 +99,7 @@ async def _asked(connection: Connection, name: str, arguments: dict[str, Any], k
     except TimeoutError as error:
         raise EffectUnknown(f"{server} did not answer within {connection.server.timeout_s:g} seconds.") from error
     except FAULTS as error:
-        why = cut(decoded(str(error).encode("utf-8", "replace"), ""), MOST_TEXT_BYTES)
+        why = cut(clean(str(error)), MOST_TEXT_BYTES)
         code = CONNECTION_CLOSED if isinstance(error, ClosedResourceError) else getattr(error, "code", PARSE_ERROR)
         if code in _UNCERTAIN:
             raise EffectUnknown(
@@ -132,7 +132,7 @@ async def _once(connection: Connection, name: str, arguments: dict[str, Any], ke
 
 
 def _told(result: CallToolResult) -> dict[str, Any]:
-    whole = decoded("\n".join(map(_text, result.content)).encode("utf-8", "replace"), "")
+    whole = clean("\n".join(map(_text, result.content)))
     text = cut(whole, MOST_TEXT_BYTES)
     if result.is_error:
         return {"code": "upstream_error", "message": text or "The tool failed, and says nothing of it."}

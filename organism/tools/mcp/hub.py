@@ -21,7 +21,7 @@ from organism.tools.mcp import BETWEEN, guessed, listener_name, served_tool
 from organism.tools.mcp.calls import calling, checking, kind_of
 from organism.tools.mcp.connection import Connection
 from organism.tools.mcp.schema import ArgumentsSchema
-from organism.tools.web import NoAnswer, cut, decoded
+from organism.tools.web import NoAnswer, clean, cut
 
 MOST_SAID_BYTES: Final = 4_096
 
@@ -112,6 +112,6 @@ def _key(name: str, server: McpServer) -> str:
 def _shipped(listener: str, server: McpServer, offered: _Offered) -> ShippedTool:
     tool = offered.tool
     said = tool.description or tool.title or tool.name
-    says = cut(decoded(said.encode("utf-8", "replace"), ""), MOST_SAID_BYTES)
+    says = cut(clean(said), MOST_SAID_BYTES)
     made = served_tool(listener, server, tool.input_schema, says)
     return replace(made, destroys=kind_of(tool) != "pure", check=checking(offered.schema))

@@ -15,7 +15,7 @@ from tests.tools.outside import Steps
 async def test_of_tools_with_one_listener_s_name_the_first_with_a_usable_schema_is_offered_and_called() -> None:
     async with web(text) as server:
         server.tools = [
-            {"name": "a b", "inputSchema": {"type": "object", "allOf": [{"$ref": "#"}]}},
+            {"name": "a b", "inputSchema": {"type": "object", "allOf": [{"$ref": "https://evil.example/schema"}]}},
             {"name": "a:b", "inputSchema": {"type": "object"}},
             {"name": "a_b", "inputSchema": {"type": "object"}},
         ]
