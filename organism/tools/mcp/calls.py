@@ -28,8 +28,8 @@ from organism.config.settings import Check
 from organism.errors import Fault, InvalidPayload
 from organism.model.handler import EffectFailed, EffectKind, EffectUnknown, HandlerMetadata, HandlerResponse
 from organism.model.tool import ToolArguments, ToolError, ToolOutput
-from organism.tools.mcp.address import NOTHING_DONE
 from organism.tools.mcp.connection import FAULTS, Connection
+from organism.tools.mcp.http import NOTHING_DONE
 from organism.tools.mcp.schema import ArgumentsSchema
 from organism.tools.web import NoAnswer, clean, cut
 
@@ -103,7 +103,7 @@ async def _asked(connection: Connection, name: str, arguments: dict[str, Any], k
         code = CONNECTION_CLOSED if isinstance(error, ClosedResourceError) else getattr(error, "code", PARSE_ERROR)
         if code in _UNCERTAIN:
             raise EffectUnknown(
-                f"{server} was lost in the midst of the call: {connection.words.said or why}."
+                f"{server} was lost in the midst of the call: {connection.words.text or why}."
             ) from error
         did = "was asked, and its answer cannot be read" if code == PARSE_ERROR else "refused the call"
         return {"code": "upstream_error", "message": f"{server} {did}: {why}"}

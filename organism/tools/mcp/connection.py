@@ -17,8 +17,8 @@ from mcp.types import Implementation, JSONRPCResponse, Tool
 from pydantic import ValidationError
 
 from organism.config.tools import McpServer
-from organism.tools.mcp.address import asked_at
-from organism.tools.mcp.process import LastWords, spoken_to
+from organism.tools.mcp.http import http_streams
+from organism.tools.mcp.stdio import LastWords, stdio_streams
 from organism.tools.web import NoAnswer, in_short
 
 CONNECT_SECONDS: Final = 20.0
@@ -92,9 +92,9 @@ class Connection:
         server, environment = self.server, self._environment
         if server.command:
             inherited = {name: environment[name] for name in server.inherit if name in environment}
-            return spoken_to(server.command, self._folder, {**inherited, **server.env}, words)
+            return stdio_streams(server.command, self._folder, {**inherited, **server.env}, words)
         token = environment.get(server.token_env, "") if server.token_env else ""
-        return asked_at(server.url, token, CONNECT_SECONDS, server.timeout_s)
+        return http_streams(server.url, token, CONNECT_SECONDS, server.timeout_s)
 
     @asynccontextmanager
     async def _watched(
@@ -121,7 +121,7 @@ class Connection:
         if not owner.done():
             return f"it did not answer within {CONNECT_SECONDS:g} seconds"
         error = None if owner.cancelled() else owner.exception()
-        return "; ".join(filter(None, (_told(error) if error is not None else "it ended", self.words.said)))
+        return "; ".join(filter(None, (_told(error) if error is not None else "it ended", self.words.text)))
 
     async def tools(self) -> list[Tool]:
         """Every tool that the server has and that is wanted. Raises ``NoAnswer``."""

@@ -16,10 +16,10 @@ import pytest
 from organism.config.tools import McpServer
 from organism.model.handler import EffectUnknown
 from organism.model.tool import ToolArguments, ToolOutput
-from organism.tools.mcp import process
+from organism.tools.mcp import stdio
 from organism.tools.mcp.calls import calling
 from organism.tools.mcp.connection import Connection
-from organism.tools.mcp.process import TOO_LONG
+from organism.tools.mcp.stdio import TOO_LONG
 from tests.tools.outside import Steps
 
 PATIENCE_SECONDS = 10
@@ -123,7 +123,7 @@ async def test_what_a_server_has_begun_ends_with_it(tmp_path: Path) -> None:
 
 
 async def test_a_server_that_does_not_go_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(process, "GRACE_SECONDS", 0.1)
+    monkeypatch.setattr(stdio, "GRACE_SECONDS", 0.1)
     async with rough(tmp_path) as connection:
         pid = int((await told(connection, "deaf")).text)
         os.kill(pid, 0)

@@ -13,9 +13,9 @@ import pytest
 from organism.config.tools import McpServer
 from organism.model.handler import EffectUnknown
 from organism.model.tool import ToolArguments, ToolError
-from organism.tools.mcp.address import MOST_ANSWER_BYTES
 from organism.tools.mcp.calls import calling
 from organism.tools.mcp.connection import Connection
+from organism.tools.mcp.http import MOST_ANSWER_BYTES
 from organism.tools.web import NoAnswer
 from tests.tools.mcp.web import Said, Web, text, web
 from tests.tools.outside import Steps, answer

@@ -30,7 +30,7 @@ _EVENTS: Final = "text/event-stream"
 
 
 @asynccontextmanager
-async def asked_at(url: str, token: str, connect_seconds: float, answer_seconds: float) -> AsyncIterator[Any]:
+async def http_streams(url: str, token: str, connect_seconds: float, answer_seconds: float) -> AsyncIterator[Any]:
     """The two streams of its messages. ``token`` may be empty."""
     headers = {"Accept-Encoding": "identity", **({"Authorization": f"Bearer {token}"} if token else {})}
     async with (

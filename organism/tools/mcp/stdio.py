@@ -1,0 +1,113 @@
+"""An MCP server that is run here: a process that reads and writes lines of JSON, of bounded length.
+
+At the end its input is closed; if it goes on, it is terminated, then killed, with the processes that it has started.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from pathlib import Path
+from typing import Any, Final
+
+import anyio
+from anyio.abc import ByteReceiveStream, ByteSendStream, Process
+from anyio.streams.buffered import BufferedByteReceiveStream
+from mcp.client.stdio import get_default_environment
+from mcp.shared.message import SessionMessage
+from mcp.types import jsonrpc_message_adapter
+from pydantic import ValidationError
+
+MOST_LINE_BYTES: Final = 4 * 1024 * 1024
+GRACE_SECONDS: Final = 2.0
+"""Granted after its input is closed, after SIGTERM and after SIGKILL."""
+MOST_STDERR_BYTES: Final = 2_000
+MOST_SHOWN: Final = 300
+TOO_LONG: Final = f"it wrote a line of more than {MOST_LINE_BYTES} bytes"
+
+
+class LastWords:
+    """Why a process ended, as far as it is known: what it did wrong, and the end of what it wrote to stderr."""
+
+    def __init__(self) -> None:
+        self.fault = ""
+        self._tail = b""
+
+    async def read(self, stderr: ByteReceiveStream) -> None:
+        with suppress(anyio.ClosedResourceError):
+            async for chunk in stderr:
+                self._tail = (self._tail + chunk)[-MOST_STDERR_BYTES:]
+
+    @property
+    def text(self) -> str:
+        """What it did wrong, else its last line, or nothing."""
+        lines = [line.strip() for line in self._tail.decode("utf-8", "replace").splitlines() if line.strip()]
+        return self.fault or (lines[-1][:MOST_SHOWN] if lines else "")
+
+
+@asynccontextmanager
+async def stdio_streams(
+    command: tuple[str, ...], folder: Path, variables: Mapping[str, str], words: LastWords
+) -> AsyncIterator[Any]:
+    """Run it with these variables besides a login's; gives the streams from it, which ends when it does, and to it."""
+    environment = {**get_default_environment(), **variables}
+    process = await anyio.open_process(command, cwd=folder, env=environment, start_new_session=True)
+    assert process.stdin and process.stdout and process.stderr  # noqa: S101, PT018 - pipes by default; narrows the types
+    to_client, received = anyio.create_memory_object_stream[Any](0)
+    sent, to_server = anyio.create_memory_object_stream[Any](0)
+    try:
+        async with to_client, received, sent, to_server, anyio.create_task_group() as group:
+            group.start_soon(words.read, process.stderr)
+            group.start_soon(_read, process.stdout, to_client, words)
+            group.start_soon(_write, process.stdin, to_server, to_client)
+            yield received, sent
+            group.cancel_scope.cancel()
+    finally:
+        with anyio.CancelScope(shield=True):
+            await _stop(process)
+
+
+async def _read(stdout: ByteReceiveStream, to_client: Any, words: LastWords) -> None:
+    """Pass on each message. A line that is no message is passed over: some servers greet."""
+    lines = BufferedByteReceiveStream(stdout)
+    async with to_client:
+        with suppress(anyio.EndOfStream, anyio.IncompleteRead, anyio.ClosedResourceError, anyio.BrokenResourceError):
+            while True:
+                try:
+                    line = await lines.receive_until(b"\n", MOST_LINE_BYTES)
+                except anyio.DelimiterNotFound:
+                    words.fault = TOO_LONG
+                    return
+                with suppress(ValidationError):
+                    await to_client.send(SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False)))
+
+
+async def _write(stdin: ByteSendStream, to_server: Any, to_client: Any) -> None:
+    """Write each message. When the process takes no more, nothing further is read from it either."""
+    try:
+        async for message in to_server:
+            text = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+            await stdin.send(text.encode() + b"\n")
+    except (anyio.BrokenResourceError, anyio.ClosedResourceError, ConnectionError):
+        to_client.close()
+
+
+async def _stop(process: Process) -> None:
+    assert process.stdin  # noqa: S101 - narrows the type
+    with suppress(anyio.BrokenResourceError, ConnectionError):
+        await process.stdin.aclose()
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with anyio.move_on_after(GRACE_SECONDS):
+            await process.wait()
+            break
+        _signal_group(process.pid, number)
+    _signal_group(process.pid, signal.SIGKILL)  # what it has left behind
+    with anyio.move_on_after(GRACE_SECONDS):
+        await process.aclose()
+
+
+def _signal_group(leader: int, number: signal.Signals) -> None:
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, number)
