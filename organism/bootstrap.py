@@ -48,7 +48,7 @@ from organism.views.views import ViewStore
 from organism.watchdog import Watchdog
 
 if TYPE_CHECKING:
-    from organism.tools.mcp.hub import Hub
+    from organism.tools.mcp.servers import McpServers
     from organism.tracing import Tracing
 
 COLLECT_AFTER_OBJECTS: Final = 10_000
@@ -101,7 +101,7 @@ class Organism:
         self.entries: tuple[TenantEntry, ...]
         self._importer = Importer()
         self._share = FairShare()
-        self._tools = Toolbox(VERSION, parts.net, lambda: mcp_hub(config_path.parent.resolve()))
+        self._tools = Toolbox(VERSION, parts.net, lambda: make_mcp(config_path.parent.resolve()))
         self._gateways = Gateways(parts.redactor, parts.chance.random, lambda: self.entries, os.environ)
         self._stage = "starting"
         self._generation = 0
@@ -262,11 +262,11 @@ class Organism:
             await asyncio.to_thread(self._tracing.close)
 
 
-def mcp_hub(folder: Path) -> Hub:
+def make_mcp(folder: Path) -> McpServers:
     """Connects to MCP servers. Raises ``ImportError`` without the extra ``mcp``."""
-    from organism.tools.mcp.hub import Hub
+    from organism.tools.mcp.servers import McpServers
 
-    return Hub(folder, os.environ)
+    return McpServers(folder, os.environ)
 
 
 def report_untraced(follower: asyncio.Task[None]) -> None:

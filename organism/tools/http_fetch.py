@@ -1,7 +1,7 @@
 """``http_fetch``: a page of a listed host, and of nothing else (S21).
 
-For the first URL and each redirect: it is read strictly, its host must be listed, it is resolved once, every address
-must be public, and one of these very addresses is connected to.
+The first URL and each redirect are parsed strictly; the host must be listed; it is resolved once, every address must be
+public, and the connection goes to one of those very addresses.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from organism.config.tools import Tools
 from organism.model.addresses import is_public
 from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.tools.urls import MAX_URL, Refused, Target, allowed, followed, target_of
-from organism.tools.web import SECONDS_MORE, Got, Net, NoAnswer, asked, clean, cut, decoded, got
+from organism.tools.web import EXTRA_SECONDS, Net, ToolFailure, WebAnswer, as_step, clean, cut, decoded, get
 
 OFF: Final = "list the hosts that it may ask under `tools.http_fetch.hosts`"
 MOST_ADDRESSES: Final = 3
-"""As many addresses of a host are tried, one after the other."""
+"""How many addresses of a host are tried, one after the other."""
 MOST_TEXT_BYTES: Final = 64 * 1024
 ACCEPT: Final = "text/html, text/*;q=0.9, application/json;q=0.9, */*;q=0.1"
 MOST_LISTED: Final = 10
@@ -60,7 +60,7 @@ def tool(tools: Tools) -> ShippedTool:
         payload_class=HttpFetch,
         replies=(Fetched,),
         brings_outside_text=True,
-        timeout_s=(terms or Terms()).timeout_s + SECONDS_MORE,
+        timeout_s=(terms or Terms()).timeout_s + EXTRA_SECONDS,
         settings=terms,
         is_off="" if terms is not None and terms.hosts else OFF,
     )
@@ -73,39 +73,39 @@ class Fetcher:
         self._rules: Sequence[HostRule] = [host_rule(line) for line in terms.hosts]
 
     async def fetch(self, payload: HttpFetch, metadata: HandlerMetadata) -> HandlerResponse:
-        return await asked(metadata, "fetch", lambda: self._asked(payload.url), self._terms.timeout_s, Fetched)
+        return await as_step(metadata, "fetch", lambda: self._fetched(payload.url), self._terms.timeout_s, Fetched)
 
-    async def _asked(self, url: str) -> dict[str, Any]:
+    async def _fetched(self, url: str) -> dict[str, Any]:
         target = _target(url)
         for _ in range(self._terms.max_redirects + 1):
-            answer = await self._one(target)
+            answer = await self._get(target)
             if answer.location is None:
                 return _fields(target, answer)
             target = _target(answer.location, target)
-        raise NoAnswer("upstream_error", f"There were more than {self._terms.max_redirects} redirects.")
+        raise ToolFailure("upstream_error", f"There were more than {self._terms.max_redirects} redirects.")
 
-    async def _one(self, target: Target) -> Got:
+    async def _get(self, target: Target) -> WebAnswer:
         if not allowed(target, self._rules):
             listed = ", ".join(self._terms.hosts[:MOST_LISTED])
-            raise NoAnswer("forbidden", f"{target.authority} is not among the hosts that may be asked: {listed}.")
+            raise ToolFailure("forbidden", f"{target.authority} is not among the hosts that may be asked: {listed}.")
         addresses = await self._public_addresses(target)
-        refusals: list[NoAnswer] = []
+        refusals: list[ToolFailure] = []
         for address in addresses[:MOST_ADDRESSES]:
             try:
-                return await got(self._net, target, address, ACCEPT, self._terms.max_bytes)
-            except NoAnswer as error:
+                return await get(self._net, target, address, ACCEPT, self._terms.max_bytes)
+            except ToolFailure as error:
                 refusals.append(error)
         raise refusals[0]
 
     async def _public_addresses(self, target: Target) -> list[str]:
-        """The host's addresses, by one look-up. Raises ``NoAnswer`` if one of them is not public."""
+        """The host's addresses, by one look-up. Raises ``ToolFailure`` if one of them is not public."""
         try:
             is_literal = target.host.startswith("[") or target.host.rpartition(".")[2].isdigit()
             addresses = [target.host.strip("[]")] if is_literal else await self._net.addresses(target.host, target.port)
         except (OSError, UnicodeError) as error:
-            raise NoAnswer("upstream_error", f"{target.host} has no address.") from error
+            raise ToolFailure("upstream_error", f"{target.host} has no address.") from error
         if not addresses or not all(map(_is_public, addresses)):
-            raise NoAnswer("forbidden", f"{target.host} leads to an address that is not public.")
+            raise ToolFailure("forbidden", f"{target.host} leads to an address that is not public.")
         return addresses
 
 
@@ -113,7 +113,7 @@ def _target(url: str, before: Target | None = None) -> Target:
     try:
         return target_of(url) if before is None else followed(before, url)
     except Refused as error:
-        raise NoAnswer("invalid_field", f"The URL cannot be asked: {error}.") from error
+        raise ToolFailure("invalid_field", f"The URL cannot be asked: {error}.") from error
 
 
 def _is_public(address: str) -> bool:
@@ -123,12 +123,12 @@ def _is_public(address: str) -> bool:
         return False
 
 
-def _fields(target: Target, answer: Got) -> dict[str, Any]:
-    """The fields of a ``Fetched``. Raises ``NoAnswer`` for what is no text."""
+def _fields(target: Target, answer: WebAnswer) -> dict[str, Any]:
+    """The fields of a ``Fetched``. Raises ``ToolFailure`` for what is no text."""
     kind = answer.headers.get("content-type", "")
     shown_kind = clean(kind)[:MOST_KIND]
     if not _is_text(kind, answer.body):
-        raise NoAnswer("upstream_error", f"{target.url} is no text: it is {shown_kind or 'of no type'}.")
+        raise ToolFailure("upstream_error", f"{target.url} is no text: it is {shown_kind or 'of no type'}.")
     whole = decoded(answer.body, kind)
     text = cut(whole, MOST_TEXT_BYTES)
     truncated = answer.is_cut or len(text) < len(whole)

@@ -15,13 +15,13 @@ from organism.log.log import History
 from organism.tools import calculator, current_datetime, http_fetch, key_value, wikipedia
 from organism.tools.http_fetch import Fetcher
 from organism.tools.key_value import Values
-from organism.tools.mcp import guessed
+from organism.tools.mcp import assumed_tools
 from organism.tools.web import Net
 from organism.tools.wikipedia import Wiki
 from organism.views.views import ViewStore
 
 if TYPE_CHECKING:
-    from organism.tools.mcp.hub import Hub
+    from organism.tools.mcp.servers import McpServers
 
 
 def _own(release: str, tools: Tools) -> list[ShippedTool]:
@@ -39,7 +39,7 @@ def unasked(release: str) -> Ship:
     """Gives the shipped tools of this release, and those of MCP servers without asking any server."""
 
     def ship(tools: Tools, named: Collection[str]) -> Sequence[ShippedTool]:
-        served = (tool for name, server in tools.mcp.items() for tool in guessed(name, server, named))
+        served = (tool for name, server in tools.mcp.items() for tool in assumed_tools(name, server, named))
         return [*_own(release, tools), *served]
 
     return ship
@@ -62,46 +62,46 @@ def _bound(tools: Tools, net: Net, log: History, views: ViewStore) -> Mapping[st
 
 
 class Toolbox:
-    """``make_hub`` is called once, if MCP servers are named; it raises ``ImportError`` without the extra."""
+    """``make_mcp`` is called once, if MCP servers are named; it raises ``ImportError`` without the extra."""
 
-    def __init__(self, release: str, net: Net, make_hub: Callable[[], Hub]) -> None:
+    def __init__(self, release: str, net: Net, make_mcp: Callable[[], McpServers]) -> None:
         self._release = release
         self._net = net
-        self._make_hub = make_hub
-        self._hub: Hub | None = None
+        self._make_mcp = make_mcp
+        self._mcp: McpServers | None = None
         self._in_force: Mapping[str, McpServer] = {}
 
     async def prepare(self, config: Path) -> None:
         """Ask the MCP servers that the file names for their tools. Raises ``ConfigInvalid`` without the extra."""
         if servers := mcp_servers(config):
             try:
-                self._hub = self._hub or self._make_hub()
+                self._mcp = self._mcp or self._make_mcp()
             except ImportError as error:
                 raise ConfigInvalid("`tools.mcp` needs the extra `mcp`: pip install 'organism[mcp]'.") from error
-            await self._hub.meet(servers)
+            await self._mcp.refresh(servers)
 
     def ship(self, tools: Tools, named: Collection[str]) -> Sequence[ShippedTool]:
         """All tools, as ``tools`` of an organism.yaml sets them; ``named`` is every name in the configuration."""
-        served = self._hub.tools(tools.mcp, named) if self._hub is not None else ()
+        served = self._mcp.tools(tools.mcp, named) if self._mcp is not None else ()
         return [*_own(self._release, tools), *served]
 
     def bound(self, settings: Settings, log: History, views: ViewStore) -> Mapping[str, Handler]:
         """The handlers of all tools of the settings, for the tenant of this log."""
         own = _bound(settings.tools, self._net, log, views)
-        if self._hub is None:
+        if self._mcp is None:
             return own
-        shipped = (listener.name for listener in settings.receivers if listener.is_shipped)
-        return {**own, **self._hub.handlers(settings.tools.mcp, (name for name in shipped if name not in own))}
+        shipped = {listener.name for listener in settings.receivers if listener.is_shipped}
+        return {**own, **{name: self._mcp.handler(settings.tools.mcp, name) for name in shipped - own.keys()}}
 
     async def keep(self, tools: Tools) -> None:
-        """A configuration is in force: leave all other servers."""
+        """A configuration is in force: leave the servers that it does not name."""
         self._in_force = tools.mcp
         await self.take_back()
 
     async def take_back(self) -> None:
         """A configuration is not in force after all: leave the servers that only it names."""
-        if self._hub is not None:
-            await self._hub.keep(self._in_force)
+        if self._mcp is not None:
+            await self._mcp.keep(self._in_force)
 
     async def close(self) -> None:
         await self.keep(Tools())

@@ -1,7 +1,7 @@
-"""Asking the web: one GET over one connection, bounded in time and size, with nothing of the environment in it.
+"""One GET over one connection, bounded in size and independent of the environment.
 
-No proxy, cookies, netrc, automatic redirects or compression (a few bytes can inflate to gigabytes). What comes is
-decoded, freed of what XML cannot carry, and cut to a length.
+No proxy, cookies, netrc, automatic redirects or compression (a few bytes can inflate to gigabytes). The answer's text
+is decoded, freed of what XML cannot carry, and cut to a length.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import re
 import socket
 import ssl
 from collections.abc import Awaitable, Callable, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
@@ -23,8 +24,8 @@ from organism.tools.urls import Target
 
 AGENT: Final = "organism"
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
-SECONDS_MORE: Final = 5.0
-"""A handling has this much longer than its answer from outside."""
+EXTRA_SECONDS: Final = 5.0
+"""How much longer than the call to the outside its handling may take."""
 _ONE: Final = httpx2.Limits(max_connections=1, max_keepalive_connections=0)
 _UNFIT: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _CHARSET: Final = re.compile(r"(?i)\bcharset\s*=\s*\"?([A-Za-z0-9._:-]{1,40})")
@@ -36,13 +37,13 @@ _CHARSETS: Final = frozenset(
         *(f"cp125{page}" for page in range(9)),
     }
 )  # fmt: skip
-"""Those that the web speaks. Python knows others, of which some take long and some are no charsets at all."""
+"""The charsets of the web. Python knows others, some of which are slow and some no charsets at all."""
 _COSTS: Final = {"&": 5, "<": 4, ">": 4, "\r": 5, '"': 6, "\\": 2, "\n": 2, "\t": 2}
-"""What a character comes to in XML or in JSON, whichever is more."""
+"""How many bytes a character takes in XML or in JSON, whichever is more."""
 
 
-class NoAnswer(Exception):
-    """There is no answer that could be used. ``code`` and ``message`` are those of a ``ToolError``."""
+class ToolFailure(Exception):
+    """A tool could not do what it was asked; ``code`` and ``message`` are those of its ``ToolError``."""
 
     def __init__(self, code: ToolErrorCode, message: str) -> None:
         super().__init__(message)
@@ -52,22 +53,22 @@ class NoAnswer(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Net:
-    """The network as it is; a test puts another in its place."""
+    """The network; tests replace it."""
 
     tls: ssl.SSLContext | None = field(default=None, compare=False)
-    """Whom to believe, instead of the system's own authorities."""
+    """The trusted authorities, in place of the system's."""
 
     async def addresses(self, host: str, port: int) -> list[str]:
-        """Every address of a host, by one look-up. Raises ``OSError`` if there is none."""
+        """All addresses of a host, by one lookup. Raises ``OSError`` if there is none."""
         found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
         return list(dict.fromkeys(str(each[4][0]) for each in found))
 
-    def way_to(self, address: str, port: int) -> tuple[str, int]:
+    def endpoint(self, address: str, port: int) -> tuple[str, int]:
         return address, port
 
 
-class Got(NamedTuple):
-    """An answer. ``body`` is no longer than was wished; ``is_cut`` says that there was more."""
+class WebAnswer(NamedTuple):
+    """An answer. ``body`` has at most as many bytes as were wanted; ``is_cut`` says that there were more."""
 
     status: int
     headers: Mapping[str, str]
@@ -80,58 +81,54 @@ class Got(NamedTuple):
         return self.headers.get("location") if self.status in REDIRECTS else None
 
 
-async def got(net: Net, target: Target, address: str, accept: str, most_bytes: int) -> Got:
-    """Ask once, connecting to ``address``. Raises ``NoAnswer``; the caller bounds the time."""
-    address, port = net.way_to(address, target.port)
-    shown = f"[{address}]" if ":" in address else address
+async def get(net: Net, target: Target, address: str, accept: str, most_bytes: int) -> WebAnswer:
+    """One GET over a connection to ``address``. Raises ``ToolFailure``; the caller bounds the time."""
+    address, port = net.endpoint(address, target.port)
+    host = f"[{address}]" if ":" in address else address
     headers = {"Host": target.authority, "User-Agent": AGENT, "Accept": accept, "Accept-Encoding": "identity"}
     request = httpx2.Request(
         "GET",
-        httpx2.URL(f"{target.scheme}://{shown}:{port}").copy_with(raw_path=target.path.encode("ascii")),
+        httpx2.URL(f"{target.scheme}://{host}:{port}").copy_with(raw_path=target.path.encode("ascii")),
         headers=headers,
         extensions={"sni_hostname": target.host.strip("[]")},
     )
-    transport = httpx2.AsyncHTTPTransport(verify=net.tls or True, trust_env=False, limits=_ONE)
     try:
-        async with transport:
+        async with httpx2.AsyncHTTPTransport(verify=net.tls or True, trust_env=False, limits=_ONE) as transport:
             response = await transport.handle_async_request(request)
-            try:
+            async with aclosing(response):
                 return await _read(response, most_bytes)
-            finally:
-                await response.aclose()
     except httpx2.TransportError as error:
-        raise NoAnswer("upstream_error", f"{target.authority} did not answer: {in_short(error)}.") from error
+        raise ToolFailure("upstream_error", f"{target.authority} did not answer: {one_line(error)}.") from error
 
 
-def in_short(error: BaseException) -> str:
-    """An error in one line."""
+def one_line(error: BaseException) -> str:
     return " ".join(str(error).split())[:300] or type(error).__name__
 
 
 def is_compressed(response: httpx2.Response) -> bool:
-    """Whether it is, though it was asked for as it is."""
+    """Whether the body is compressed, against the request."""
     return response.headers.get("content-encoding", "identity").strip().lower() not in {"", "identity"}
 
 
-async def _read(response: httpx2.Response, most_bytes: int) -> Got:
+async def _read(response: httpx2.Response, most_bytes: int) -> WebAnswer:
     if is_compressed(response):
-        raise NoAnswer("upstream_error", "The answer is compressed, though it was asked for as it is.")
+        raise ToolFailure("upstream_error", "The answer is compressed, though it was asked for as it is.")
     body = bytearray()
     async for chunk in response.aiter_raw():
         body += chunk
         if len(body) > most_bytes:
             break
-    return Got(response.status_code, dict(response.headers), bytes(body[:most_bytes]), len(body) > most_bytes)
+    return WebAnswer(response.status_code, dict(response.headers), bytes(body[:most_bytes]), len(body) > most_bytes)
 
 
-async def asked(
+async def as_step(
     metadata: HandlerMetadata,
     key: str,
     ask: Callable[[], Awaitable[dict[str, Any]]],
     seconds: float,
     reply: Callable[..., object],
 ) -> HandlerResponse:
-    """Ask once, as a step: ``ask`` gives the fields of the ``reply``; its ``NoAnswer`` becomes a ``ToolError``."""
+    """Ask once, as a recorded step: ``ask`` gives the fields of the ``reply``; its failure becomes a ``ToolError``."""
 
     async def fields(_key: str) -> dict[str, Any]:
         try:
@@ -139,7 +136,7 @@ async def asked(
                 return {"answer": await ask()}
         except TimeoutError:
             return {"code": "upstream_timeout", "message": f"There was no whole answer within {seconds:g} seconds."}
-        except NoAnswer as error:
+        except ToolFailure as error:
             return {"code": error.code, "message": error.message}
 
     found = await metadata.effect(key, fields, kind="pure")

@@ -1,4 +1,4 @@
-"""``wikipedia_search`` and ``wikipedia_summary``, for any wiki that speaks Wikipedia's API, be its address private."""
+"""``wikipedia_search`` and ``wikipedia_summary``, for any wiki with Wikipedia's API, at a private address too."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from organism.config.tools import Tools, Wikipedia
 from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.model.linear import linear
 from organism.tools.urls import Refused, followed, target_of
-from organism.tools.web import SECONDS_MORE, Got, Net, NoAnswer, asked, clean, cut, got
+from organism.tools.web import EXTRA_SECONDS, Net, ToolFailure, WebAnswer, as_step, clean, cut, get
 
 MOST_BYTES: Final = 1024 * 1024
 MOST_REDIRECTS: Final = 3
@@ -79,7 +79,7 @@ def tools(settings: Tools) -> tuple[ShippedTool, ShippedTool]:
         payload_class=WikipediaSearch,
         replies=(WikipediaArticles,),
         brings_outside_text=True,
-        timeout_s=settings.wikipedia.timeout_s + SECONDS_MORE,
+        timeout_s=settings.wikipedia.timeout_s + EXTRA_SECONDS,
         settings=settings.wikipedia,
     )
     return search, replace(
@@ -99,17 +99,17 @@ class Wiki:
         def reply(results: list[dict[str, str]]) -> WikipediaArticles:
             return WikipediaArticles([Article(**hit) for hit in results])
 
-        return await asked(metadata, "search", lambda: self._found(payload), self._seconds, reply)
+        return await as_step(metadata, "search", lambda: self._found(payload), self._seconds, reply)
 
     async def summary(self, payload: WikipediaSummary, metadata: HandlerMetadata) -> HandlerResponse:
-        return await asked(metadata, "summary", lambda: self._extract(payload.title), self._seconds, WikipediaExtract)
+        return await as_step(metadata, "summary", lambda: self._extract(payload.title), self._seconds, WikipediaExtract)
 
     async def _found(self, payload: WikipediaSearch) -> dict[str, Any]:
         wanted = {"list": "search", "srsearch": payload.query, "srlimit": payload.limit}
         query = urlencode({"action": "query", **wanted, "format": "json", "formatversion": 2})
         hits = _at(await self._json(f"/w/api.php?{query}"), "query", "search")
         if not isinstance(hits, list):
-            raise NoAnswer("upstream_error", f"{self._root} gave no list of results.")
+            raise ToolFailure("upstream_error", f"{self._root} gave no list of results.")
         shown = [_hit(hit, self._root) for hit in hits[: payload.limit] if isinstance(hit, dict)]
         return {"results": [hit for hit in shown if hit["title"]]}
 
@@ -129,32 +129,32 @@ class Wiki:
     async def _json(self, path: str, missing: str = "") -> dict[str, Any]:
         answer = await self._answer(path)
         if answer.status == _NOT_FOUND and missing:
-            raise NoAnswer("not_found", missing)
+            raise ToolFailure("not_found", missing)
         if answer.status != _OK or answer.is_cut:
             why = f"with status {answer.status}" if answer.status != _OK else f"with more than {MOST_BYTES} bytes"
-            raise NoAnswer("upstream_error", f"{self._root} answered {why}.")
+            raise ToolFailure("upstream_error", f"{self._root} answered {why}.")
         try:
             found = orjson.loads(answer.body)
         except orjson.JSONDecodeError as error:
-            raise NoAnswer("upstream_error", f"{self._root} answered with something that is no JSON.") from error
+            raise ToolFailure("upstream_error", f"{self._root} answered with something that is no JSON.") from error
         if not isinstance(found, dict):
-            raise NoAnswer("upstream_error", f"{self._root} answered with JSON that is no object.")
+            raise ToolFailure("upstream_error", f"{self._root} answered with JSON that is no object.")
         return found
 
-    async def _answer(self, path: str) -> Got:
-        """The answer, redirects followed within the wiki: articles are moved, wikis are not."""
+    async def _answer(self, path: str) -> WebAnswer:
+        """The answer; redirects are followed within the wiki, since articles move and wikis do not."""
         try:
             root = target = target_of(f"{self._root}{path}", MOST_URL)
             for _ in range(MOST_REDIRECTS + 1):
-                answer = await got(self._net, target, target.host.strip("[]"), "application/json", MOST_BYTES)
+                answer = await get(self._net, target, target.host.strip("[]"), "application/json", MOST_BYTES)
                 if answer.location is None:
                     return answer
                 target = followed(target, answer.location)
                 if target[:3] != root[:3]:
-                    raise NoAnswer("upstream_error", f"{self._root} led on to another place.")
+                    raise ToolFailure("upstream_error", f"{self._root} led on to another place.")
         except Refused as error:
-            raise NoAnswer("upstream_error", f"{self._root} led to what is no address.") from error
-        raise NoAnswer("upstream_error", f"{self._root} led on more than {MOST_REDIRECTS} times.")
+            raise ToolFailure("upstream_error", f"{self._root} led to what is no address.") from error
+        raise ToolFailure("upstream_error", f"{self._root} led on more than {MOST_REDIRECTS} times.")
 
 
 def _hit(hit: Mapping[str, Any], root: str) -> dict[str, str]:
@@ -163,10 +163,10 @@ def _hit(hit: Mapping[str, Any], root: str) -> dict[str, str]:
     return {"title": title, "snippet": snippet, "url": f"{root}/wiki/{quote(title.replace(' ', '_'), safe='')}"}
 
 
-def _at(found: Any, *way: str) -> Any:
-    for step in way:
-        found = found.get(step) if isinstance(found, dict) else None
-    return found
+def _at(json: Any, *path: str) -> Any:
+    for key in path:
+        json = json.get(key) if isinstance(json, dict) else None
+    return json
 
 
 def _text(value: Any, most_bytes: int) -> str:

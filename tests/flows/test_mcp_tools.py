@@ -261,7 +261,7 @@ async def test_a_tool_of_a_server_may_demand_consent(world: MakeWorld, tmp_path:
 async def test_without_the_extra_it_is_said_how_to_install_it(
     world: MakeWorld, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setitem(sys.modules, "organism.tools.mcp.hub", None)
+    monkeypatch.setitem(sys.modules, "organism.tools.mcp.servers", None)
     with pytest.raises(ConfigInvalid, match=r"pip install 'organism\[mcp\]'"):
         async with running(made(world, tmp_path).config):
             pass

@@ -37,7 +37,7 @@ class PlayedNet(Net):
         answers = self.names[host]
         return answers.pop(0) if len(answers) > 1 else answers[0]
 
-    def way_to(self, address: str, port: int) -> tuple[str, int]:
+    def endpoint(self, address: str, port: int) -> tuple[str, int]:
         self.connected.append((address, port))
         return "127.0.0.1", 1 if address in self.silent else self.port
 

@@ -1,4 +1,4 @@
-"""Tools of MCP servers. Here, which needs no extra: what they are called, and those of servers that did not answer."""
+"""Tools of MCP servers. This file needs no extra: their names, and the tools of servers that did not answer."""
 
 from __future__ import annotations
 
@@ -10,37 +10,37 @@ from organism.config.settings import ShippedTool
 from organism.config.tools import McpServer
 from organism.model.tool import ToolArguments, ToolOutput
 
-BETWEEN: Final = "__"
-"""What stands between the server's name and the tool's in the name of the listener."""
+SEPARATOR: Final = "__"
+"""Between the server's name and the tool's in the name of the listener."""
 MOST_NAME: Final = 128
-ANYTHING: Final[Mapping[str, Any]] = {"type": "object"}
-_SECONDS_MORE: Final = 30.0
-"""A handling has this much longer than its call: the connection may have to be made."""
+ANY_OBJECT: Final[Mapping[str, Any]] = {"type": "object"}
+_EXTRA_SECONDS: Final = 30.0
+"""How much longer than its call a handling may take: it may have to connect."""
 _UNFIT: Final = re.compile(r"[^A-Za-z0-9_.-]")
 
 
 def listener_name(server: str, tool: str) -> str:
-    return f"{server}{BETWEEN}{_UNFIT.sub('_', tool)}"[:MOST_NAME]
+    return f"{server}{SEPARATOR}{_UNFIT.sub('_', tool)}"[:MOST_NAME]
 
 
-def served_tool(name: str, server: McpServer, parameters: Mapping[str, Any], says: str) -> ShippedTool:
-    """A tool as a listener. As long as nothing else is known, its calls cannot be undone."""
+def served_tool(name: str, server: McpServer, parameters: Mapping[str, Any], description: str) -> ShippedTool:
+    """A tool as a listener; its calls count as irreversible until its annotations are known."""
     return ShippedTool(
         name=name,
         payload_class=ToolArguments,
         replies=(ToolOutput,),
         brings_outside_text=True,
         destroys=True,
-        timeout_s=server.timeout_s + _SECONDS_MORE,
+        timeout_s=server.timeout_s + _EXTRA_SECONDS,
         parameters=parameters,
-        says=says,
+        says=description,
         is_listed=True,
         settings=server,
     )
 
 
-def guessed(name: str, server: McpServer, named: Iterable[str]) -> list[ShippedTool]:
-    """The tools of a server that was not asked: those that somebody names."""
-    says = f"A tool of the MCP server {name}, which could not be asked what it does."
-    tools = sorted(tool for tool in named if tool.startswith(name + BETWEEN))
-    return [served_tool(tool, server, ANYTHING, says) for tool in tools]
+def assumed_tools(name: str, server: McpServer, named: Iterable[str]) -> list[ShippedTool]:
+    """The tools of a server that could not be asked: those that the configuration names."""
+    description = f"A tool of the MCP server {name}, which could not be asked what it does."
+    tools = sorted(tool for tool in named if tool.startswith(name + SEPARATOR))
+    return [served_tool(tool, server, ANY_OBJECT, description) for tool in tools]

@@ -1,4 +1,4 @@
-"""A tool of an MCP server as a handler: its arguments are checked, its call is an effect."""
+"""The handler of a tool of an MCP server: it checks the arguments and makes the call as an effect."""
 
 from __future__ import annotations
 
@@ -31,25 +31,25 @@ from organism.model.tool import ToolArguments, ToolError, ToolOutput
 from organism.tools.mcp.connection import FAULTS, Connection
 from organism.tools.mcp.http import NOTHING_DONE
 from organism.tools.mcp.schema import ArgumentsSchema
-from organism.tools.web import NoAnswer, clean, cut
+from organism.tools.web import ToolFailure, clean, cut
 
 MOST_TEXT_BYTES: Final = 64 * 1024
 KEY: Final = "organism/idempotency-key"
-"""Under this name a server finds, in ``_meta``, the key that stays the same when a call is repeated."""
+"""The entry of ``_meta`` with the key that stays the same when a call is repeated."""
 _UNCERTAIN: Final = frozenset({CONNECTION_CLOSED, REQUEST_TIMEOUT})
 
 Call = Callable[[ToolArguments, HandlerMetadata], Awaitable[HandlerResponse]]
 
 
-def kind_of(tool: Tool) -> EffectKind:
-    """How its calls may be repeated: not at all, unless it is annotated as read-only or idempotent."""
-    said = tool.annotations
-    if said is not None and said.read_only_hint:
+def effect_kind(tool: Tool) -> EffectKind:
+    """Whether a call may be repeated: no, unless the tool is annotated as read-only or idempotent."""
+    annotations = tool.annotations
+    if annotations is not None and annotations.read_only_hint:
         return "pure"
-    return "idempotent" if said is not None and said.idempotent_hint else "unsafe"
+    return "idempotent" if annotations is not None and annotations.idempotent_hint else "unsafe"
 
 
-def calling(connection: Connection, name: str, kind: EffectKind, schema: ArgumentsSchema | None) -> Call:
+def tool_handler(connection: Connection, name: str, kind: EffectKind, schema: ArgumentsSchema | None) -> Call:
     """The handler that calls the tool ``name``; without a schema the server alone says what it takes."""
 
     async def call(payload: ToolArguments, metadata: HandlerMetadata) -> HandlerResponse:
@@ -58,7 +58,7 @@ def calling(connection: Connection, name: str, kind: EffectKind, schema: Argumen
             return HandlerResponse.respond(ToolError("invalid_field", wrong))
 
         async def ask(key: str) -> dict[str, Any]:
-            return await _asked(connection, name, arguments, key)
+            return await _answer(connection, name, arguments, key)
 
         try:
             found = await metadata.effect("call", ask, kind=kind)
@@ -69,7 +69,7 @@ def calling(connection: Connection, name: str, kind: EffectKind, schema: Argumen
     return call
 
 
-def checking(schema: ArgumentsSchema) -> Check:
+def arguments_check(schema: ArgumentsSchema) -> Check:
     def check(payload: ToolArguments) -> None:
         wrong = _read(payload.json, schema)[1]
         if wrong:
@@ -89,12 +89,12 @@ def _read(text: str, schema: ArgumentsSchema | None) -> tuple[dict[str, Any], st
     return arguments, f"The arguments do not fit: {'; '.join(faults)}." if faults else ""
 
 
-async def _asked(connection: Connection, name: str, arguments: dict[str, Any], key: str) -> dict[str, Any]:
+async def _answer(connection: Connection, name: str, arguments: dict[str, Any], key: str) -> dict[str, Any]:
     """The server's answer. Raises ``EffectUnknown`` if it may have acted without an answer."""
     server = f"The MCP server {connection.name}"
     try:
         return await _called(connection, name, arguments, key)
-    except NoAnswer as error:
+    except ToolFailure as error:
         return {"code": error.code, "message": error.message}
     except TimeoutError as error:
         raise EffectUnknown(f"{server} did not answer within {connection.server.timeout_s:g} seconds.") from error
@@ -110,7 +110,7 @@ async def _asked(connection: Connection, name: str, arguments: dict[str, Any], k
 
 
 async def _called(connection: Connection, name: str, arguments: dict[str, Any], key: str) -> dict[str, Any]:
-    """Call it; again if it is known that nothing was done, as when the server was restarted."""
+    """Call it; once more if certainly nothing was done, as after a restart of the server."""
     try:
         return await _once(connection, name, arguments, key)
     except MCPError as error:
@@ -121,17 +121,17 @@ async def _called(connection: Connection, name: str, arguments: dict[str, Any], 
 
 
 async def _once(connection: Connection, name: str, arguments: dict[str, Any], key: str) -> dict[str, Any]:
-    client, heard = await connection.client(), connection.heard
+    client, received = await connection.client(), connection.received
     try:
         async with asyncio.timeout(connection.server.timeout_s):
-            return _told(await client.call_tool(name, arguments, meta=cast("RequestParamsMeta", {KEY: key})))
+            return _fields(await client.call_tool(name, arguments, meta=cast("RequestParamsMeta", {KEY: key})))
     except TimeoutError:
-        if connection.heard == heard:  # it has been mute all the while: the next call finds another
+        if connection.received == received:  # silent during the whole call: the next one connects again
             await connection.drop()
         raise
 
 
-def _told(result: CallToolResult) -> dict[str, Any]:
+def _fields(result: CallToolResult) -> dict[str, Any]:
     whole = clean("\n".join(map(_text, result.content)))
     text = cut(whole, MOST_TEXT_BYTES)
     if result.is_error:

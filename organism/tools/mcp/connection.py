@@ -1,6 +1,6 @@
-"""The connection to one MCP server: made when it is needed, and again once the server's stream has ended.
+"""The connection to one MCP server: made when it is needed, and made again once the server has ended it.
 
-It lives in a task of its own, since what it opens has to be closed where it was opened.
+It lives in a task of its own, since what it opens must be closed in the task that opened it.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from pydantic import ValidationError
 from organism.config.tools import McpServer
 from organism.tools.mcp.http import http_streams
 from organism.tools.mcp.stdio import LastWords, stdio_streams
-from organism.tools.web import NoAnswer, in_short
+from organism.tools.web import ToolFailure, one_line
 
 CONNECT_SECONDS: Final = 20.0
 MOST_PAGES: Final = 20
 MOST_TOOLS: Final = 500
 FAULTS: Final = (MCPError, InputRequiredRoundsExceededError, ValidationError, RuntimeError, anyio.ClosedResourceError)
-"""What a client raises when the server, or what it says, is at fault."""
-_ABOUT_US: Final = Implementation(name="organism", version="1")
+"""What a client raises when the server, or what it sends, is at fault."""
+_CLIENT: Final = Implementation(name="organism", version="1")
 
 
 class Connection:
@@ -40,37 +40,37 @@ class Connection:
         self._client: Client | None = None
         self._owner: asyncio.Task[None] | None = None
         self._leave = asyncio.Event()
-        self._making = asyncio.Lock()
+        self._connecting = asyncio.Lock()
         self.words = LastWords()
-        self.heard = 0
+        self.received = 0
         """How many messages have come from it."""
 
     async def client(self) -> Client:
-        """The client of a connection that stands, made now if there is none. Raises ``NoAnswer``: nothing was sent."""
-        async with self._making:
+        """The connected client; connects if there is none. Raises ``ToolFailure``: nothing was sent."""
+        async with self._connecting:
             if self._client is None:
                 await self._drop()
-                await self._make()
-            assert self._client is not None  # noqa: S101 - made just now; narrows the type
+                await self._connect()
+            assert self._client is not None  # noqa: S101 - narrows the type
             return self._client
 
-    async def _make(self) -> None:
+    async def _connect(self) -> None:
         self._leave = asyncio.Event()
         self.words = LastWords()
-        stands = asyncio.Event()
-        owner = asyncio.create_task(self._own(stands, self.words), name=f"mcp-{self.name}")
+        connected = asyncio.Event()
+        owner = asyncio.create_task(self._own(connected, self.words), name=f"mcp-{self.name}")
         self._owner = owner
-        owner.add_done_callback(lambda task: task.cancelled() or task.exception())  # retrieved: ``_why`` tells it
-        waiting = asyncio.ensure_future(stands.wait())
+        owner.add_done_callback(lambda task: task.cancelled() or task.exception())  # retrieved: ``_why`` reports it
+        waiting = asyncio.ensure_future(connected.wait())
         await asyncio.wait({owner, waiting}, timeout=CONNECT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
         waiting.cancel()
         if self._client is None:
             why = self._why(owner)
             await self._drop()
-            raise NoAnswer("upstream_error", f"The MCP server {self.name} cannot be reached: {why}.")
+            raise ToolFailure("upstream_error", f"The MCP server {self.name} cannot be reached: {why}.")
 
-    async def _own(self, stands: asyncio.Event, words: LastWords) -> None:
-        """Hold the connection until it breaks or is left."""
+    async def _own(self, connected: asyncio.Event, words: LastWords) -> None:
+        """Hold the connection until it breaks or is dropped."""
         leave = self._leave
 
         def ended() -> None:
@@ -78,12 +78,12 @@ class Connection:
                 self._client = None
             leave.set()
 
-        watched = self._watched(self._transport(words), ended)
+        streams = self._watched(self._transport(words), ended)
         try:
-            async with Client(watched, client_info=_ABOUT_US, cache=None) as client:
+            async with Client(streams, client_info=_CLIENT, cache=None) as client:
                 if not leave.is_set():
                     self._client = client
-                stands.set()
+                connected.set()
                 await leave.wait()
         finally:
             ended()
@@ -100,7 +100,7 @@ class Connection:
     async def _watched(
         self, transport: AbstractAsyncContextManager[Any], ended: Callable[[], None]
     ) -> AsyncIterator[Any]:
-        """The transport: what comes is counted, and its end is noticed before anybody else hears of it."""
+        """The transport, its messages counted; ``ended`` is called before the client notices its end."""
         async with transport as (read, write):
             send, receive = anyio.create_memory_object_stream[Any](0)
 
@@ -108,8 +108,8 @@ class Connection:
                 async with send:
                     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
                         async for message in read:
-                            self.heard += 1
-                            await send.send(_without_promises(message))
+                            self.received += 1
+                            await send.send(_without_output_schemas(message))
                     ended()
 
             async with anyio.create_task_group() as group, receive:
@@ -121,21 +121,20 @@ class Connection:
         if not owner.done():
             return f"it did not answer within {CONNECT_SECONDS:g} seconds"
         error = None if owner.cancelled() else owner.exception()
-        return "; ".join(filter(None, (_told(error) if error is not None else "it ended", self.words.text)))
+        return "; ".join(filter(None, (_described(error) if error is not None else "it ended", self.words.text)))
 
     async def tools(self) -> list[Tool]:
-        """Every tool that the server has and that is wanted. Raises ``NoAnswer``."""
+        """All tools of the server that the configuration wants. Raises ``ToolFailure``."""
         client = await self.client()
+        failed = f"The MCP server {self.name} does not list its tools"
         try:
             async with asyncio.timeout(CONNECT_SECONDS):
                 found = await _listed(client)
         except TimeoutError as error:
             await self.drop()
-            raise NoAnswer("upstream_timeout", f"The MCP server {self.name} does not list its tools.") from error
+            raise ToolFailure("upstream_timeout", f"{failed}.") from error
         except FAULTS as error:
-            raise NoAnswer(
-                "upstream_error", f"The MCP server {self.name} does not list its tools: {_told(error)}."
-            ) from error
+            raise ToolFailure("upstream_error", f"{failed}: {_described(error)}.") from error
         wanted = self.server.tools
         return [tool for tool in found[:MOST_TOOLS] if not wanted or tool.name in wanted]
 
@@ -151,8 +150,8 @@ class Connection:
                 await each
 
     async def drop(self) -> None:
-        """Leave the connection; the next who asks for a client makes another."""
-        async with self._making:
+        """Close the connection; ``client`` connects again."""
+        async with self._connecting:
             await self._drop()
 
 
@@ -168,18 +167,18 @@ async def _listed(client: Client) -> list[Tool]:
     return found
 
 
-def _without_promises(message: Any) -> Any:
+def _without_output_schemas(message: Any) -> Any:
     """The message, without the output schemas of tools: the library would run their patterns in the loop's thread."""
-    said = getattr(message, "message", None)
-    tools = said.result.get("tools") if isinstance(said, JSONRPCResponse) else None
+    answer = getattr(message, "message", None)
+    tools = answer.result.get("tools") if isinstance(answer, JSONRPCResponse) else None
     for tool in tools if isinstance(tools, list) else ():
         if isinstance(tool, dict):
             tool.pop("outputSchema", None)
     return message
 
 
-def _told(error: BaseException) -> str:
-    """An error in few words; of a group the first of those in it."""
+def _described(error: BaseException) -> str:
+    """An error in few words; of a group the first of its errors."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
-    return in_short(error)
+    return one_line(error)

@@ -1,6 +1,6 @@
 """An MCP server at an address, asked over HTTP within bounds.
 
-The protocol's client reports all failures alike; the transport tells apart: nothing sent, refused, outcome unknown.
+The protocol's client reports all failures alike; this transport distinguishes nothing sent, refused, outcome unknown.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ import orjson
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, PARSE_ERROR
 
-from organism.tools.web import in_short, is_compressed
+from organism.tools.web import is_compressed, one_line
 
 MOST_ANSWER_BYTES: Final = 4 * 1024 * 1024
 LEAVING_SECONDS: Final = 2.0
 NOTHING_DONE: Final = -32019
-"""The code of an answer that we give ourselves: the server has not got the request, or has forgotten who we are."""
+"""The code of our own answer when the server did not get the request, or has forgotten the session."""
 SESSION: Final = "mcp-session-id"
 _GATEWAYS: Final = frozenset({502, 504})
-"""Somebody on the way answers, and does not know what the server did."""
+"""A gateway answers, and does not know what the server did."""
 _NOT_FOUND: Final = 404
 _UNAVAILABLE: Final = 503
 _JSON: Final = "application/json"
@@ -46,17 +46,17 @@ async def http_streams(url: str, token: str, connect_seconds: float, answer_seco
 
 
 class _Transport(httpx2.AsyncHTTPTransport):
-    """HTTP as it is, but for answers that are too large, and for failures, which become errors of the protocol."""
+    """Plain HTTP, but answers are bounded, and failures become errors of the protocol."""
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        if request.method == "DELETE":  # the end of a session: told, not waited for
+        if request.method == "DELETE":  # the end of a session: sent, not waited for
             request.extensions["timeout"] = httpx2.Timeout(LEAVING_SECONDS).as_dict()
         try:
             answer = await super().handle_async_request(request)
         except (httpx2.ConnectError, httpx2.ConnectTimeout) as error:
-            return _refusal(request, _UNAVAILABLE, NOTHING_DONE, in_short(error))
+            return _refusal(request, _UNAVAILABLE, NOTHING_DONE, one_line(error))
         except httpx2.TransportError as error:
-            return _refusal(request, _UNAVAILABLE, CONNECTION_CLOSED, in_short(error))
+            return _refusal(request, _UNAVAILABLE, CONNECTION_CLOSED, one_line(error))
         if request.method != "POST":
             return answer
         if is_compressed(answer):
@@ -66,16 +66,16 @@ class _Transport(httpx2.AsyncHTTPTransport):
 
 
 async def _refused(request: httpx2.Request, answer: httpx2.Response) -> httpx2.Response:
-    """An answer that says no: as the server said it, if it speaks the protocol, else by its status."""
+    """An answer with an error status: the server's own error if it speaks the protocol, else one made of its status."""
     status = answer.status_code
     try:
-        said = orjson.loads(await _bounded(answer).aread())
+        error = orjson.loads(await _bounded(answer).aread())
     except (httpx2.StreamError, orjson.JSONDecodeError):
-        said = None
+        error = None
     finally:
         await answer.aclose()
-    if isinstance(said, dict) and "jsonrpc" in said:
-        return _json(request, status, said)
+    if isinstance(error, dict) and "jsonrpc" in error:
+        return _json(request, status, error)
     if status in _GATEWAYS:
         return _refusal(request, status, CONNECTION_CLOSED, f"a gateway answered {status}")
     if status == _NOT_FOUND and SESSION in request.headers:
@@ -87,8 +87,8 @@ def _refusal(request: httpx2.Request, status: int, code: int, message: str) -> h
     return _json(request, status, {"jsonrpc": "2.0", "id": None, "error": {"code": code, "message": message}})
 
 
-def _json(request: httpx2.Request, status: int, said: object) -> httpx2.Response:
-    return httpx2.Response(status, headers={"content-type": _JSON}, content=orjson.dumps(said), request=request)
+def _json(request: httpx2.Request, status: int, answer: object) -> httpx2.Response:
+    return httpx2.Response(status, headers={"content-type": _JSON}, content=orjson.dumps(answer), request=request)
 
 
 def _bounded(answer: httpx2.Response) -> httpx2.Response:
@@ -114,7 +114,7 @@ class _Bounded(httpx2.AsyncByteStream):
                     raise httpx2.StreamError(f"it has more than {MOST_ANSWER_BYTES} bytes")
                 yield chunk
         except httpx2.TransportError as error:
-            raise httpx2.StreamError(f"it breaks off: {in_short(error)}") from error
+            raise httpx2.StreamError(f"it breaks off: {one_line(error)}") from error
 
     async def aclose(self) -> None:
         await self._stream.aclose()

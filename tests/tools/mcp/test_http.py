@@ -13,10 +13,10 @@ import pytest
 from organism.config.tools import McpServer
 from organism.model.handler import EffectUnknown
 from organism.model.tool import ToolArguments, ToolError
-from organism.tools.mcp.calls import calling
+from organism.tools.mcp.calls import tool_handler
 from organism.tools.mcp.connection import Connection
 from organism.tools.mcp.http import MOST_ANSWER_BYTES
-from organism.tools.web import NoAnswer
+from organism.tools.web import ToolFailure
 from tests.tools.mcp.web import Said, Web, text, web
 from tests.tools.outside import Steps, answer
 
@@ -38,7 +38,7 @@ async def connected(server: Web) -> AsyncIterator[Connection]:
 
 async def told(connection: Connection) -> Any:
     """What a call comes to."""
-    return (await calling(connection, "do", "unsafe", None)(ToolArguments("{}"), cast("Any", Steps()))).payload
+    return (await tool_handler(connection, "do", "unsafe", None)(ToolArguments("{}"), cast("Any", Steps()))).payload
 
 
 async def test_a_call_is_answered_and_has_the_token() -> None:
@@ -151,6 +151,6 @@ async def test_a_redirect_to_another_place_gets_no_token() -> None:
 async def test_a_server_that_lets_nobody_in_is_told_by_its_status(status: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Web, "_said", lambda *_: answer(b"no", status, connection="close"))
     async with web(text) as server:
-        with pytest.raises(NoAnswer, match=r"cannot be reached: it answered (401|404|503)"):
+        with pytest.raises(ToolFailure, match=r"cannot be reached: it answered (401|404|503)"):
             async with connected(server):
                 pass

@@ -17,7 +17,7 @@ from organism.config.tools import McpServer
 from organism.model.handler import EffectUnknown
 from organism.model.tool import ToolArguments, ToolOutput
 from organism.tools.mcp import stdio
-from organism.tools.mcp.calls import calling
+from organism.tools.mcp.calls import tool_handler
 from organism.tools.mcp.connection import Connection
 from organism.tools.mcp.stdio import TOO_LONG
 from tests.tools.outside import Steps
@@ -40,7 +40,7 @@ async def rough(folder: Path, timeout_s: float = 20.0) -> AsyncIterator[Connecti
 async def told(connection: Connection, what: str, tool: str = "do", **more: Any) -> Any:
     """What a call to do something comes to."""
     arguments = ToolArguments(orjson.dumps({"do": what, **more}).decode())
-    return (await calling(connection, tool, "unsafe", None)(arguments, cast("Any", Steps()))).payload
+    return (await tool_handler(connection, tool, "unsafe", None)(arguments, cast("Any", Steps()))).payload
 
 
 def diary(folder: Path) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from organism.config.tools import McpServer
 from organism.model.tool import ToolArguments
-from organism.tools.mcp.hub import Hub
+from organism.tools.mcp.servers import McpServers
 from tests.tools.mcp.web import text, web
 from tests.tools.outside import Steps
 
@@ -19,12 +19,11 @@ async def test_of_tools_with_one_listener_s_name_the_first_with_a_usable_schema_
             {"name": "a:b", "inputSchema": {"type": "object"}},
             {"name": "a_b", "inputSchema": {"type": "object"}},
         ]
-        servers = {"far": McpServer(url=server.url)}
-        hub = Hub(Path(), {})
-        await hub.meet(servers)
-        tools = hub.tools(servers, ())
-        assert [tool.name for tool in tools] == ["far__a_b"]
-        call = cast("Any", hub.handlers(servers, ["far__a_b"])["far__a_b"])
+        configured = {"far": McpServer(url=server.url)}
+        servers = McpServers(Path(), {})
+        await servers.refresh(configured)
+        assert [tool.name for tool in servers.tools(configured, ())] == ["far__a_b"]
+        call = cast("Any", servers.handler(configured, "far__a_b"))
         assert (await call(ToolArguments("{}"), Steps())).payload.text == "done"
         assert server.done[0]["params"]["name"] == "a:b"
-        await hub.keep({})
+        await servers.keep({})
