@@ -130,7 +130,7 @@ class Organism:
         self.entries = read_tokens(self.tokens_path)
         self._codec = self._new_codec(settings)
         self.settings = with_turns(settings, self._codec)
-        await self._gateways.roster.take(self._gateways.roster.prepared(settings.models))
+        await self._gateways.registry.take(self._gateways.registry.prepared(settings.models))
         await self._tools.keep(settings.tools)
         self._share.resize(self.settings.limits.max_concurrent_handlers)
         self._data = data
@@ -208,13 +208,13 @@ class Organism:
             settings = await self._load()
             try:
                 refuse_unless_writable(self.tenants.values())
-                codec, served = self._new_codec(settings), self._gateways.roster.prepared(settings.models)
+                codec, served = self._new_codec(settings), self._gateways.registry.prepared(settings.models)
             except OrganismError:
                 self._importer.take_back(self.settings.modules)
                 await self._tools.take_back()
                 raise
             self._codec = codec
-            await self._gateways.roster.take(served)
+            await self._gateways.registry.take(served)
             changes = diff(self.settings, settings)
             self.settings = with_turns(settings, self._codec)
             position = await self._reload_tenants(changes, actor, once)
@@ -246,7 +246,7 @@ class Organism:
         try:
             if not is_crash:
                 await self._stop_tenants(grace_s)
-                await self._gateways.roster.close()
+                await self._gateways.registry.close()
         finally:
             await self._tools.close()
             self._importer.close()

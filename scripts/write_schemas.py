@@ -13,7 +13,7 @@ from organism.bootstrap import VERSION, payload_check
 from organism.codec import Codec
 from organism.codec.xsd import envelope_xsd, text_of
 from organism.config.load import load
-from organism.tools.toolbox import unasked
+from organism.tools.toolbox import static_tools
 
 
 def shipped_payloads(folder: Path) -> Iterator[type]:
@@ -36,7 +36,7 @@ def main() -> None:
     options.add_argument("--into", type=Path, default=Path("schemas"))
     given = options.parse_args()
 
-    listeners = load(given.config, check_payload=payload_check(), ship=unasked(VERSION)).listeners
+    listeners = load(given.config, check_payload=payload_check(), ship=static_tools(VERSION)).listeners
     classes = {kind for listener in listeners for kind in (listener.payload_class, *listener.accepts)}
     named = {kind.__name__ for kind in classes}
     classes.update(kind for kind in shipped_payloads(given.handlers) if kind.__name__ not in named)

@@ -1,4 +1,4 @@
-"""The attempts of one call: retries, fallbacks, waiting for a turn; and the answer as it comes."""
+"""The attempts of one call: retries, fallbacks and rate limits; and the answer as it arrives."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import orjson
 
 from organism.agents.providers import Provider, ProviderError
 from organism.agents.providers.messages import tokens_of, tokens_of_call
-from organism.agents.roster import Served
+from organism.agents.registry import ServedModel
 from organism.config.settings import Retry
 from organism.model.completion import (
     Completion,
@@ -36,41 +36,41 @@ from organism.pump.run.run_stream import SecretFilter
 
 SECOND_US: Final = 1_000_000
 CHARS_PER_TOKEN_AT_MOST: Final = 16
-"""No readable text has more; an answer that is longer than that for its tokens is cut off."""
+"""No readable text has more; an answer that is longer for its tokens is cut off."""
 MOST_TOKENS: Final = 1_000_000_000
-"""Larger counts of a provider are taken for this."""
+"""Larger counts of a provider are clipped to this."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pace:
-    """Injected time and randomness: ``now`` in µs of a monotonic clock, ``chance`` in [0, 1)."""
+class Timing:
+    """Injected time and randomness: ``now`` in µs of a monotonic clock, ``jitter`` in [0, 1)."""
 
     now: Callable[[], int]
-    chance: Callable[[], float]
+    jitter: Callable[[], float]
     sleep: Callable[[float], Awaitable[object]] = asyncio.sleep
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """A call that was allowed: the models to ask in turn, the request and its digest, and what it may use."""
+class CallPlan:
+    """A call that was allowed: the models to ask in order, the request and its digest, and what it may use."""
 
-    chain: tuple[Served, ...]
+    chain: tuple[ServedModel, ...]
     request: ModelRequest
     need: Need
     retry: Retry
-    prompt: str
+    prompt_digest: str
 
     @property
     def tokens(self) -> int:
         return self.need.input_tokens + self.need.output_tokens
 
 
-class TooMany(ProviderError):
-    """The configured rate of tokens leaves no room before the call's time is over."""
+class RateExceeded(ProviderError):
+    """The configured rate leaves no tokens before the call's time is over."""
 
 
 class AnswerBuffer:
-    """The current attempt's answer: ``told`` hears its parts without secrets; far beyond ``most_tokens`` it is cut."""
+    """The current attempt's answer: ``tell`` gets its parts without secrets; far beyond ``most_tokens`` it is cut."""
 
     def __init__(self, redactor: Redactor, most_tokens: int, on_part: Callable[[StreamPart], None]) -> None:
         self._redactor = redactor
@@ -80,7 +80,7 @@ class AnswerBuffer:
         self.begin()
 
     def begin(self) -> None:
-        """An attempt begins; the parts of the one before are dropped."""
+        """Begin an attempt; the parts of the previous one are dropped."""
         if self._parts:
             self._on_part(AnswerRestarted())
         self._parts = []
@@ -130,8 +130,8 @@ class AnswerBuffer:
         given = None if call.input is None else orjson.loads(self._redactor.kept(orjson.dumps(call.input)))
         return ToolCall(masked(call.id), masked(call.name), given, None if call.raw is None else masked(call.raw))
 
-    def cost(self, plan: Plan, served: Served) -> Cost:
-        """What the answer costs: by the provider's own counts and price, else by those that are known here."""
+    def cost(self, plan: CallPlan, served: ServedModel) -> Cost:
+        """What the answer costs: by the provider's own counts and cost, else by our estimate and price."""
         usage = next((part for part in reversed(self._parts) if isinstance(part, Usage)), None)
         if usage is not None:
             prompt, written = (max(0, min(n, MOST_TOKENS)) for n in (usage.input_tokens, usage.output_tokens))
@@ -139,12 +139,12 @@ class AnswerBuffer:
             answer = added_up(self._parts)
             prompt, written = plan.need.input_tokens, tokens_of(answer.text) + tokens_of(answer.thought)
             written += sum(map(tokens_of_call, answer.tool_calls))
-        told = None if usage is None else usage.cost_usd
+        upstream = None if usage is None else usage.cost_usd
         name, provider, price = served.name, served.model.provider, served.model.price
-        if told is not None and is_amount(told):
-            return Cost(name, provider, prompt, written, exact(told), "upstream", plan.prompt)
+        if upstream is not None and is_amount(upstream):
+            return Cost(name, provider, prompt, written, exact(upstream), "upstream", plan.prompt_digest)
         usd = spend.cost(price, prompt, written)
-        return Cost(name, provider, prompt, written, usd, "price" if usd else "zero", plan.prompt)
+        return Cost(name, provider, prompt, written, usd, "price" if usd else "zero", plan.prompt_digest)
 
     def completion(self, cost: Cost) -> Completion:
         return added_up(
@@ -159,18 +159,18 @@ class AnswerBuffer:
 
 
 class Attempts:
-    """The attempts of one call: ``sent`` counts them, ``ran_us`` is their time without waiting for a turn."""
+    """The attempts of one call: ``sent`` counts them, ``ran_us`` is their time without waits for rate and slots."""
 
-    def __init__(self, plan: Plan, answer: AnswerBuffer, pace: Pace) -> None:
+    def __init__(self, plan: CallPlan, answer: AnswerBuffer, timing: Timing) -> None:
         self._plan = plan
         self._answer = answer
-        self._pace = pace
+        self._timing = timing
         self._left_us = int(plan.need.seconds * SECOND_US)
         self.sent = self.ran_us = 0
-        self.answering: Served | None = None  # whose answer is in the buffer
+        self.answering: ServedModel | None = None  # whose answer is in the buffer
 
-    async def answered(self) -> Served:
-        """The model that answered: after any failure the next is asked. Raises ``ProviderError`` if none did."""
+    async def answered(self) -> ServedModel:
+        """The model that answered; after any failure the next one is asked. Raises ``ProviderError`` if none did."""
         failures: list[str] = []
         for served in self._plan.chain:
             try:
@@ -184,41 +184,41 @@ class Attempts:
                 return served
         raise ProviderError("unavailable", "There is no model to ask.")
 
-    async def _ask(self, served: Served) -> None:
-        wait = served.rate.take(self._plan.tokens, self._pace.now()) / SECOND_US
+    async def _ask(self, served: ServedModel) -> None:
+        wait = served.rate.take(self._plan.tokens, self._timing.now()) / SECOND_US
         try:
             if wait > served.model.timeout_s:
-                raise TooMany("rate_limited", f"There is room for it in {wait:.0f} s (`rate_limit_tpm`).")
+                raise RateExceeded("rate_limited", f"There is room for it in {wait:.0f} s (`rate_limit_tpm`).")
             if wait:
-                await self._pace.sleep(wait)
+                await self._timing.sleep(wait)
             async with served.used() as provider:
-                await self._ask_in_turn(served, provider)
+                await self._retry(served, provider)
         except (ProviderError, asyncio.CancelledError):
             served.rate.give_back(self._plan.tokens)
             raise
 
-    async def _ask_in_turn(self, served: Served, provider: Provider) -> None:
-        began = self._pace.now()
+    async def _retry(self, served: ServedModel, provider: Provider) -> None:
+        began = self._timing.now()
         ends = began + min(self._left_us, int(served.model.timeout_s * SECOND_US))
         try:
             for number in count(1):
                 self._answer.begin()
                 self.answering = served
                 try:
-                    return await self._once(served, provider, ends)
+                    return await self._attempt(served, provider, ends)
                 except ProviderError as error:
                     wait_s = self._wait_s(number, error)
-                    is_over = self._pace.now() + wait_s * SECOND_US >= ends
+                    is_over = self._timing.now() + wait_s * SECOND_US >= ends
                     if not error.may_retry or number >= self._plan.retry.attempts or is_over:
                         raise
-                await self._pace.sleep(wait_s)
+                await self._timing.sleep(wait_s)
         finally:
-            ran = self._pace.now() - began
+            ran = self._timing.now() - began
             self.ran_us += ran
             self._left_us -= ran
 
-    async def _once(self, served: Served, provider: Provider, ends: int) -> None:
-        seconds = (ends - self._pace.now()) / SECOND_US
+    async def _attempt(self, served: ServedModel, provider: Provider, ends: int) -> None:
+        seconds = (ends - self._timing.now()) / SECOND_US
         if seconds <= 0:
             raise ProviderError("timeout", "No time was left for it.")
         self.sent += 1
@@ -234,8 +234,8 @@ class Attempts:
 
     def _wait_s(self, number: int, error: ProviderError) -> float:
         """Exponential backoff with jitter, and not before the provider's ``Retry-After``."""
-        retry, chance = self._plan.retry, self._pace.chance()
+        retry, jitter = self._plan.retry, self._timing.jitter()
         if error.retry_after_s is not None:
-            return error.retry_after_s + retry.base_delay_s * chance
+            return error.retry_after_s + retry.base_delay_s * jitter
         grown: float = min(retry.max_delay_s, retry.base_delay_s * 2 ** min(number - 1, 32))
-        return grown * (1 + chance) / 2
+        return grown * (1 + jitter) / 2

@@ -12,11 +12,11 @@ from typing import Any, Final
 
 import orjson
 
-from organism.agents.attempts import SECOND_US, AnswerBuffer, Attempts, Pace, Plan, TooMany
+from organism.agents.attempts import SECOND_US, AnswerBuffer, Attempts, CallPlan, RateExceeded, Timing
 from organism.agents.providers import ProviderError
 from organism.agents.providers.messages import tokens_of_request
 from organism.agents.providers.replay import prompt_digest
-from organism.agents.roster import Roster, Served, connected
+from organism.agents.registry import ModelRegistry, ServedModel, connected
 from organism.config.settings import Budget, Listener, Price
 from organism.config.tokens import TenantEntry, budget_of_tenant, holder
 from organism.events.entity import Entity
@@ -32,40 +32,40 @@ from organism.pump.decide.spend import Cost, ModelCall, Need, Outcome
 from organism.pump.run.model_call import StreamPart
 
 LEAST_LEFT: Final = 1024
-"""Tokens for an answer where the estimate leaves none of the context; the provider counts the prompt exactly."""
-MOST_SAID: Final = 2000
+"""Tokens for an answer where the estimated prompt fills the context; the provider counts it exactly."""
+MOST_ERROR_CHARS: Final = 2000
 MOST_RUNS: Final = 3
-"""How many runs may be nested, the outermost counted."""
+"""How deep runs may be nested, the outermost included."""
 
 
 class Gateway(Entity):
-    """One tenant's gateway. Its rights are asked again at each call."""
+    """One tenant's gateway. The rights of a principal are read again at each call."""
 
-    _roster: Roster
+    _registry: ModelRegistry
     _redactor: Redactor
-    _pace: Pace
-    _principal: Callable[[str], Principal | None]  # the token of that name; None if it is not valid any more
+    _timing: Timing
+    _principal: Callable[[str], Principal | None]  # by the token's name; None if it is no longer valid
     _budget: Callable[[], Budget]  # bounds the runs and days of all agents
 
     def reserve(self, decision: Decision, call: ModelCall) -> None:
         rules = decision.state.rules
         chain = self._allowed(call)
-        hold_depth(call.message, rules.listeners)
+        check_depth(call.message, rules.listeners)
         request = self._request(call)
         need = _need(chain, request)
-        _hold_rate(chain, need, decision.at)
+        _check_rate(chain, need, decision.at)
         need = spend.fitted(need, spend.bounds(decision, call, self._budget()))
         spend.reserve(decision, call, need)
         if not need.is_asked and need.output_tokens <= spend.SURELY_WRITTEN:  # many refuse more than they can write
             request = replace(request, max_tokens=need.output_tokens)
-        call.plan = Plan(chain, request, need, rules.retry, prompt_digest(request))
+        call.plan = CallPlan(chain, request, need, rules.retry, prompt_digest(request))
 
-    def _allowed(self, call: ModelCall) -> tuple[Served, ...]:
-        """The models to ask in turn: those of the configuration that the root's principal may use by now (S5)."""
+    def _allowed(self, call: ModelCall) -> tuple[ServedModel, ...]:
+        """The models to ask in order: those of the configuration that the root's principal may use now (S5)."""
         name = call.options.get("model") or call.listener.model
         if not name:
             raise _not_allowed(f"{call.listener.name} names no model: give it one, `model: NAME`, in organism.yaml.")
-        chain = self._roster.chain(name) if isinstance(name, str) else ()
+        chain = self._registry.chain(name) if isinstance(name, str) else ()
         if not chain:
             raise _not_allowed(f"There is no model {str(name)[:80]!r} under `models` in organism.yaml.")
         holder = call.message.root.principal
@@ -109,33 +109,33 @@ class Gateway(Entity):
     async def call(self, call: ModelCall, on_part: Callable[[StreamPart], None]) -> Outcome:
         """See ``Models``."""
         plan = call.plan
-        assert isinstance(plan, Plan)  # noqa: S101 - `reserve` made it; narrows the type
+        assert isinstance(plan, CallPlan)  # noqa: S101 - `reserve` made it; narrows the type
         answer = AnswerBuffer(self._redactor, plan.need.output_tokens, on_part)
-        attempts = Attempts(plan, answer, self._pace)
+        attempts = Attempts(plan, answer, self._timing)
         try:
             served = await attempts.answered()
         except ProviderError as error:
-            cost = Cost(plan.need.model, plan.need.provider, 0, 0, NOTHING, "zero", plan.prompt)
+            cost = Cost(plan.need.model, plan.need.provider, 0, 0, NOTHING, "zero", plan.prompt_digest)
             if attempts.answering is not None and answer.has_begun:
                 cost = answer.cost(plan, attempts.answering)
-            return Outcome(None, self._told(error), attempts.sent, attempts.ran_us, cost)
+            return Outcome(None, self._recorded(error), attempts.sent, attempts.ran_us, cost)
         cost = answer.cost(plan, served)
         served.rate.give_back(max(0, plan.tokens - cost.input_tokens - cost.output_tokens))
         return Outcome(answer.completion(cost), None, attempts.sent, attempts.ran_us, cost)
 
-    def _told(self, error: ProviderError) -> StepError:
-        """The error as it is recorded. What a server said may be anything; no secret of ours is in it."""
+    def _recorded(self, error: ProviderError) -> StepError:
+        """The error as it is recorded: a server may have written anything, so secrets are taken out."""
         code = "upstream_timeout" if error.fault == "timeout" else "upstream_error"
-        if isinstance(error, TooMany):
+        if isinstance(error, RateExceeded):
             code = "rate_limit_exceeded"
-        return StepError(code, self._redactor.text(error.message)[:MOST_SAID])
+        return StepError(code, self._redactor.text(error.message)[:MOST_ERROR_CHARS])
 
 
 def _not_allowed(message: str) -> CompleteError:
     return CompleteError("model_not_in_allowlist", message)
 
 
-def hold_depth(message: Message, listeners: Mapping[str, Listener]) -> None:
+def check_depth(message: Message, listeners: Mapping[str, Listener]) -> None:
     """Raise ``CompleteError`` (``recursion_depth_exceeded``) if ``MOST_RUNS`` runs are nested around the handling."""
     depth, ask = message.root.depth, message.ask
     while ask is not None:
@@ -151,8 +151,8 @@ def hold_depth(message: Message, listeners: Mapping[str, Listener]) -> None:
         )
 
 
-def _need(chain: tuple[Served, ...], request: ModelRequest) -> Need:
-    """What the call may use at most, whichever of the models answers."""
+def _need(chain: tuple[ServedModel, ...], request: ModelRequest) -> Need:
+    """The most that the call may use, whichever model answers."""
     prompt, first, asked = tokens_of_request(request), chain[0], request.max_tokens
     prices = [served.model.price for served in chain]
     return Need(
@@ -168,8 +168,8 @@ def _need(chain: tuple[Served, ...], request: ModelRequest) -> Need:
     )
 
 
-def _hold_rate(chain: tuple[Served, ...], need: Need, now: int) -> None:
-    """Raise ``CompleteError`` (``rate_limit_exceeded``) if the call's turn would come too late at every model."""
+def _check_rate(chain: tuple[ServedModel, ...], need: Need, now: int) -> None:
+    """Raise ``CompleteError`` (``rate_limit_exceeded``) if the call would have to wait too long for every model."""
     tokens, first = need.input_tokens + need.output_tokens, chain[0]
     if all(served.rate.wait_us(tokens, now) / SECOND_US > served.model.timeout_s for served in chain):
         raise CompleteError(
@@ -180,19 +180,19 @@ def _hold_rate(chain: tuple[Served, ...], need: Need, now: int) -> None:
 
 
 class Gateways:
-    """Makes the gateways of all tenants, which share the models. ``chance`` gives a number in [0, 1)."""
+    """Makes the gateways of all tenants, which share the models. ``jitter`` gives a number in [0, 1)."""
 
     def __init__(
         self,
         redactor: Redactor,
-        chance: Callable[[], float],
+        jitter: Callable[[], float],
         entries: Callable[[], Sequence[TenantEntry]],
         environment: Mapping[str, str],
     ) -> None:
         self._redactor = redactor
-        self._chance = chance
+        self._jitter = jitter
         self._entries = entries
-        self.roster = Roster(partial(connected, environment=environment))
+        self.registry = ModelRegistry(partial(connected, environment=environment))
 
     def of_tenant(self, tenant: str, now: Callable[[], int]) -> Gateway:
         """The tenant's gateway. ``now`` gives its log's time in µs."""
@@ -200,5 +200,7 @@ class Gateways:
         def principal(name: str) -> Principal | None:
             return holder(self._entries(), tenant, name, now() / 1e6)
 
-        pace = Pace(now, self._chance)
-        return Gateway(self.roster, self._redactor, pace, principal, lambda: budget_of_tenant(self._entries(), tenant))
+        timing = Timing(now, self._jitter)
+        return Gateway(
+            self.registry, self._redactor, timing, principal, lambda: budget_of_tenant(self._entries(), tenant)
+        )

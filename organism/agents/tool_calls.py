@@ -23,28 +23,28 @@ _SPACE: Final = re.compile(r"\s+")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A call that the model asks for."""
+class RequestedCall:
+    """A call that the model requests."""
 
     call: ToolCall  # as it goes back to the model
-    said: str  # the name as the model wrote it
+    written_name: str  # the name as the model wrote it
     function: Function | None  # None: there is none of that name
     notes: tuple[str, ...] = ()  # what was repaired
 
     @property
-    def shown(self) -> str:
+    def shown_name(self) -> str:
         return self.function.to if self.function is not None else self.call.name
 
 
-class Spoken(NamedTuple):
-    """An answer of a model: its text without the calls that stood in it, and its calls in their order."""
+class ParsedAnswer(NamedTuple):
+    """A model's answer: its text without the calls that were written in it, and its calls in order."""
 
     text: str
-    asked: tuple[Asked, ...]
+    calls: tuple[RequestedCall, ...]
 
 
 class CallReader(Entity):
-    """Reads one run's answers, with the same ids in each replay. A call in others' words is not the model's (S20)."""
+    """Reads one run's answers, with the same ids in each replay. A call quoted from outside text is text (S20)."""
 
     _functions: Functions
     _codec: Codec
@@ -52,21 +52,21 @@ class CallReader(Entity):
     _ids: set[str] = field(default_factory=set)
 
     def add_outside(self, text: str) -> None:
-        """The run reads this text of others; of JSON each text in it, too."""
+        """Remember text of others that the run reads; of JSON, each text in it too."""
         self._outside += [_SPACE.sub("", each) for each in (text, *_texts_in(text))]
 
     def is_outside(self, source: str) -> bool:
-        """Whether these words stand in a text of others; spaces do not count."""
+        """Whether this stands in a text of others, spaces ignored."""
         squeezed = _SPACE.sub("", source)
         return any(squeezed in text for text in self._outside)
 
-    def read(self, completion: Completion, round_number: int) -> Spoken:
-        """The text and the calls of an answer. Text is searched for calls only if there are no structured ones."""
+    def read(self, completion: Completion, round_number: int) -> ParsedAnswer:
+        """The text is searched for calls only if the answer has no structured ones."""
         text, calls = completion.text, completion.tool_calls
         notes: tuple[str, ...] = ()
         if not calls and self._functions.specs:
             text, calls, notes = self._written(text)
-        return Spoken(text, tuple(self._asked(call, notes, round_number) for call in calls))
+        return ParsedAnswer(text, tuple(self._requested(call, notes, round_number) for call in calls))
 
     def _written(self, text: str) -> tuple[str, tuple[ToolCall, ...], tuple[str, ...]]:
         found, rest = written_calls(text, self._functions.arguments, self.is_outside)
@@ -91,15 +91,15 @@ class CallReader(Entity):
         given = orjson.loads(self._codec.json(found))
         return ToolCall("", named[type(found).__name__].spec.name, given), repaired.notes
 
-    def _asked(self, call: ToolCall, notes: tuple[str, ...], round_number: int) -> Asked:
+    def _requested(self, call: ToolCall, notes: tuple[str, ...], round_number: int) -> RequestedCall:
         function = self._functions.find(call.name)
         name = function.spec.name if function is not None else wire_name(call.name)
-        given, raw, more = _carried(call)
-        sent = ToolCall(self._new_id(carried_text(call.id), round_number), name, given, raw)
-        return Asked(sent, carried_text(call.name), function, (*notes, *more))
+        given, raw, more = _xml_safe_arguments(call)
+        sent = ToolCall(self._new_id(xml_safe_text(call.id), round_number), name, given, raw)
+        return RequestedCall(sent, xml_safe_text(call.name), function, (*notes, *more))
 
     def _new_id(self, wanted: str, round_number: int) -> str:
-        """The model's own id if it is short and new, else one that is made here."""
+        """The model's own id if it is short and new, else a new one."""
         found, number = wanted if len(wanted) <= MOST_ID_CHARS else "", 0
         while not found or found in self._ids:
             number += 1
@@ -123,19 +123,19 @@ def _texts_in(text: str) -> Iterator[str]:
             ahead += value
 
 
-def _carried(call: ToolCall) -> tuple[Mapping[str, Any] | None, str | None, tuple[str, ...]]:
-    """The arguments as XML and JSON can carry them, else their text; and what was replaced in them."""
+def _xml_safe_arguments(call: ToolCall) -> tuple[Mapping[str, Any] | None, str | None, tuple[str, ...]]:
+    """The arguments as XML and JSON can carry them, else their text; and notes of what was replaced."""
     if call.input is None:
-        return None, carried_text(call.raw or ""), ()
+        return None, xml_safe_text(call.raw or ""), ()
     try:
         given, notes = repair_json(dict(call.input))
         orjson.dumps(given)
     except (InvalidPayload, TypeError, ValueError, RecursionError):
-        return None, carried_text(json.dumps(call.input, default=str)), ()
+        return None, xml_safe_text(json.dumps(call.input, default=str)), ()
     return given, None, notes
 
 
-def carried_text(text: str) -> str:
+def xml_safe_text(text: str) -> str:
     """The text with U+FFFD for each character that XML cannot carry (S11)."""
-    carried: str = repair_json(text)[0]
-    return carried
+    repaired: str = repair_json(text)[0]
+    return repaired

@@ -1,4 +1,4 @@
-"""The turn loop, which runs listeners without a handler. All it does are steps: a restart goes on where it stood."""
+"""The turn loop, which runs listeners without a handler. All it does are steps, so a restart continues it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import orjson
 from organism.agents.conversation import Conversation
 from organism.agents.functions import Functions, functions_of
 from organism.agents.prompt import AgentFactory, AgentPromptValidationError, check_payload
-from organism.agents.tool_calls import Asked, CallReader, Spoken, carried_text
+from organism.agents.tool_calls import CallReader, ParsedAnswer, RequestedCall, xml_safe_text
 from organism.codec import Codec, PayloadSchema, RepairedPayload, repair_json
 from organism.config.prompts import PromptConfig
 from organism.config.settings import Handler, Listener
@@ -27,7 +27,7 @@ from organism.model.tool import ToolError
 
 MAX_TOOL_ROUNDS: Final = 8
 MOST_CALLS: Final = 32
-"""Of one round; further calls get an error as their result."""
+"""Per round; further calls get an error as their result."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,18 +40,18 @@ class Agent:
     charter: str
 
     def options(self, block: str) -> CompleteOptions:
-        described = self.listener.agent
+        agent = self.listener.agent
         options: CompleteOptions = {"tools": self.functions.specs, "block": block}
         if self.listener.model:
             options["model"] = self.listener.model
-        if described is not None and described.temperature is not None:
-            options["temperature"] = described.temperature
-        if described is not None and described.max_tokens is not None:
-            options["max_tokens"] = described.max_tokens
+        if agent is not None and agent.temperature is not None:
+            options["temperature"] = agent.temperature
+        if agent is not None and agent.max_tokens is not None:
+            options["max_tokens"] = agent.max_tokens
         return options
 
     def text_of(self, payload: object, sender: str) -> str:
-        """A prompt's text, other payloads' JSON. Only the outside gives a history; others' is part of what they say."""
+        """A prompt's message, or the payload's JSON. Only the console's ``history`` counts as what was said before."""
         if isinstance(payload, Prompt) and (sender == CONSOLE or not payload.history):
             return payload.message
         return self.codec.json(payload).decode()
@@ -75,7 +75,7 @@ def turn_of(listener: Listener, listeners: Mapping[str, Listener], codec: Codec,
 
 
 class Turn:
-    """One turn. ``said`` is the last text of the model so far."""
+    """One turn of an agent."""
 
     def __init__(self, agent: Agent, metadata: HandlerMetadata) -> None:
         self._agent = agent
@@ -83,10 +83,10 @@ class Turn:
         self._reader = CallReader(agent.functions, agent.codec)
         self._conversation: Conversation
         self._has_called = False
-        self.said = ""
+        self._last_text = ""
 
     async def run(self, payload: object) -> HandlerResponse:
-        """Until the model answers in words, or must not go on. Raises ``CompleteError`` where it gave no answer."""
+        """Run until the model answers in words or must stop. Raises ``CompleteError`` if it gave no answer."""
         self._conversation = await self._begin(payload)
         try:
             reason = await self._rounds()
@@ -98,18 +98,23 @@ class Turn:
             reason = "budget"
             await self._stop_short(error)
         await self._metadata.emit("done", {"stopReason": reason})
-        return _answered(*repair_json(self.said))
+        return _answered(*repair_json(self._last_text))
 
     async def _stop_short(self, error: CompleteError) -> None:
-        """Say in words that the budget ended the turn; what was said before stands."""
+        """Answer with the last text and why the budget ended the turn."""
         explained = f"Stopped before the answer was finished: {error.message}"
         if self._has_called:
             await self._metadata.emit("message", {"text": explained})
-        self.said = f"{self.said}\n\n{explained}" if self.said else explained
+        self._last_text = f"{self._last_text}\n\n{explained}" if self._last_text else explained
 
     async def _begin(self, payload: object) -> Conversation:
         agent, metadata = self._agent, self._metadata
-        instructions = (agent.charter, agent.listener.prompt or "", metadata.usage_instructions, await self._nudge())
+        instructions = (
+            agent.charter,
+            agent.listener.prompt or "",
+            metadata.usage_instructions,
+            await self._reminders(),
+        )
         conversation = Conversation(instructions, metadata.thread_id)
         sender = metadata.from_id
         text = agent.text_of(payload, sender)
@@ -122,26 +127,26 @@ class Turn:
         conversation.ask(text)
         return conversation
 
-    async def _nudge(self) -> str:
-        """Reminders whose message has passed. They change while time passes, so they are recorded."""
+    async def _reminders(self) -> str:
+        """The reminders that are due: a recorded step, since they change over time."""
         if SYSTEM_TODO not in self._agent.listener.peers:
             return ""
 
-        async def nudge(_key: str) -> str:
+        async def read(_key: str) -> str:
             return self._metadata.todo_nudge
 
-        found: str = await self._metadata.effect("todo_nudge", nudge, kind="pure")
-        return found
+        reminders: str = await self._metadata.effect("todo_nudge", read, kind="pure")
+        return reminders
 
     async def _rounds(self) -> StopReason:
         for number in range(MAX_TOOL_ROUNDS + 1):
             completion = await self._complete(number)
-            spoken = self._reader.read(completion, number)
-            self.said = spoken.text or self.said
-            if not spoken.asked:
+            answer = self._reader.read(completion, number)
+            self._last_text = answer.text or self._last_text
+            if not answer.calls:
                 return _reason(completion)
             if number < MAX_TOOL_ROUNDS:
-                await self._call_all(spoken)
+                await self._call_all(answer)
         return "tool_rounds"
 
     async def _complete(self, number: int) -> Completion:
@@ -151,30 +156,31 @@ class Turn:
         await self._metadata.emit("usage", completion.used)
         return completion
 
-    async def _call_all(self, spoken: Spoken) -> None:
-        """Make the calls of a round at once, and tell their results in the order of the calls."""
-        self._conversation.say(carried_text(spoken.text), [asked.call for asked in spoken.asked])
-        for asked in spoken.asked:
-            await self._metadata.emit("tool_call", _call_entry(asked))
-        if len(spoken.asked) == 1:  # without a task: the request is in the commit of the answer that it follows from
-            results = [await self._result(spoken.asked[0])]
+    async def _call_all(self, answer: ParsedAnswer) -> None:
+        """Make the calls of a round concurrently, and give the model their results in the order of the calls."""
+        calls = answer.calls
+        self._conversation.say(xml_safe_text(answer.text), [requested.call for requested in calls])
+        for requested in calls:
+            await self._metadata.emit("tool_call", _call_entry(requested))
+        if len(calls) == 1:  # without a task: the request is in the same commit as the answer
+            results = [await self._result(calls[0])]
         else:
             async with asyncio.TaskGroup() as group:
-                calling = [group.create_task(self._result(asked)) for asked in spoken.asked[:MOST_CALLS]]
+                tasks = [group.create_task(self._result(requested)) for requested in calls[:MOST_CALLS]]
             over = _failure("too_many_calls", f"At most {MOST_CALLS} calls are made at once; call the others later.")
-            results = [task.result() for task in calling] + [over] * (len(spoken.asked) - len(calling))
-        for asked, result in zip(spoken.asked, results, strict=True):
+            results = [task.result() for task in tasks] + [over] * (len(calls) - len(tasks))
+        for requested, result in zip(calls, results, strict=True):
             self._reader.add_outside(result.output)
-            self._conversation.answer(asked.call, result.output)
-            entry = {"id": asked.call.id, "output": result.output, "isError": result.is_error}
+            self._conversation.answer(requested.call, result.output)
+            entry = {"id": requested.call.id, "output": result.output, "isError": result.is_error}
             await self._metadata.emit("tool_result", entry)
 
-    async def _result(self, asked: Asked) -> Result:
+    async def _result(self, requested: RequestedCall) -> Result:
         """Ask the listener; a call that cannot be made gets its error, so that the model can correct it."""
-        function, call = asked.function, asked.call
+        function, call = requested.function, requested.call
         if function is None:
             return _failure(
-                "unknown_function", f"There is no function {asked.said[:100]!r}. Call one that was offered."
+                "unknown_function", f"There is no function {requested.written_name[:100]!r}. Call one that was offered."
             )
         if call.input is None:
             what = f"The arguments are no JSON object: {(call.raw or '')[:200]!r}. Write them as one JSON object."
@@ -184,13 +190,13 @@ class Turn:
         except InvalidPayload as error:
             details = [{"at": fault.pointer, "message": fault.message} for fault in error.details]
             return _failure("invalid_arguments", error.message, details)
-        return await self._ask(function.to, call.id, RepairedPayload(payload, asked.notes) if asked.notes else payload)
+        return await self._ask(function.to, call.id, RepairedPayload(payload, requested.notes) if requested.notes else payload)
 
     async def _ask(self, to: str, call_id: str, payload: object) -> Result:
         try:
             reply = await self._metadata.ask(to, payload, call_id=call_id)
         except AskError as error:
-            if to == SYSTEM_TODO and error.code == "no_reply":  # it closes a reminder without a word
+            if to == SYSTEM_TODO and error.code == "no_reply":  # closing a reminder has no reply
                 return Result('{"closed":true}')
             return _failure(error.code, error.message)
         if isinstance(reply, SystemErrorPayload | ToolError):
@@ -209,9 +215,9 @@ def _reason(completion: Completion) -> StopReason:
     return "length" if completion.finish == "length" else "stop"
 
 
-def _call_entry(asked: Asked) -> dict[str, Any]:
-    call = asked.call
-    entry = {"id": call.id, "name": asked.shown, "input": call.input or {}}
+def _call_entry(requested: RequestedCall) -> dict[str, Any]:
+    call = requested.call
+    entry = {"id": call.id, "name": requested.shown_name, "input": call.input or {}}
     return entry if call.input is not None else {**entry, "rawInput": call.raw or ""}
 
 
@@ -221,7 +227,7 @@ def _answered(text: str, notes: tuple[str, ...]) -> HandlerResponse:
 
 
 def prompted_turn_of(listener: Listener, config: PromptConfig, codec: Codec) -> Handler:
-    """The handler of a ``prompt_ref``: one call, its answer checked; a misfit is a dead letter naming every field."""
+    """The handler of a ``prompt_ref``: one call; an answer that does not fit is a dead letter naming every field."""
     prompt = AgentFactory.prompt_of(config)
     fields: Callable[[object], Any] = codec.schema(listener.payload_class.__name__).form.to_json
 

@@ -32,7 +32,7 @@ from organism.errors import ConfigInvalid, LogDamaged, NotFound
 from organism.log.offline import SQLITE_IN_USE, last_at
 from organism.model.times import spoken
 from organism.server.serve import Address, listen
-from organism.tools.toolbox import unasked
+from organism.tools.toolbox import static_tools
 
 SQLITE: Final = (3, 51, 3)
 """Older ones can damage a file that several connections write (the WAL-reset bug)."""
@@ -107,7 +107,7 @@ def _read(path: Path, describe: Callable[[Path], str]) -> Finding:
 
 
 def _config(path: Path) -> str:
-    settings = load(path, check_payload=payload_check(), ship=unasked(VERSION), bundled=BUNDLED_AGENTS)
+    settings = load(path, check_payload=payload_check(), ship=static_tools(VERSION), bundled=BUNDLED_AGENTS)
     return f"{path}: {settings.name}, listeners: {len(settings.listeners)}"
 
 

@@ -1,4 +1,4 @@
-"""``current_datetime``: what time it is, where somebody is. The time is a step, so a repetition tells the same."""
+"""``current_datetime``. Reading the clock is a recorded step, so a repetition gives the same time."""
 
 from __future__ import annotations
 
@@ -44,15 +44,14 @@ class Now:
 TOOL: Final = ShippedTool(name="current_datetime", payload_class=CurrentDatetime, replies=(Now,), timeout_s=10)
 
 
-async def tell(payload: CurrentDatetime, metadata: HandlerMetadata) -> HandlerResponse:
+async def current_datetime(payload: CurrentDatetime, metadata: HandlerMetadata) -> HandlerResponse:
     zone = zone_of(payload.zone)
     if zone is None:
         return HandlerResponse.respond(ToolError("not_found", _unknown(payload.zone)))
-    return HandlerResponse.respond(told((await metadata.now()).astimezone(zone), payload.zone))
+    return HandlerResponse.respond(moment((await metadata.now()).astimezone(zone), payload.zone))
 
 
-def told(now: datetime, zone: str) -> Now:
-    """A moment in its zone, as the tool tells it."""
+def moment(now: datetime, zone: str) -> Now:
     whole = now.replace(microsecond=0)
     return Now(
         now=whole.isoformat(),

@@ -1,6 +1,6 @@
-"""``key_value_get``, ``_set``, ``_list``, ``_delete``: texts that outlive a thread, kept for a tenant under keys.
+"""``key_value_get``, ``_set``, ``_list``, ``_delete``: a tenant's texts under keys, which outlive a thread.
 
-A value is an event (``value_set``) in the unit of the tool's answer, so it is set exactly once. Reading one is a step.
+A value is an event (``value_set``) in the unit of the tool's answer, so it is set exactly once. A read is a step.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ MOST_KEYS: Final = 10_000
 MOST_CHARACTERS: Final = 32_000
 _MODEL: Final = "values"
 _AFTER_ALL: Final = "\x7f"
-"""It sorts behind every character of a key."""
+"""Sorts after every character of a key."""
 
 Key = Annotated[
     str,

@@ -1,4 +1,4 @@
-"""The tools of one organism: the shipped ones and those of MCP servers, made ready before a configuration is loaded."""
+"""The tools of one organism: the shipped ones and those of MCP servers."""
 
 from __future__ import annotations
 
@@ -35,8 +35,8 @@ def _own(release: str, tools: Tools) -> list[ShippedTool]:
     return [replace(tool, release=release) for tool in table]
 
 
-def unasked(release: str) -> Ship:
-    """Gives the shipped tools of this release, and those of MCP servers without asking any server."""
+def static_tools(release: str) -> Ship:
+    """A source of the shipped tools and of MCP servers' tools that asks no server."""
 
     def ship(tools: Tools, named: Collection[str]) -> Sequence[ShippedTool]:
         served = (tool for name, server in tools.mcp.items() for tool in assumed_tools(name, server, named))
@@ -50,7 +50,7 @@ def _bound(tools: Tools, net: Net, log: History, views: ViewStore) -> Mapping[st
     wiki, values = Wiki(tools.wikipedia, net), Values(log, views)
     return {
         "calculator": calculator.calculate,
-        "current_datetime": current_datetime.tell,
+        "current_datetime": current_datetime.current_datetime,
         "wikipedia_search": wiki.search,
         "wikipedia_summary": wiki.summary,
         **({"http_fetch": Fetcher(tools.http_fetch, net).fetch} if tools.http_fetch is not None else {}),

@@ -1,7 +1,6 @@
-"""URLs that may be asked: read strictly, by one reading that everything after it goes by (S21).
+"""A strict parser of URLs; all checks and the connection itself use what it gives (S21).
 
-Two parsers that read a URL differently can be tricked, so this grammar is narrower than any, and what it gives is
-connected to as it stands.
+Two parsers that read a URL differently can be tricked, so this grammar accepts less than any other.
 """
 
 from __future__ import annotations
@@ -22,11 +21,11 @@ _AUTHORITY: Final = re.compile(r"(?P<host>\[[^\[\]]*\]|[^:\[\]]+)(?::(?P<port>[0
 _NO_HOST: Final = re.compile(r"//(?:[/?#]|$)")
 _BLANK: Final = re.compile(r"[\x00-\x20\x7f\\]")
 _PATH_SIGNS: Final = "/?%:@!$&'()*+,;=-._~"
-"""What stands in a path or a query as it is; the rest is percent-encoded."""
+"""Characters that stay as they are in a path or query; the rest is percent-encoded."""
 
 
 class Refused(ValueError):
-    """A URL that is not asked; says why."""
+    """A URL is not accepted; the text says why."""
 
 
 class Target(NamedTuple):

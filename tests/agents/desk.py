@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any
 
-from organism.agents.attempts import Pace
+from organism.agents.attempts import Timing
 from organism.agents.gateway import Gateway
 from organism.agents.providers import Provider
 from organism.agents.providers.scripted import Answer, Scripted, ScriptedFault, ScriptedUsage
-from organism.agents.roster import Roster
+from organism.agents.registry import ModelRegistry
 from organism.config.settings import Budget, Model, Price
 from organism.events.record import Record
 from organism.events.vocabulary import ModelCalled
@@ -101,14 +101,14 @@ class Desk:
         self.waits: list[float] = []
         self.providers: dict[str, Listening] = {}
         self._answers = {name: answers for name, (_, answers) in models.items()}
-        self.roster = Roster(self._made)
+        self.registry = ModelRegistry(self._made)
         self.models = {name: each for name, (each, _) in models.items()}
-        pace = Pace(lambda: self.purse.at, lambda: 0.5, self.sleep)
-        self.gateway = Gateway(self.roster, self.redactor, pace, self.principals.get, lambda: self.budget)
+        timing = Timing(lambda: self.purse.at, lambda: 0.5, self.sleep)
+        self.gateway = Gateway(self.registry, self.redactor, timing, self.principals.get, lambda: self.budget)
 
     async def open(self) -> Desk:
         """Serve the models."""
-        await self.roster.take(self.roster.prepared(self.models))
+        await self.registry.take(self.registry.prepared(self.models))
         return self
 
     def _made(self, name: str, _: Model) -> Provider:

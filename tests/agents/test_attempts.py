@@ -86,7 +86,7 @@ async def test_what_goes_beyond_the_rate_waits_and_is_refused_if_that_takes_too_
     outcomes = [await d.gateway.call(call, lambda _: None) for call in held]
     assert [outcome.error for outcome in outcomes] == [None] * 4
     assert d.waits == []  # what a call did not use is there for the next
-    d.roster.chain("m")[0].rate.take(960, d.purse.at)
+    d.registry.chain("m")[0].rate.take(960, d.purse.at)
     with pytest.raises(CompleteError) as caught:
         d.reserve(d.begun(), max_tokens=294)
     assert caught.value.code == "rate_limit_exceeded"
@@ -101,7 +101,7 @@ async def test_what_goes_beyond_the_rate_waits_and_is_refused_if_that_takes_too_
 async def test_a_call_that_finds_no_room_in_time_once_it_is_its_turn_says_so(desk: Any) -> None:
     d = await desk(of=model(rate_limit_tpm=600, timeout_s=30))
     call = d.reserve(d.begun(), max_tokens=294)
-    d.roster.chain("m")[0].rate.take(1200, d.purse.at)
+    d.registry.chain("m")[0].rate.take(1200, d.purse.at)
     outcome = await d.gateway.call(call, lambda _: None)
     assert outcome.error == StepError("rate_limit_exceeded", "m: There is room for it in 90 s (`rate_limit_tpm`).")
     assert d.providers["m"].requests == []

@@ -12,7 +12,7 @@ from organism.codec import PayloadSchema
 from organism.config.load import load
 from organism.config.modules import Importer
 from organism.config.settings import Limits, Retry, Settings
-from organism.tools.toolbox import unasked
+from organism.tools.toolbox import static_tools
 
 SHIPPED = Path(__file__).parents[2] / "organism.yaml"
 
@@ -25,7 +25,7 @@ def has_schema(payload_class: type) -> list[str]:
 @pytest.fixture
 def hello() -> Iterator[Settings]:
     importer = Importer()
-    yield load(SHIPPED, check_payload=has_schema, imports=importer, ship=unasked("1"))
+    yield load(SHIPPED, check_payload=has_schema, imports=importer, ship=static_tools("1"))
     importer.close()
 
 

@@ -12,7 +12,7 @@ from organism.config.modules import Importer
 from organism.config.settings import Model, Settings
 from organism.config.shown import live_secrets
 from organism.config.tools import Tools
-from organism.tools.toolbox import unasked
+from organism.tools.toolbox import static_tools
 
 HELLO = Path(__file__).parents[2] / "organism.yaml"
 
@@ -20,7 +20,7 @@ HELLO = Path(__file__).parents[2] / "organism.yaml"
 @pytest.fixture(scope="module")
 def settings() -> Settings:
     """Those of the hello organism."""
-    return load(HELLO, check_payload=lambda _: [], imports=Importer(), ship=unasked("1"))
+    return load(HELLO, check_payload=lambda _: [], imports=Importer(), ship=static_tools("1"))
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from typing import Any
 
 import orjson
 
-from organism.agents.gateway import hold_depth
+from organism.agents.gateway import check_depth
 from organism.agents.providers import ProviderError
 from organism.agents.providers.scripted import Scripted
 from organism.bootstrap import Parts
@@ -45,7 +45,7 @@ class Played:
     _model: Scripted | None = None
 
     def reserve(self, decision: Decision, call: ModelCall) -> None:
-        hold_depth(call.message, decision.state.rules.listeners)
+        check_depth(call.message, decision.state.rules.listeners)
         self.refuse(call)
 
     def forget(self) -> None:

@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from organism.model.tool import ToolError
-from organism.tools.current_datetime import CurrentDatetime, Now, tell
+from organism.tools.current_datetime import CurrentDatetime, Now, current_datetime
 
 
 class Clock:
@@ -23,7 +23,7 @@ class Clock:
 
 async def asked(zone: str | None, *moment: int) -> object:
     payload = CurrentDatetime() if zone is None else CurrentDatetime(zone)
-    return (await tell(payload, cast("Any", Clock(*moment)))).payload
+    return (await current_datetime(payload, cast("Any", Clock(*moment)))).payload
 
 
 async def test_it_tells_utc_if_no_zone_is_named() -> None:

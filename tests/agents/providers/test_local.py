@@ -16,7 +16,7 @@ import pytest
 from organism.agents.providers import ProviderError
 from organism.agents.providers.local import ENGINE, INSTALL, MOST_TOKENS, WEIGHTS, Llama, Local, local, weights
 from organism.agents.providers.openai import OpenAIProvider
-from organism.agents.roster import connected
+from organism.agents.registry import connected
 from organism.config.settings import Model
 from tests.agents.peer.answers import Answer
 from tests.agents.peer.steering import Peer

@@ -1,4 +1,4 @@
-"""The models of the configuration in force, with their providers and limits, which all tenants share."""
+"""The models of the configuration in force, with their providers and limits; all tenants share them."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ PROVIDERS: Final[Mapping[str, Callable[[Model, str | None], Provider]]] = {
     "local": lambda model, _key: local(model.context_window),
     "scripted": lambda model, _key: Scripted.read(model.script or Path()),
 }
-"""How each provider is made of a model's section and its key."""
+"""How to make each provider from a model's section and its key."""
 
 
 def connected(name: str, model: Model, environment: Mapping[str, str]) -> Provider:
@@ -41,7 +41,7 @@ def connected(name: str, model: Model, environment: Mapping[str, str]) -> Provid
 
 
 class Rate:
-    """A bucket of a minute's tokens that fills as time (monotonic, µs) goes by; with ``per_minute`` 0 nothing waits."""
+    """A token bucket: a minute's worth, refilled by time (monotonic, µs). With ``per_minute`` 0 nothing waits."""
 
     __slots__ = ("_at", "_left", "per_minute")
 
@@ -51,7 +51,7 @@ class Rate:
         self._at = 0
 
     def resize(self, per_minute: int) -> None:
-        """Change the rate; what was taken stays taken."""
+        """Change the rate; tokens that were taken stay taken."""
         self._left += per_minute - self.per_minute
         self.per_minute = per_minute
 
@@ -62,14 +62,14 @@ class Rate:
         return max(0, int(missing * MINUTE_US / self.per_minute))
 
     def take(self, tokens: int, now: int) -> int:
-        """Take them; gives how long to wait before they are used. Later callers wait longer."""
+        """Take tokens; gives how long to wait (µs) before using them. Later callers wait longer."""
         wait = self.wait_us(tokens, now)
         self._left = self._left_at(now) - tokens
         self._at = max(self._at, now)
         return wait
 
     def give_back(self, tokens: int) -> None:
-        """Return tokens that were taken and not used."""
+        """Return tokens that were not used."""
         self._left = min(self.per_minute, self._left + tokens)
 
     def _left_at(self, now: int) -> float:
@@ -77,7 +77,7 @@ class Rate:
         return min(self.per_minute, filled)
 
 
-class Served:
+class ServedModel:
     """One model: its configuration and its provider."""
 
     __slots__ = ("_in_use", "_is_retired", "_limiter", "model", "name", "provider", "rate")
@@ -91,15 +91,15 @@ class Served:
         self._in_use = 0
         self._is_retired = False
 
-    def inherit(self, before: Served) -> None:
-        """Take over the waiting calls and the used rate of the same model in the configuration before."""
+    def inherit(self, before: ServedModel) -> None:
+        """Take over the waiting calls and the used rate of the same model in the previous configuration."""
         self._limiter, self.rate = before._limiter, before.rate
         self._limiter.total_tokens = self.model.max_concurrent or math.inf
         self.rate.resize(self.model.rate_limit_tpm)
 
     @asynccontextmanager
     async def used(self) -> AsyncIterator[Provider]:
-        """The provider, once ``max_concurrent`` has room for another call; it stays open meanwhile."""
+        """The provider, as soon as ``max_concurrent`` allows another call; it stays open until the call ends."""
         self._in_use += 1
         try:
             async with self._limiter:
@@ -110,26 +110,26 @@ class Served:
                 await self.provider.close()
 
     async def retire(self) -> None:
-        """Close the provider as soon as the calls under way have ended."""
+        """Close the provider when its last call has ended."""
         if not self._is_retired:
             self._is_retired = True
             if not self._in_use:
                 await self.provider.close()
 
 
-class Roster:
+class ModelRegistry:
     """``make`` gives the provider of a model of that name, or raises ``ConfigInvalid``."""
 
     def __init__(self, make: Callable[[str, Model], Provider]) -> None:
         self._make = make
-        self._served: dict[str, Served] = {}
+        self._served: dict[str, ServedModel] = {}
 
-    def prepared(self, models: Mapping[str, Model]) -> dict[str, Served]:
-        """What would serve these models; nothing has changed yet. Raises ``ConfigInvalid``."""
-        return {name: Served(name, model, self._make(name, model)) for name, model in models.items()}
+    def prepared(self, models: Mapping[str, Model]) -> dict[str, ServedModel]:
+        """The served models of a configuration that is not in force yet. Raises ``ConfigInvalid``."""
+        return {name: ServedModel(name, model, self._make(name, model)) for name, model in models.items()}
 
-    async def take(self, served: dict[str, Served]) -> None:
-        """Serve these models from now on; calls under way end with the provider that they began with."""
+    async def take(self, served: dict[str, ServedModel]) -> None:
+        """Serve these models from now on; running calls keep the provider that they began with."""
         before, self._served = self._served, served
         for name in before.keys() & served.keys():
             served[name].inherit(before[name])
@@ -139,8 +139,8 @@ class Roster:
     async def close(self) -> None:
         await self.take({})
 
-    def chain(self, name: str) -> tuple[Served, ...]:
-        """The model and its fallbacks, in turn; empty if there is no such model."""
+    def chain(self, name: str) -> tuple[ServedModel, ...]:
+        """The model and its fallbacks, in order; empty if there is no such model."""
         return tuple(self._served[each] for each in dict.fromkeys(self._names(name)))
 
     def _names(self, name: str) -> Iterator[str]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from organism.agents.providers.scripted import Scripted
-from organism.agents.roster import MINUTE_US, Rate, Roster
+from organism.agents.registry import MINUTE_US, ModelRegistry, Rate
 from organism.config.settings import Model
 from organism.errors import ConfigInvalid
 from organism.model.completion import ModelRequest
@@ -38,15 +38,15 @@ def closed(maker: Maker) -> list[bool]:
     return [provider.is_closed for provider in maker.made]
 
 
-async def roster(**models: Model) -> tuple[Roster, Maker]:
+async def registry(**models: Model) -> tuple[ModelRegistry, Maker]:
     maker = Maker()
-    made = Roster(maker)
+    made = ModelRegistry(maker)
     await made.take(made.prepared(models))
     return made, maker
 
 
 async def test_the_way_of_a_model_is_it_and_its_fallbacks_in_turn_and_each_once() -> None:
-    made, _ = await roster(
+    made, _ = await registry(
         a=model(fallback=("b", "c")), b=model(fallback=("d",)), c=model(fallback=("d",)), d=model(), e=model()
     )
     assert [served.name for served in made.chain("a")] == ["a", "b", "d", "c"]
@@ -54,7 +54,7 @@ async def test_the_way_of_a_model_is_it_and_its_fallbacks_in_turn_and_each_once(
 
 
 async def test_what_cannot_be_made_leaves_all_as_it_was() -> None:
-    made, maker = await roster(a=model())
+    made, maker = await registry(a=model())
     with pytest.raises(ConfigInvalid):
         made.prepared({"a": model(), "b": model(model="broken")})
     assert [served.name for served in made.chain("a")] == ["a"]
@@ -62,7 +62,7 @@ async def test_what_cannot_be_made_leaves_all_as_it_was() -> None:
 
 
 async def test_who_is_replaced_is_closed_once_its_calls_have_ended() -> None:
-    made, maker = await roster(a=model(), b=model())
+    made, maker = await registry(a=model(), b=model())
     (old,) = made.chain("a")
     async with old.used() as provider:
         await made.take(made.prepared({"a": model()}))
@@ -75,7 +75,7 @@ async def test_who_is_replaced_is_closed_once_its_calls_have_ended() -> None:
 
 
 async def test_a_reload_lets_in_who_waits_and_keeps_what_was_taken_of_the_rate() -> None:
-    made, _ = await roster(a=model(max_concurrent=1, rate_limit_tpm=600))
+    made, _ = await registry(a=model(max_concurrent=1, rate_limit_tpm=600))
     (old,) = made.chain("a")
     old.rate.take(600, 0)
     async with old.used():
@@ -99,7 +99,7 @@ async def entered(served: Any) -> None:
 async def test_as_many_calls_run_at_once_as_the_model_takes_and_the_rest_come_in_order(
     most: int, inside: list[int]
 ) -> None:
-    made, _ = await roster(a=model(max_concurrent=most))
+    made, _ = await registry(a=model(max_concurrent=most))
     (served,) = made.chain("a")
     came: list[int] = []
     gate = asyncio.Event()
