@@ -190,7 +190,9 @@ class Turn:
         except InvalidPayload as error:
             details = [{"at": fault.pointer, "message": fault.message} for fault in error.details]
             return _failure("invalid_arguments", error.message, details)
-        return await self._ask(function.to, call.id, RepairedPayload(payload, requested.notes) if requested.notes else payload)
+        return await self._ask(
+            function.to, call.id, RepairedPayload(payload, requested.notes) if requested.notes else payload
+        )
 
     async def _ask(self, to: str, call_id: str, payload: object) -> Result:
         try:
