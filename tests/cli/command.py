@@ -56,7 +56,7 @@ async def on_terminal(*arguments: str | Path, **named: str) -> str:
     return ran.out + ran.err
 
 
-async def begun(*arguments: str | Path, **more: Any) -> asyncio.subprocess.Process:
+async def start_process(*arguments: str | Path, **more: Any) -> asyncio.subprocess.Process:
     """Start ``organism`` with these arguments in a process of its own."""
     given = {"cwd": REPOSITORY, "env": environment(), "stdout": PIPE, "stderr": PIPE, **more}
     return await asyncio.create_subprocess_exec(sys.executable, "-m", "organism", *map(str, arguments), **given)
@@ -64,7 +64,7 @@ async def begun(*arguments: str | Path, **more: Any) -> asyncio.subprocess.Proce
 
 async def in_a_process(*arguments: str | Path, **named: str) -> Ran:
     """Run ``organism`` in a process of its own."""
-    process = await begun(*arguments, env=environment(**named), stdin=PIPE)
+    process = await start_process(*arguments, env=environment(**named), stdin=PIPE)
     out, err = await process.communicate()
     return Ran(process.returncode or 0, out.decode(), err.decode())
 

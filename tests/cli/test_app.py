@@ -10,7 +10,7 @@ from importlib import metadata
 
 from organism.cli.app import VERBS, function_of
 from organism.cli.exits import Exit
-from tests.cli.command import REPOSITORY, begun, environment, on_terminal, organism
+from tests.cli.command import REPOSITORY, environment, on_terminal, organism, start_process
 from tests.server.served import TOKEN, Frames, Served
 
 PACKAGES = {
@@ -37,7 +37,7 @@ def test_help_imports_nothing_heavy() -> None:
     assert HEAVY & set(loaded) == set()
 
 
-async def test_the_exit_codes_stand_in_the_help_and_in_the_operations_page() -> None:
+async def test_the_help_and_the_operations_page_list_the_exit_codes() -> None:
     help_text = (await organism("--help", COLUMNS="80")).out
     page = (REPOSITORY / "docs" / "operations.md").read_text()
     for code in Exit:
@@ -45,7 +45,7 @@ async def test_the_exit_codes_stand_in_the_help_and_in_the_operations_page() -> 
         assert f"| {code:d} | {code.meaning} |" in page
 
 
-async def test_every_verb_does_something_and_stands_in_the_operations_page() -> None:
+async def test_every_verb_has_a_function_and_a_row_in_the_operations_page() -> None:
     assert all(callable(function_of(verb)) for verb in VERBS)
     page = (REPOSITORY / "docs" / "operations.md").read_text()
     assert [verb.words for verb in VERBS if f"`organism {verb.words}" not in page] == []
@@ -58,12 +58,12 @@ async def test_completion_can_be_installed_and_knows_every_verb() -> None:
     assert (await organism(**typed)).out.split() == ["replay"]
 
 
-async def test_a_reader_that_is_gone_ends_the_command_without_a_word(hello: Served) -> None:
+async def test_a_closed_pipe_ends_the_command_silently(hello: Served) -> None:
     reading, writing = os.pipe()
     os.close(reading)
     named = environment(ORGANISM_URL=hello.url, ORGANISM_TOKEN=TOKEN)
     for words in (["agents"], ["tail", "--since", "0", "--json"]):
-        process = await begun(*words, env=named, stdout=writing)
+        process = await start_process(*words, env=named, stdout=writing)
         _, err = await process.communicate()
         assert (process.returncode, err) == (141, b""), words
     os.close(writing)
@@ -75,16 +75,16 @@ async def test_ctrl_c_ends_a_verb_with_130_and_no_trace(hello: Served) -> None:
     async with hello.socket() as socket:
         frames = Frames(socket)
         await frames.until("connected")
-        process = await begun("inject", "greeter", '{"name":"D"}', "--wait", "60", env=named)
+        process = await start_process("inject", "greeter", '{"name":"D"}', "--wait", "60", env=named)
         await frames.until("thread_created")
         process.send_signal(signal.SIGINT)
         out, err = await process.communicate()
     assert (process.returncode, out, err) == (130, b"", b"")
 
 
-async def test_ctrl_c_is_how_tail_ends(hello: Served) -> None:
+async def test_ctrl_c_ends_tail_with_0(hello: Served) -> None:
     named = environment(ORGANISM_URL=hello.url, ORGANISM_TOKEN=TOKEN)
-    process = await begun("tail", "--since", "0", env=named)
+    process = await start_process("tail", "--since", "0", env=named)
     assert process.stdout is not None
     await process.stdout.readline()
     process.send_signal(signal.SIGINT)
@@ -92,14 +92,14 @@ async def test_ctrl_c_is_how_tail_ends(hello: Served) -> None:
     assert (process.returncode, err) == (0, b"")
 
 
-async def test_arguments_that_are_no_text_are_wrong_usage() -> None:
+async def test_arguments_that_are_not_utf8_are_wrong_usage() -> None:
     ran = await organism("inject", os.fsdecode(b"\xff"), "{}")
     assert ran.code == 2
     assert "UTF-8" in ran.err
     assert "Traceback" not in ran.err
 
 
-async def test_there_are_colours_on_a_terminal_alone_and_none_with_no_color(hello: Served) -> None:
+async def test_colours_appear_on_a_terminal_only_and_not_with_no_color(hello: Served) -> None:
     named = {"ORGANISM_URL": hello.url, "ORGANISM_TOKEN": TOKEN}
     assert "\x1b[" in await on_terminal("agents", **named)
     assert "\x1b[" not in await on_terminal("agents", NO_COLOR="1", **named)

@@ -27,23 +27,23 @@ async def test_one_turn_is_shown_whether_or_not_the_agent_streams(server: Served
     assert (ran.code, ran.out) == (0, "You said: hello\n"), ran.err
 
 
-async def test_for_programs_it_is_the_servers_answer(server: Served) -> None:
+async def test_with_json_chat_prints_the_servers_answer(server: Served) -> None:
     ran = await chat(server, "teller", "-", "--json", stdin="hello")
     assert ran.json["data"]["outputs"]["messages"] == [{"role": "assistant", "content": "You said: hello"}]
 
 
-async def test_a_talk_tells_the_agent_what_was_said_before(server: Served) -> None:
+async def test_a_conversation_sends_the_earlier_messages(server: Served) -> None:
     ran = await chat(server, "echo", stdin="one\ntwo\n")
     assert ran.out.splitlines() == ["You said: one", "You said: two, after one and You said: one"]
 
 
-async def test_a_turn_that_fails_is_said_with_its_exit_code(server: Served) -> None:
+async def test_a_failed_turn_exits_with_1_and_says_why(server: Served) -> None:
     ran = await chat(server, "broken", "hello")
     assert (ran.code, ran.out) == (1, "")
     assert "The handling failed" in ran.err
 
 
-async def test_what_an_agent_says_cannot_move_the_cursor(server: Served) -> None:
+async def test_an_agents_answer_cannot_control_the_terminal(server: Served) -> None:
     shown = await on_terminal("chat", "echo", "\x9b2Jhello", ORGANISM_URL=server.url, ORGANISM_TOKEN=TOKEN)
     assert "\x9b" not in shown
     assert "\ufffd2Jhello" in shown

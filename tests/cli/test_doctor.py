@@ -49,18 +49,18 @@ def faulty(ran: Ran) -> dict[str, str]:
     return {name: " ".join(fault["fault"] for fault in check["faults"]) for name, check in found.items()}
 
 
-async def test_what_is_well_is_said_to_be_well(data: Path) -> None:
+async def test_a_healthy_organism_has_no_fault(data: Path) -> None:
     assert faulty(await examined(data)) == {}
     said = await organism("doctor", "--config", HELLO, "--data", data, "--port", "0")
     assert (said.code, said.out.splitlines()[-1]) == (0, "All is well.")
 
 
-async def test_nothing_yet_is_well_too(tmp_path: Path) -> None:
+async def test_a_missing_data_directory_is_no_fault(tmp_path: Path) -> None:
     assert faulty(await examined(tmp_path / "a" / "b")) == {}
     assert not (tmp_path / "a").exists()
 
 
-async def test_each_fault_is_told_to_people_with_its_remedy(data: Path) -> None:
+async def test_each_fault_is_shown_with_its_remedy(data: Path) -> None:
     (data / "tenants" / "default" / "key").chmod(0o644)
     (data / "tenants" / "default").chmod(0o755)
     said = await organism("doctor", "--config", HELLO, "--data", data, "--port", "0")
@@ -81,7 +81,7 @@ async def take(payload: Greeting, metadata: object): ...
 """
 
 
-async def test_every_fault_of_the_configuration_is_told(data: Path, tmp_path: Path) -> None:
+async def test_every_fault_of_the_configuration_is_reported(data: Path, tmp_path: Path) -> None:
     write_starter(tmp_path)
     (tmp_path / "handlers/clashing.py").write_text(CLASHING)  # the starter has a Greeting of its own
     config = tmp_path / "organism.yaml"
@@ -96,7 +96,7 @@ async def test_every_fault_of_the_configuration_is_told(data: Path, tmp_path: Pa
     assert "there is no listener `nobody`" in said["config"]
 
 
-async def test_agents_that_come_along_are_no_fault_where_they_are_served(data: Path, tmp_path: Path) -> None:
+async def test_bundled_agents_are_known_unless_the_organism_has_its_own(data: Path, tmp_path: Path) -> None:
     config = tmp_path / "organism.yaml"
     config.write_text("organism: {name: desk}\nlisteners: [{name: a, description: b, prompt_ref: researcher}]\n")
     assert faulty(await organism("doctor", "--config", config, "--data", data, "--port", "0", "--json")) == {}
@@ -105,7 +105,7 @@ async def test_agents_that_come_along_are_no_fault_where_they_are_served(data: P
     assert "there is no agent `researcher`" in faults["config"]
 
 
-async def test_servers_of_tools_are_not_asked_and_no_fault(data: Path, tmp_path: Path) -> None:
+async def test_mcp_servers_are_not_asked(data: Path, tmp_path: Path) -> None:
     config = tmp_path / "organism.yaml"
     config.write_text(
         "organism: {name: x}\ntools: {mcp: {files: {command: [/no/such/program]}}}\n"
@@ -121,7 +121,7 @@ async def test_handlers_that_print_do_not_spoil_the_json(data: Path, tmp_path: P
     assert ran.json["checks"]
 
 
-async def test_a_tokens_file_with_a_fault_is_told(data: Path, tmp_path: Path) -> None:
+async def test_a_faulty_tokens_file_is_reported(data: Path, tmp_path: Path) -> None:
     write_starter(tmp_path)
     (tmp_path / "config").mkdir()
     (tmp_path / "config" / "tokens.yaml").write_text("tenants: [{idd: x}]\n")
@@ -133,18 +133,18 @@ async def test_a_tokens_file_with_a_fault_is_told(data: Path, tmp_path: Path) ->
     assert f"chmod o-w {tmp_path}/config/tokens.yaml" in said["tokens"]
 
 
-async def test_a_file_where_the_directory_should_be_is_told(tmp_path: Path) -> None:
+async def test_a_file_in_place_of_the_directory_is_reported(tmp_path: Path) -> None:
     (tmp_path / "data").write_text("")
     assert "is a file" in faulty(await examined(tmp_path / "data"))["data"]
 
 
-async def test_a_place_without_room_that_nobody_can_write_is_told() -> None:
+async def test_a_full_disk_that_cannot_be_written_is_reported() -> None:
     said = faulty(await examined(Path("/proc/nowhere")))
     assert "cannot be written" in said["data"]
     assert "0 MB are free" in said["disk"]
 
 
-async def test_a_missing_key_is_told_and_one_elsewhere_is_found(data: Path, tmp_path: Path) -> None:
+async def test_a_missing_key_is_reported_and_one_elsewhere_is_found(data: Path, tmp_path: Path) -> None:
     key = tmp_path / "elsewhere"
     (data / "tenants" / "default" / "key").rename(key)
     assert "key of the audit chain" in faulty(await examined(data))["log"]
@@ -153,13 +153,13 @@ async def test_a_missing_key_is_told_and_one_elsewhere_is_found(data: Path, tmp_
     assert list(faulty(await examined(data, "--key", key))) == ["permissions"]
 
 
-async def test_a_log_that_cannot_be_read_is_told(data: Path) -> None:
+async def test_an_unreadable_log_is_reported(data: Path) -> None:
     log = data / "tenants" / "default" / "log.sqlite"
     log.write_bytes(b"no database" * 1000)
     assert "cannot be read" in faulty(await examined(data))["log"]
 
 
-async def test_a_clock_behind_the_log_is_told(tmp_path: Path) -> None:
+async def test_a_clock_behind_the_log_is_reported(tmp_path: Path) -> None:
     ahead = Parts(wall_ns=lambda: 4_000_000_000_000_000_000)
     async with running(HELLO, tmp_path / "data", ahead):
         pass
@@ -167,7 +167,7 @@ async def test_a_clock_behind_the_log_is_told(tmp_path: Path) -> None:
     assert "behind the last event" in faulty(await examined(tmp_path / "data"))["clock"]
 
 
-async def test_a_taken_port_is_told(data: Path) -> None:
+async def test_a_taken_port_is_reported(data: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         said = faulty(await examined(data, "--port", str(taken.getsockname()[1])))
     assert "is taken by another program" in said["port"]
@@ -183,7 +183,7 @@ async def test_a_running_server_is_named_and_its_port_is_no_fault(server: Proces
     assert server.url in said
 
 
-async def test_a_server_that_hangs_is_told(server: Process) -> None:
+async def test_a_hanging_server_is_reported(server: Process) -> None:
     os.kill(server.process.pid, signal.SIGSTOP)
     said = faulty(await examined(server.data))["server"]
     assert f"process {server.process.pid}" in said
@@ -206,18 +206,18 @@ SAID = {
 
 
 @pytest.mark.parametrize("said", SAID)
-def test_what_no_machine_of_ours_has_is_a_fault_with_its_remedy(said: str) -> None:
+def test_faults_that_this_machine_lacks_are_reported_with_a_remedy(said: str) -> None:
     assert " ".join(fault.fault for fault in SAID[said].faults) == said
     assert all(fault.remedy for fault in SAID[said].faults)
 
 
-def test_what_is_just_enough_is_no_fault(tmp_path: Path) -> None:
+def test_values_at_the_limit_are_no_fault(tmp_path: Path) -> None:
     ahead = clock(NOW_US, NOW_US + 500_000)  # a very recent event
     enough = (sqlite("3.51.3"), sqlite("3.52"), disk(FREE_BYTES, tmp_path), ahead)
     assert [finding.faults for finding in enough if finding.faults] == []
 
 
-def test_what_belongs_to_another_user_is_a_fault_but_for_root(tmp_path: Path) -> None:
+def test_files_of_another_user_are_a_fault_except_for_root(tmp_path: Path) -> None:
     tmp_path.chmod(0o700)
     owner = tmp_path.stat().st_uid
     said = [fault.fault for fault in permissions([tmp_path], owner + 8).faults]

@@ -22,7 +22,7 @@ async def test_init_writes_an_organism_that_works(tmp_path: Path) -> None:
     assert "397.8" in thought.replies[0]["text"]
 
 
-async def test_init_says_in_json_what_it_wrote(tmp_path: Path) -> None:
+async def test_init_lists_its_files_as_json(tmp_path: Path) -> None:
     ran = await organism("init", tmp_path, "--json")
     assert ran.json == {"directory": str(tmp_path), "files": list(FILES.values())}
     assert all((tmp_path / name).is_file() for name in ran.json["files"])

@@ -49,7 +49,7 @@ def lines(ran: Ran) -> list[dict[str, Any]]:
     return [orjson.loads(line) for line in ran.out.splitlines()]
 
 
-async def test_every_tenants_log_is_verified_and_named_the_operators_first(config: Path) -> None:
+async def test_verify_checks_every_tenants_log_and_default_first(config: Path) -> None:
     said = await asked(config, "log", "verify")
     assert (said.code, [line.partition(": whole: ")[0] for line in said.out.splitlines()]) == (
         0,
@@ -61,7 +61,7 @@ async def test_every_tenants_log_is_verified_and_named_the_operators_first(confi
     }
 
 
-async def test_one_tenants_log_can_be_asked_for(config: Path) -> None:
+async def test_an_option_selects_one_tenants_log(config: Path) -> None:
     (only,) = lines(await asked(config, "log", "verify", "--tenant", "globex", "--json"))
     assert only["tenant"] == "globex"
     (counted,) = lines(await asked(config, "log", "stats", "--tenant", "acme", "--json"))
@@ -71,7 +71,7 @@ async def test_one_tenants_log_can_be_asked_for(config: Path) -> None:
     assert "Tenant nobody has no log" in nobody.err
 
 
-async def test_what_is_damaged_is_named_with_its_tenant_and_the_rest_is_verified(config: Path) -> None:
+async def test_damage_is_reported_with_its_tenant_and_the_rest_is_verified(config: Path) -> None:
     shutil.copy(folder(config, "acme") / "anchor", folder(config, "globex") / "anchor")
     ran = await asked(config, "log", "verify")
     assert ran.code == 1
@@ -81,7 +81,7 @@ async def test_what_is_damaged_is_named_with_its_tenant_and_the_rest_is_verified
     assert "acme:" not in ran.err
 
 
-async def test_the_log_of_a_tenant_that_no_list_names_goes_by_its_directory(config: Path) -> None:
+async def test_an_unlisted_tenants_log_is_named_by_its_directory(config: Path) -> None:
     (config.parent / "config" / "tokens.yaml").unlink()
     found = lines(await asked(config, "log", "verify", "--json"))
     assert [each["tenant"] for each in found] == ["default", *sorted(map(folder_of, OTHERS))]
@@ -110,7 +110,7 @@ async def test_the_doctor_looks_at_every_tenants_log_and_key(config: Path) -> No
     assert folder_of("acme") in faults["log"][0]["fault"]
 
 
-async def test_whoever_reads_a_log_that_was_stopped_leaves_nothing_behind(config: Path) -> None:
+async def test_reading_a_stopped_log_changes_no_file(config: Path) -> None:
     before = files(config)
     for words in (("log", "verify"), ("log", "stats"), ("doctor", "--port", "0")):
         assert (await asked(config, *words)).code == 0
@@ -128,7 +128,7 @@ async def test_a_key_that_is_there_is_never_overwritten_by_a_new_log(config: Pat
     assert {path: path.read_bytes() for path in config.parent.glob("chain.key*")} == keys
 
 
-async def test_all_rows_are_made_again_and_are_the_same(config: Path) -> None:
+async def test_rebuild_makes_the_same_rows_again(config: Path) -> None:
     parts = Parts(key_path=config.parent / "chain.key")
     shown: list[list[bytes]] = []
     for _ in range(2):

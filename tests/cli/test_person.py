@@ -50,7 +50,7 @@ async def test_an_approval_is_resolved_with_edits_and_once(needy: Served) -> Non
     ]
 
 
-async def test_what_nobody_sees_of_a_preview_is_written_out(needy: Served) -> None:
+async def test_invisible_characters_of_a_preview_are_written_out(needy: Served) -> None:
     await left(needy, "hide", "approval")
     assert '{"file":"invoice⟨U+202E⟩fdp.exe⟨U+200B⟩"}' in (await ask(needy, "approvals", "list")).out
     (listed,) = (await ask(needy, "approvals", "list", "--json")).json
@@ -65,7 +65,7 @@ async def test_an_effect_in_doubt_is_settled_with_its_result(needy: Served) -> N
     assert (await ask(needy, "indeterminate", "list", "--json")).json == []
 
 
-async def test_a_word_that_is_none_is_refused_with_those_there_are(needy: Served) -> None:
+async def test_an_unknown_outcome_is_refused_with_the_known_ones(needy: Served) -> None:
     effect = await left(needy, "pay", "indeterminate")
     ran = await ask(needy, "indeterminate", "resolve", effect["id"], "maybe")
     assert ran.code == 1

@@ -52,9 +52,7 @@ def test_a_time_of_today_is_shown_as_a_time_and_another_as_a_day() -> None:
     "verb",
     ["messages", "messages MESSAGE", "messages --xml", "threads", "threads THREAD", "dead-letters list", "log events"],
 )
-async def test_no_text_from_a_payload_steers_the_terminal_or_looks_like_a_line_of_ours(
-    needy: Served, verb: str
-) -> None:
+async def test_no_text_from_a_payload_controls_the_terminal_or_looks_like_our_lines(needy: Served, verb: str) -> None:
     sent = await needy.inject("worker", {"text": HOSTILE})
     words = verb.replace("MESSAGE", sent["message_id"]).replace("THREAD", sent["thread_id"]).split()
     named = {"ORGANISM_URL": needy.url, "ORGANISM_TOKEN": TOKEN, "NO_COLOR": "1"}
@@ -65,14 +63,14 @@ async def test_no_text_from_a_payload_steers_the_terminal_or_looks_like_a_line_o
 
 
 @pytest.mark.parametrize("verb", ["messages", "dead-letters list", "log events --content"])
-async def test_json_escapes_what_would_steer_a_terminal_and_stays_the_same_value(needy: Served, verb: str) -> None:
+async def test_json_escapes_control_characters_and_keeps_the_value(needy: Served, verb: str) -> None:
     await needy.inject("worker", {"text": HOSTILE})
     ran = await ask(needy, *verb.split(), "--json")
     assert not set(ran.out) & set(ALL)
     assert STEERING in orjson.dumps([orjson.loads(line) for line in ran.out.splitlines()]).decode()
 
 
-def test_whatever_is_printed_is_shown_and_never_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
+def test_printed_control_characters_are_shown_and_never_obeyed(capsys: pytest.CaptureFixture[str]) -> None:
     out().print(f"a{ALL}\nb")
     fields({"name": f"a{ALL}\nb"})
     show_document(Remote(), {"name": ALL})

@@ -64,11 +64,11 @@ def test_a_frame_is_one_line(frame: dict[str, Any], line: str) -> None:
         {"event": "run", "agent": "a", "type": "message_delta", "data": {"id": "m", "delta": "x"}},
     ],
 )
-def test_what_says_nothing_to_people_or_is_not_in_the_log_yet_is_no_line(frame: dict[str, Any]) -> None:
+def test_frames_without_news_for_people_are_not_shown(frame: dict[str, Any]) -> None:
     assert shown(frame) is None
 
 
-def test_whoever_comes_again_says_what_it_has_and_of_which_log() -> None:
+def test_a_reconnection_resumes_by_position_and_log() -> None:
     watch = Watch(Tail(), Server("https://host:9000", "", Path("data"), None), None)
     assert watch.url == "wss://host:9000/ws"
     watch.position = 7

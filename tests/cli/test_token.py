@@ -50,7 +50,7 @@ async def test_a_token_is_32_random_bytes_with_a_readable_prefix_shown_once_and_
     assert again.json["token"] != text
 
 
-async def test_what_a_token_is_given_stands_in_the_list(config: Path) -> None:
+async def test_the_list_shows_what_a_token_may_do(config: Path) -> None:
     assert (await token(config, "list")).out == "no tokens but the operator's\n"
     more = ["--tenant", "acme", "--model", "small", "--tenant-admin", "--expires", "90d", "--rate", "7"]
     assert (await token(config, "create", "ci", "--scope", "read", *more)).code == 0
@@ -83,7 +83,7 @@ async def test_what_a_token_is_given_stands_in_the_list(config: Path) -> None:
         (["revoke", "there", "--tenant", "acme"], 5, "no token named 'there'"),
     ],
 )
-async def test_what_does_not_fit_is_refused_and_changes_nothing(
+async def test_an_invalid_edit_is_refused_and_changes_nothing(
     config: Path, arguments: list[str], code: int, said: str
 ) -> None:
     assert (await token(config, "create", "there", "--scope", "read")).code == 0
@@ -94,7 +94,7 @@ async def test_what_does_not_fit_is_refused_and_changes_nothing(
     assert (config.parent / "config" / "tokens.yaml").read_bytes() == before
 
 
-async def test_a_file_with_faults_is_told_with_their_lines(config: Path) -> None:
+async def test_faults_of_the_file_are_reported_with_their_lines(config: Path) -> None:
     (config.parent / "config" / "tokens.yaml").write_text("tenants:\n  - id: 5\n")
     ran = await token(config, "list")
     assert ran.code == 1
@@ -107,7 +107,7 @@ def test_a_folder_without_an_organism_is_refused(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-async def test_a_running_server_takes_a_new_token_and_a_revoked_one_no_more(config: Path) -> None:
+async def test_a_running_server_accepts_a_new_token_and_refuses_a_revoked_one(config: Path) -> None:
     await token(config, "create", "keeper", "--scope", "read")
     async with served(config) as server:
         text = (await token(config, "create", "ci", "--scope", "read")).out.strip()

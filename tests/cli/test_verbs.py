@@ -9,8 +9,6 @@ from pathlib import Path
 import orjson
 import pytest
 
-from organism.cli import client
-from organism.cli.options import Messages
 from tests.cli.command import Ran, names, organism
 from tests.flows.spender import says, scripted
 from tests.flows.world import World
@@ -30,7 +28,7 @@ async def test_inject_sends_and_shows_the_replies(hello: Served) -> None:
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
-async def test_inject_that_waits_ends_as_its_thread_does(needy: Served, more: tuple[str, ...]) -> None:
+async def test_inject_with_wait_exits_as_its_thread_ends(needy: Served, more: tuple[str, ...]) -> None:
     ended = [
         await ask(needy, "inject", "worker", f'{{"text":"{text}"}}', "--wait", "10", *more) for text in ("", "bad")
     ]
@@ -39,7 +37,7 @@ async def test_inject_that_waits_ends_as_its_thread_does(needy: Served, more: tu
     assert (await ask(needy, "inject", "worker", '{"text":"ask"}', "--wait", "0.1", *more)).code == 0
 
 
-async def test_inject_reads_a_file_or_standard_input_and_speaks_json(hello: Served, tmp_path: Path) -> None:
+async def test_inject_reads_a_file_or_standard_input_and_prints_json(hello: Served, tmp_path: Path) -> None:
     (tmp_path / "p.json").write_text('{"name":"File"}')
     of_file = await ask(hello, "inject", "greeter", f"@{tmp_path / 'p.json'}", "--wait", "10", "--json")
     of_input = await ask(hello, "inject", "greeter", "--json", stdin="<Greeting><name>Pipe</name></Greeting>")
@@ -62,7 +60,7 @@ async def test_agents_and_threads_are_tables_or_json(hello: Served) -> None:
     assert (await ask(hello, "threads", "--status", "killed", "--json")).json == []
 
 
-async def test_pause_resume_and_kill_show_what_stands_then(hello: Served) -> None:
+async def test_pause_resume_and_kill_show_the_new_state(hello: Served) -> None:
     assert (await ask(hello, "pause", "shouter")).out == "shouter paused\n"
     thread = (await hello.inject(wait=None))["thread_id"]
     assert (await ask(hello, "pause", "--thread", thread, "--json")).json["paused"] is True
@@ -72,18 +70,18 @@ async def test_pause_resume_and_kill_show_what_stands_then(hello: Served) -> Non
     assert (await ask(hello, "resume", "--all")).out == "hello-world running\n"
 
 
-async def test_reload_and_stop_say_what_they_did(hello: Served) -> None:
+async def test_reload_and_stop_report_what_they_did(hello: Served) -> None:
     assert (await ask(hello, "reload")).out == "nothing has changed\n"
     assert (await ask(hello, "stop", "--json")).json["status"] == "stopping"
 
 
-async def test_a_server_that_is_not_there_is_exit_3() -> None:
+async def test_no_server_is_exit_3() -> None:
     ran = await organism("agents", "--url", "http://127.0.0.1:1")
     assert ran.code == 3
     assert "organism serve" in ran.err
 
 
-async def test_a_token_that_is_not_taken_is_exit_4(hello: Served) -> None:
+async def test_a_refused_token_is_exit_4(hello: Served) -> None:
     ran = await organism("agents", "--url", hello.url, "--token", "wrong")
     watched = await organism("tail", "--url", hello.url, "--token", "wrong")
     assert (ran.code, watched.code) == (4, 4)
@@ -113,20 +111,15 @@ async def test_the_newest_messages_come_in_their_order_and_why_leads_to_the_inje
     assert "1 of 3; --limit shows more" in said.err
 
 
-async def test_a_list_goes_on_over_its_pages(hello: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    for _ in range(3):
-        await hello.inject()
-    monkeypatch.setattr(client, "PAGE_ROWS", 5)
-    options = Messages(url=hello.url, token=TOKEN)
-    asking = client.Client(options)
-    everything = await asyncio.to_thread(asking.rows, "messages", {}, 100)
-    assert (len(everything.rows), everything.total) == (12, 12)
-    for offset in (0, 1):
-        found = await asyncio.to_thread(asking.rows, "messages", {"offset": offset}, 11)
-        assert found.rows == everything.rows[offset : offset + 11]
+async def test_a_list_is_read_page_by_page(hello: Served) -> None:
+    await asyncio.gather(*(hello.inject() for _ in range(126)))  # 504 messages, more than a page
+    everything = (await ask(hello, "messages", "--limit", "1000", "--json")).json
+    assert len({message["id"] for message in everything}) == len(everything) == 504
+    newest = (await ask(hello, "messages", "--limit", "502", "--json")).json
+    assert newest == everything[-502:]
 
 
-async def test_events_come_one_a_line(hello: Served) -> None:
+async def test_events_are_printed_one_per_line(hello: Served) -> None:
     sent = await hello.inject()
     ran = await ask(hello, "log", "events", "--type", "message_sent", "--content", "--limit", "3", "--json")
     events = [orjson.loads(line) for line in ran.out.splitlines()]
@@ -166,7 +159,7 @@ ENDINGS = {
 }
 
 
-async def test_each_ending_has_its_exit_code_and_says_why(hello: Served) -> None:
+async def test_each_failure_has_its_exit_code_and_says_why(hello: Served) -> None:
     for words, code in ENDINGS.items():
         ran = await ask(hello, *words.split())
         assert (ran.code, ran.out) == (code, ""), words
@@ -174,7 +167,7 @@ async def test_each_ending_has_its_exit_code_and_says_why(hello: Served) -> None
         assert "Traceback" not in ran.err, words
 
 
-async def test_what_does_not_fit_the_state_is_exit_6(hello: Served) -> None:
+async def test_a_conflict_with_the_state_is_exit_6(hello: Served) -> None:
     await ask(hello, "pause", "--all")
     thread = (await hello.inject(wait=None))["thread_id"]
     await ask(hello, "kill", thread)
@@ -183,7 +176,7 @@ async def test_what_does_not_fit_the_state_is_exit_6(hello: Served) -> None:
     assert "begin a new thread" in ran.err
 
 
-async def test_what_can_be_done_later_is_exit_7(hello: Served) -> None:
+async def test_a_refusal_for_now_is_exit_7(hello: Served) -> None:
     hello.organism.tenants["default"].operator.stopping = True
     ran = await ask(hello, "inject", "greeter", '{"name":"D"}')
     assert ran.code == 7

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx2
 from websockets.asyncio.client import connect
 
-from tests.cli.command import REPOSITORY, begun, environment
+from tests.cli.command import REPOSITORY, environment, start_process
 from tests.server.served import Frames
 
 START_SECONDS = 30
@@ -80,7 +80,9 @@ async def serving(data: Path, *arguments: str, config: Path | None = None, **nam
     """Serve the hello organism (or that of ``config``) on a free port; end it at the end."""
     where: list[str | Path] = ["--config", config or REPOSITORY / "organism.yaml", "--data", data]
     env = environment(**named)
-    started = await begun("serve", *where, *(arguments or ("--port", "0")), env=env, stderr=asyncio.subprocess.STDOUT)
+    started = await start_process(
+        "serve", *where, *(arguments or ("--port", "0")), env=env, stderr=asyncio.subprocess.STDOUT
+    )
     process = Process(started, data)
     try:
         await process.until_said("Try ")

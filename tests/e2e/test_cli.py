@@ -14,7 +14,7 @@ import orjson
 import pytest
 
 from organism.cli.init import write_starter
-from tests.cli.command import begun, environment, in_a_process, organism
+from tests.cli.command import environment, in_a_process, organism, start_process
 from tests.e2e.serving import Process, serving
 
 pytestmark = pytest.mark.e2e
@@ -31,7 +31,7 @@ def first(tmp_path: Path) -> Path:
 
 async def test_what_init_wrote_is_served_from_its_own_folder(tmp_path: Path) -> None:
     assert (await organism("init", tmp_path / "mine")).code == 0
-    process = await begun("serve", "--port", "0", cwd=tmp_path / "mine", env=environment())
+    process = await start_process("serve", "--port", "0", cwd=tmp_path / "mine", env=environment())
     server = Process(process, tmp_path / "mine" / "data")
     try:
         await server.until_said("Try ")
@@ -50,7 +50,7 @@ async def test_the_printed_line_fits_the_organism_that_is_served(tmp_path: Path)
         assert """-d '{"to":"porter","payload":{"name":"text"}}'""" in server.said
 
 
-async def test_a_refusal_to_start_is_told_with_the_next_step(tmp_path: Path, first: Path) -> None:
+async def test_a_refused_start_names_the_next_step(tmp_path: Path, first: Path) -> None:
     (tmp_path / "file").write_text("")
     faulty = tmp_path / "faulty" / "organism.yaml"
     faulty.parent.mkdir()
@@ -126,7 +126,7 @@ async def test_the_local_server_with_tls_is_found_and_trusted_without_its_name(
         assert "certificate" in by_address.err
 
 
-async def test_another_certificate_than_the_noticed_one_is_not_trusted(
+async def test_only_the_certificate_in_the_notice_is_trusted(
     tmp_path: Path, first: Path, certificate: tuple[Path, Path]
 ) -> None:
     cert, key = certificate
@@ -158,7 +158,7 @@ class Tail:
 @asynccontextmanager
 async def watching(*words: str | Path) -> AsyncIterator[Tail]:
     """Watch as long as it lasts; the end is that of Ctrl-C."""
-    process = await begun("tail", *words, "--json", limit=LONGEST_LINE)
+    process = await start_process("tail", *words, "--json", limit=LONGEST_LINE)
     try:
         yield Tail(process)
     finally:
@@ -167,7 +167,7 @@ async def watching(*words: str | Path) -> AsyncIterator[Tail]:
     assert process.returncode == 0
 
 
-async def test_tail_goes_on_by_position_after_a_kill_and_a_start_on_another_port(tmp_path: Path, first: Path) -> None:
+async def test_tail_resumes_by_position_after_a_kill_and_a_start_on_another_port(tmp_path: Path, first: Path) -> None:
     async with serving(tmp_path / "data", config=first) as server, watching("--data", server.data) as tail:
         await tail.until("connected")
         await organism("inject", "greeter", '{"name":"One"}', "--wait", "20", "--data", server.data)
@@ -182,7 +182,7 @@ async def test_tail_goes_on_by_position_after_a_kill_and_a_start_on_another_port
     assert len(messages) == 8
 
 
-async def test_tail_shows_what_passes_its_filters_alone_and_all_of_it(tmp_path: Path, first: Path) -> None:
+async def test_tail_shows_all_events_that_pass_its_filters_and_no_others(tmp_path: Path, first: Path) -> None:
     async with serving(tmp_path / "data", config=first) as server:
         await organism("inject", "greeter", '{"name":"One"}', "--wait", "20", "--data", server.data)
         words = ("--data", server.data, "--since", "0", "--agent", "shouter", "--event", "message")

@@ -67,7 +67,7 @@ def test_an_example_is_short(name: str) -> None:
     assert len((EXAMPLES / name).read_text().splitlines()) < MAX_LINES
 
 
-async def test_the_python_client_goes_on_over_kills_of_the_server_and_its_own(tmp_path: Path) -> None:
+async def test_the_python_client_survives_kills_of_the_server_and_of_itself(tmp_path: Path) -> None:
     place, wanted = tmp_path / "place.json", ("agents=shouter", "events=message")
     place.write_text('{"since": 0}')
     async with serving(tmp_path / "data") as server:
@@ -88,7 +88,7 @@ async def test_the_python_client_goes_on_over_kills_of_the_server_and_its_own(tm
     assert positions == sorted(set(positions))
 
 
-async def test_the_javascript_client_goes_on_over_a_kill_of_the_server(page: Page, tmp_path: Path) -> None:
+async def test_the_javascript_client_survives_a_kill_of_the_server(page: Page, tmp_path: Path) -> None:
     states, events = asyncio.Queue[dict[str, Any]](), asyncio.Queue[dict[str, Any]]()
     await page.expose_function("onState", states.put_nowait)
     await page.expose_function("onEvent", events.put_nowait)

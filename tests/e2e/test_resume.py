@@ -144,7 +144,7 @@ def of_shouter(frame: dict[str, Any]) -> bool:
     return frame["event"] == "message" and "shouter" in (message["from"], message["to"])
 
 
-async def test_the_union_of_what_a_client_got_between_its_cuts_is_the_log(tmp_path: Path) -> None:
+async def test_what_a_client_receives_across_reconnections_is_the_whole_log(tmp_path: Path) -> None:
     place, chance = Place(), random.Random(7)
     tastes: dict[str, Callable[[dict[str, Any]], bool]] = {
         "": lambda _: True,

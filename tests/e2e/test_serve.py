@@ -76,14 +76,14 @@ async def test_the_printed_line_sends_the_first_message(tmp_path: Path) -> None:
         assert "token=" not in server.said, "the ready link is for terminals"
 
 
-async def test_secrets_are_for_their_owner_alone_and_never_printed(tmp_path: Path) -> None:
+async def test_secrets_are_readable_by_their_owner_only_and_never_printed(tmp_path: Path) -> None:
     async with serving(tmp_path / "data") as server:
         for name in ("token", "server.key"):
             assert stat.S_IMODE((server.data / name).stat().st_mode) == 0o600
             assert (server.data / name).read_text().strip() not in server.said
 
 
-async def test_a_stop_gives_what_runs_its_grace_refuses_new_work_and_exits_0(tmp_path: Path) -> None:
+async def test_a_stop_gives_running_handlers_their_grace_refuses_new_work_and_exits_0(tmp_path: Path) -> None:
     world = World(tmp_path, SLOW, {"slow": {}})
     async with serving(tmp_path / "data", config=world.config) as server, server.client() as client:
         async with server.socket() as socket:
@@ -145,7 +145,7 @@ async def refusal(client: httpx2.AsyncClient) -> httpx2.Response:
             return answer
 
 
-async def test_a_second_server_on_one_directory_is_turned_away(tmp_path: Path) -> None:
+async def test_a_second_server_on_one_directory_is_refused(tmp_path: Path) -> None:
     async with serving(tmp_path / "data") as server:
         ran = await in_a_process("serve", "--data", server.data, "--port", "0")
         assert ran.code == 1
@@ -164,7 +164,7 @@ async def test_the_local_server_is_found_by_its_data_directory(tmp_path: Path) -
         assert await asyncio.wait_for(server.process.wait(), 20) == 0
 
 
-async def test_a_token_of_the_environment_is_taken_and_not_kept(tmp_path: Path) -> None:
+async def test_a_token_from_the_environment_is_accepted_and_not_stored(tmp_path: Path) -> None:
     async with serving(tmp_path / "data", ORGANISM_TOKEN="mine") as server:
         assert "$ORGANISM_TOKEN" in server.said
         assert not (server.data / "token").exists()

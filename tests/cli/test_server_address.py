@@ -23,7 +23,7 @@ def data(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_what_is_given_comes_before_what_the_directory_knows(data: Path) -> None:
+def test_options_come_before_the_data_directory(data: Path) -> None:
     found = find_server(Remote(data=data, url="http://127.0.0.1:9/", token="org_given"))
     assert (found.url, found.token) == ("http://127.0.0.1:9", "org_given")
 
@@ -33,7 +33,7 @@ def test_the_local_server_is_found_with_its_token(data: Path) -> None:
     assert (found.url, found.headers) == (LOCAL, {"Authorization": "Bearer org_kept"})
 
 
-def test_without_any_server_the_usual_address_is_asked(tmp_path: Path) -> None:
+def test_the_default_address_is_used_without_a_server(tmp_path: Path) -> None:
     found = find_server(Remote(data=tmp_path))
     assert (found.url, found.headers) == ("http://127.0.0.1:8080", {})
 
@@ -49,11 +49,11 @@ def test_without_any_server_the_usual_address_is_asked(tmp_path: Path) -> None:
         ("http://localhost.example.org", ""),
     ],
 )
-def test_the_kept_token_leaves_this_machine_never(data: Path, url: str, token: str) -> None:
+def test_the_directorys_token_never_leaves_this_machine(data: Path, url: str, token: str) -> None:
     assert find_server(Remote(data=data, url=url)).token == token
 
 
-def test_the_kept_token_goes_to_the_local_server_on_any_address_of_its_own(data: Path) -> None:
+def test_the_directorys_token_goes_to_the_local_server_at_any_address(data: Path) -> None:
     (data / "server.json").write_bytes(orjson.dumps({"url": "https://192.0.2.1:8080", "pid": 1}))
     assert find_server(Remote(data=data)).token == "org_kept"
 
@@ -69,12 +69,12 @@ def test_the_kept_token_goes_to_the_local_server_on_any_address_of_its_own(data:
         {"token": "a\nb"},
     ],
 )
-def test_what_cannot_be_an_address_or_a_token_is_wrong_usage(data: Path, given: dict[str, Any]) -> None:
+def test_an_invalid_address_or_token_is_wrong_usage(data: Path, given: dict[str, Any]) -> None:
     with pytest.raises(typer.BadParameter):
         find_server(Remote(data=data, **given))
 
 
 @pytest.mark.parametrize("said", [b"", b"[]", b"{", b'{"url": 5}', b"\xff"])
-def test_a_notice_that_cannot_be_read_is_none(data: Path, said: bytes) -> None:
+def test_an_unreadable_notice_is_ignored(data: Path, said: bytes) -> None:
     (data / "server.json").write_bytes(said)
     assert find_server(Remote(data=data)).url == "http://127.0.0.1:8080"
