@@ -176,7 +176,7 @@ class Organism:
         except ConfigInvalid:
             await self._tools.take_back()
             raise
-        self.parts.redactor.learn(*live_secrets(settings, os.environ))
+        self.parts.redactor.add(*live_secrets(settings, os.environ))
         return settings
 
     def _new_codec(self, settings: Settings) -> Codec:

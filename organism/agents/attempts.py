@@ -127,7 +127,7 @@ class AnswerBuffer:
 
     def _cleared(self, call: ToolCall) -> ToolCall:
         masked = self._redactor.masked
-        given = None if call.input is None else orjson.loads(self._redactor.kept(orjson.dumps(call.input)))
+        given = None if call.input is None else orjson.loads(self._redactor.masked_bytes(orjson.dumps(call.input)))
         return ToolCall(masked(call.id), masked(call.name), given, None if call.raw is None else masked(call.raw))
 
     def cost(self, plan: CallPlan, served: ServedModel) -> Cost:

@@ -243,8 +243,10 @@ def conceal(unit: Unit, redactor: Redactor) -> None:
         record.event = msgspec.convert(masked, type(record.event))
         content = record.content
         if content is not None:
-            record.content = Content(content.owner, redactor.kept(content.json), redactor.kept(content.xml))
+            record.content = Content(
+                content.owner, redactor.masked_bytes(content.json), redactor.masked_bytes(content.xml)
+            )
 
 
 def _masked(name: str, value: Any, redactor: Redactor) -> Any:
-    return value if name in SAFE_FIELDS else orjson.loads(redactor.kept(orjson.dumps(value)))
+    return value if name in SAFE_FIELDS else orjson.loads(redactor.masked_bytes(orjson.dumps(value)))

@@ -245,7 +245,7 @@ class SqliteLog:
 
     async def save_snapshot(self, name: str, position: int, body: bytes) -> None:
         redactor = self._appender.redactor
-        snapshot = Snapshot(name, position, body if redactor is None else redactor.kept(body))
+        snapshot = Snapshot(name, position, body if redactor is None else redactor.masked_bytes(body))
         await self._store.write(self._store.snapshots.save, snapshot)
 
     async def load_snapshot(self, name: str) -> tuple[int, bytes] | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal
 
 from msgspec import Struct
 
@@ -48,7 +48,7 @@ class Inject(Command, frozen=True, kw_only=True):
     """
 
     to: str
-    json: Any = None
+    json: object = None
     xml: bytes | None = None
     thread_id: str | None = None
     caller_depth: int = 0
@@ -98,7 +98,7 @@ class ReplayDeadLetter(Command, frozen=True, kw_only=True):
     """Send a dead letter's payload again, edited if ``json`` is given."""
 
     message_id: str
-    json: Any = None
+    json: object = None
 
 
 class DiscardDeadLetter(Command, frozen=True, kw_only=True):
@@ -112,7 +112,7 @@ class ResolveIndeterminate(Command, frozen=True, kw_only=True):
 
     id: str
     outcome: Literal["done", "redo", "fail"]
-    result: Any = None
+    result: object = None
 
 
 class ResolveApproval(Command, frozen=True, kw_only=True):
@@ -120,7 +120,7 @@ class ResolveApproval(Command, frozen=True, kw_only=True):
 
     approval: str
     decision: Literal["approve", "reject"]
-    edits: Any = None
+    edits: object = None
     comment: str = ""
 
 

@@ -7,7 +7,7 @@ and one ``Finish`` last. A ``Completion`` is what they add up to.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, Literal, TypedDict
 
@@ -53,8 +53,7 @@ class ModelRequest:
 
     def to(self, model: str, timeout_s: float) -> ModelRequest:
         """The same for that model, within that time."""
-        said = (self.messages, self.tools, self.response_format, self.temperature, self.max_tokens)
-        return ModelRequest(model, *said, timeout_s)
+        return replace(self, model=model, timeout_s=timeout_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +144,7 @@ def added_up(parts: Iterable[Part], **fields: Any) -> Completion:
             fields = {"input_tokens": part.input_tokens, "output_tokens": part.output_tokens, **fields}
         else:
             fields = {"finish": part.reason, **fields}
-    text, thought = (whole_characters("".join(said)) for said in texts.values())
+    text, thought = (whole_characters("".join(pieces)) for pieces in texts.values())
     return Completion(**{"model": "", "text": text, "thought": thought, "tool_calls": tuple(calls), **fields})
 
 
@@ -158,8 +157,8 @@ class CompleteError(Exception):
         self.message = message
 
 
-def completed(said: Mapping[str, Any], text: str) -> Completion:
+def completed(recorded: Mapping[str, Any], text: str) -> Completion:
     """The completion that was recorded as JSON, with its text."""
-    fields = {name: value for name, value in said.items() if name != "shown"}
-    calls = tuple(ToolCall(**call) for call in said["tool_calls"])
-    return Completion(**{**fields, "text": text, "tool_calls": calls, "cost_usd": Decimal(said["cost_usd"])})
+    fields = {name: value for name, value in recorded.items() if name != "shown"}
+    calls = tuple(ToolCall(**call) for call in recorded["tool_calls"])
+    return Completion(**{**fields, "text": text, "tool_calls": calls, "cost_usd": Decimal(recorded["cost_usd"])})

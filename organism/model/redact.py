@@ -1,8 +1,8 @@
-"""The one redactor (S30): what is secret is replaced before it is shown or stored.
+"""Redaction (S30): secrets are masked before anything is shown or stored.
 
-Three things are secret: the live values of this installation (its tokens and keys, wherever they stand), the values of
-fields that are named as secrets are, and texts that look like a credential of a known kind. Payloads are kept as they
-came but for the first kind; what is shown or logged loses all three.
+Three things are secret: the live values of this installation (its tokens and keys, wherever they occur), the values of
+fields whose names are those of secrets, and texts that look like a known kind of credential. Stored payloads lose only
+the first kind; what is shown or logged loses all three.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _INVISIBLE: Final = frozenset({"Cf", "Cc", "Co", "Cn", "Zl", "Zp"})
 MASK: Final = "[redacted]"
 _MASK: Final = MASK.encode()
 SHORTEST: Final = 8
-"""A shorter value is no secret worth the name, and would be found in half of all texts."""
+"""A shorter value is not treated as a secret: it would be found in half of all texts."""
 NAMED: Final = re.compile(
     r"(?i)(^|[-_.])(pass(word|wd|phrase)?|secrets?|tokens?|credentials?|authorization|cookie|(api|access|private)[-_]?key)$"
 )
@@ -28,19 +28,19 @@ _TOKEN: Final = linear(r"\b(?:org|page)_[\w.-]*?[0-9a-f]{64}\b")
 _TOKEN_BEGINS: Final = linear(r"\b(?:org|page)_")
 _LONGEST_TOKEN: Final = 5 + 200 + 64
 _TOKEN_MARKS: Final = (b"org_", b"page_")
-"""One of these is in whatever holds such a token."""
+"""Each such token contains one of these."""
 _GROWING: Final = re.compile(r"(?:o|or|org|p|pa|pag|page|(?:org|page)_[\w.-]{0,263})\Z")
 _BEGUN: Final = re.compile(rf"(?:\b{_GROWING.pattern}|[\ud800-\udbff]\Z)")
 """The end of a text that may be the beginning of such a token, or is the first half of a character."""
 _NO_WORD: Final = r"[A-Za-z._~+/-]*(?:[0-9=]|[a-z][A-Z][A-Za-z._~+/-]*[a-z][A-Z])[A-Za-z0-9._~+/=-]*"
-"""What words are not made of: prompts speak of basic understanding, of bearer certificates and basic JavaScript."""
+"""Matches no ordinary word: prompts mention basic understanding, bearer certificates and basic JavaScript."""
 
 
-class _Look(NamedTuple):
+class _Credential(NamedTuple):
     """A kind of credential. One of the ``traces``, in lower case, is in whatever looks like it.
 
-    ``keep`` gives the length of the finding's beginning that is no secret: it says what the secret was, which has at
-    least ``least`` bytes. ``after`` stands behind the secret and stays.
+    ``keep`` gives the length of the match's beginning that is no secret and stays visible; the secret has at least
+    ``least`` bytes. ``after`` follows the secret and stays.
     """
 
     traces: tuple[bytes, ...]
@@ -50,40 +50,40 @@ class _Look(NamedTuple):
     least: int = 0
 
     def masked(self, found: Found[bytes]) -> bytes:
-        """The mask, behind what of the finding is no secret and says what it was."""
-        said = found[0]
-        kept = self.keep(said)
-        return said if len(said) - kept < self.least else said[:kept] + _MASK + self.after
+        """The mask, behind the beginning of the match that is no secret."""
+        text = found[0]
+        visible = self.keep(text)
+        return text if len(text) - visible < self.least else text[:visible] + _MASK + self.after
 
 
-_LOOKS: Final = (
-    _Look(
+_CREDENTIALS: Final = (
+    _Credential(
         (b"-----begin ",),
         linear(r"-----BEGIN [A-Z ]*PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]*PRIVATE KEY-----|\z)"),
     ),
-    _Look((b"eyj",), linear(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*")),
-    _Look(
+    _Credential((b"eyj",), linear(r"\beyJ[\w-]{8,}\.[\w-]{8,}\.[\w-]*")),
+    _Credential(
         (b"bearer", b"basic"),
         linear(rf"(?i:\b(?:bearer|basic)\s+){_NO_WORD}"),
-        keep=lambda said: len(said) - len(said.split()[-1]),
+        keep=lambda text: len(text) - len(text.split()[-1]),
         least=8,
     ),
-    _Look(
+    _Credential(
         (b"token=", b"key=", b"ticket=", b"password=", b"secret="),
         linear(r"[?&](?i:token|access_token|api_?key|key|ticket|password|secret)=[^&\s\"'<>]+"),
-        keep=lambda said: said.index(b"=") + 1,
+        keep=lambda text: text.index(b"=") + 1,
     ),
-    _Look(
+    _Credential(
         (b"://",),
         linear(r"\b[a-z][a-z0-9+.-]*://[^/\s:@\"'<>]*:[^/\s@\"'<>]+@"),
-        keep=lambda said: said.index(b"://") + 3,
+        keep=lambda text: text.index(b"://") + 3,
         after=b"@",
     ),
-    _Look(_TOKEN_MARKS, _TOKEN),
-    _Look((b"sk-",), linear(r"\bsk-[A-Za-z0-9_-]{16,}")),
-    _Look((b"akia", b"asia"), linear(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")),
-    _Look((b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_"), linear(r"\bgh[pousr]_[A-Za-z0-9]{36,}")),
-    _Look((b"xox",), linear(r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}")),
+    _Credential(_TOKEN_MARKS, _TOKEN),
+    _Credential((b"sk-",), linear(r"\bsk-[A-Za-z0-9_-]{16,}")),
+    _Credential((b"akia", b"asia"), linear(r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b")),
+    _Credential((b"ghp_", b"gho_", b"ghu_", b"ghs_", b"ghr_"), linear(r"\bgh[pousr]_[A-Za-z0-9]{36,}")),
+    _Credential((b"xox",), linear(r"\bxox[abeoprs]-[A-Za-z0-9-]{10,}")),
 )
 """No search reads beyond its match, so that all are linear; none has a group, which RE2's slowest engine would find."""
 
@@ -101,17 +101,17 @@ class Redactor:
         self.marks: tuple[bytes, ...] = _TOKEN_MARKS
         self._structure = ""
         self.is_live = is_live
-        self.learn(*secrets)
+        self.add(*secrets)
 
-    def learn(self, *secrets: str) -> None:
-        """These are live secrets too; a longer one is looked for before one that is a part of it."""
+    def add(self, *secrets: str) -> None:
+        """Mask these live secrets too; a longer one is searched for before one that is a part of it."""
         new = {secret for secret in secrets if len(secret) >= SHORTEST}.difference(self._secrets)
         if new:
             self._secrets = sorted({*self._secrets, *new}, key=len, reverse=True)
             self.spare(self._structure)
 
     def spare(self, structure: str) -> None:
-        """What is kept is not searched for secrets that are a part of this text: names that messages are read by."""
+        """Do not mask secrets that are a part of this text in what is stored: names by which messages are read."""
         self._structure = structure
         self._searched = [secret for secret in self._secrets if secret not in structure]
         self._forms = [form for secret in self._searched for form in _forms(secret)]
@@ -127,14 +127,14 @@ class Redactor:
             return False
         return any(self._live_at(found[0]) >= 0 for found in _TOKEN.finditer(finished))
 
-    def kept(self, finished: bytes) -> bytes:
-        """Finished JSON or XML as it may be kept: without live secrets, else as it came."""
+    def masked_bytes(self, finished: bytes) -> bytes:
+        """Finished JSON or XML as it may be stored: without live secrets, else as it came."""
         for form in self._forms:
             finished = finished.replace(form, _MASK)
         return self._without_tokens(finished)
 
     def masked(self, text: str) -> str:
-        """A text as it may be kept: without live secrets, else as it came."""
+        """A text as it may be stored: without live secrets, else as it came."""
         for secret in self._searched:
             text = text.replace(secret, MASK)
         if "org_" not in text and "page_" not in text:
@@ -148,14 +148,14 @@ class Redactor:
 
         return _TOKEN.sub(unless_live, finished) if self.holds_token(finished) else finished
 
-    def _live_at(self, said: bytes) -> int:
-        """Where the live token begins that ``said`` ends with; -1 if none does."""
-        before = max(0, len(said) - _LONGEST_TOKEN)
-        begins = (before + begun.start() for begun in _TOKEN_BEGINS.finditer(said[before:]))
-        return next((at for at in begins if self.is_live(said[at:].decode())), -1)
+    def _live_at(self, text: bytes) -> int:
+        """Where the live token begins that the text ends with; -1 if it ends with none."""
+        before = max(0, len(text) - _LONGEST_TOKEN)
+        begins = (before + begun.start() for begun in _TOKEN_BEGINS.finditer(text[before:]))
+        return next((at for at in begins if self.is_live(text[at:].decode())), -1)
 
-    def parted(self, text: str) -> tuple[str, str]:
-        """A text that goes on: what may be kept of it now, and the rest, which what follows may make a secret."""
+    def split(self, text: str) -> tuple[str, str]:
+        """A text that goes on: what may be stored of it now, and the rest, which what follows may make a secret."""
         begun = _BEGUN.search(text, max(0, len(text) - _LONGEST_TOKEN))
         at = begun.start() if begun is not None else len(text)
         for secret in self._searched:
@@ -175,11 +175,11 @@ class Redactor:
         """A text as it may be shown or logged."""
         for secret in self._secrets:
             text = text.replace(secret, MASK)
-        return _decoded(_without_looks(searchable(text)))
+        return _decoded(_without_credentials(searchable(text)))
 
     def shown(self, finished: bytes) -> bytes:
         """Finished JSON as it may be shown."""
-        return _without_looks(self.kept(finished))
+        return _without_credentials(self.masked_bytes(finished))
 
     def value(self, value: Any, name: str = "") -> Any:
         """JSON as it may be shown or logged, with what stands under the names of secrets gone too."""
@@ -213,14 +213,12 @@ def _growing(secret: str, text: str) -> int:
     return end if end >= len(secret) and _GROWING.match(text, end) else len(text)
 
 
-def _without_looks(finished: bytes) -> bytes:
+def _without_credentials(finished: bytes) -> bytes:
     """The text without what looks like a credential."""
     lowered = finished.lower()
-    for look in _LOOKS:
-        for trace in look.traces:
-            if trace in lowered:
-                finished = look.pattern.sub(look.masked, finished)
-                break
+    for kind in _CREDENTIALS:
+        if any(trace in lowered for trace in kind.traces):
+            finished = kind.pattern.sub(kind.masked, finished)
     return finished
 
 
@@ -228,8 +226,8 @@ def _decoded(text: bytes) -> str:
     return text.decode("utf-8", "surrogatepass")
 
 
-def visible(value: Any) -> Any:
-    """JSON with each character that nobody sees, or that turns others around, written out as its number."""
+def visible(value: object) -> object:
+    """JSON with each invisible or direction-changing character written out as its number."""
     if isinstance(value, str):
         return "".join(_seen(char) for char in value)
     if isinstance(value, Mapping):

@@ -6,10 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping
 from functools import partial
 
-from msgspec import field
-
 from organism.errors import LogUnavailable, OrganismError
-from organism.events.entity import Entity
 from organism.events.record import Unit
 from organism.log.log import EventLog
 from organism.model.thread import Thread
@@ -18,24 +15,13 @@ from organism.pump.state import State
 from organism.views.views import ViewStore
 
 
-class Signal(Entity):
-    """Those who wait when it is fired are woken, once; nothing is kept for those who come later."""
-
-    _waiters: list[asyncio.Future[None]] = field(default_factory=list)
-
-    async def wait(self) -> None:
-        """Wait for the next time that it is fired."""
-        waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiters.append(waiter)
-        await waiter
+class Signal(asyncio.Event):
+    """Wakes those who wait when it is fired, once; who waits later waits for the next time."""
 
     def fire(self) -> None:
         """Wake all who wait."""
-        if self._waiters:
-            waiters, self._waiters = self._waiters, []
-            for waiter in waiters:
-                if not waiter.done():
-                    waiter.set_result(None)
+        self.set()
+        self.clear()
 
 
 class Writer:

@@ -147,7 +147,7 @@ class Serving:
         self._organism = running
         self._listening = listening
         self._loop = asyncio.get_running_loop()
-        running.parts.redactor.learn(secrets.key.hex())
+        running.parts.redactor.add(secrets.key.hex())
         running.parts.redactor.is_live = secrets.tokens.is_live
         documents = service.Documents(ROUTES).text
         self.process = Process(running, secrets.tokens, secrets.key, documents, Mcp().answer)

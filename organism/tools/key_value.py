@@ -16,8 +16,8 @@ from organism.config.settings import Row, ShippedTool
 from organism.events.vocabulary import ValueSet
 from organism.log.log import History
 from organism.model.handler import HandlerMetadata, HandlerResponse
-from organism.model.recorded import Recorded
 from organism.model.tool import ToolError
+from organism.pump.decide.respond import Recorded
 from organism.views.views import Query, ViewStore, Where
 
 MOST_KEYS: Final = 10_000

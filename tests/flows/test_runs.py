@@ -323,7 +323,7 @@ async def test_a_live_secret_and_half_a_character_never_come_through(world: Make
         "await metadata.emit('message', {'text': 'sk-secret-012345 \\ud83d'})",
     )
     made, parts = world(source, {"shower": {}}), Speaker().parts()
-    parts.redactor.learn("sk-secret-012345")
+    parts.redactor.add("sk-secret-012345")
     async with made.running(parts=parts) as o:
         heard: list[str] = []
         o.tenant.feed.subscribe(lambda delta: heard.append(delta.text))

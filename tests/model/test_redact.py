@@ -92,14 +92,14 @@ def test_a_live_secret_is_found_in_json_and_in_xml_as_it_is_written_there() -> N
     in_json = json.dumps({"a": f"x{SECRET}y"}, ensure_ascii=False).encode()
     in_xml = f"<a>x{SECRET.replace('&', '&amp;').replace('<', '&lt;').replace('>', '&gt;')}y</a>".encode()
     assert redactor.holds(in_json)
-    assert json.loads(redactor.kept(in_json)) == {"a": f"x{MASK}y"}
-    assert redactor.kept(in_xml) == f"<a>x{MASK}y</a>".encode()
+    assert json.loads(redactor.masked_bytes(in_json)) == {"a": f"x{MASK}y"}
+    assert redactor.masked_bytes(in_xml) == f"<a>x{MASK}y</a>".encode()
 
 
 def test_what_is_kept_loses_only_live_secrets() -> None:
     redactor = Redactor(["canary-4711"], lambda text: text == TOKEN)
     foreign = "sk-proj-abcdefghijklmnop1234 password=x org_other_" + "1" * 64
-    assert redactor.kept(f"{foreign} canary-4711 {TOKEN}".encode()) == f"{foreign} {MASK} {MASK}".encode()
+    assert redactor.masked_bytes(f"{foreign} canary-4711 {TOKEN}".encode()) == f"{foreign} {MASK} {MASK}".encode()
     assert redactor.holds_token(TOKEN.encode())
     assert not redactor.holds_token(foreign.encode())
 
@@ -116,7 +116,7 @@ def test_what_is_too_short_is_no_secret() -> None:
 def test_a_secret_that_messages_are_read_by_is_shown_nowhere_and_kept_where_it_is_needed() -> None:
     redactor = Redactor(["GreetingResponse"])
     redactor.spare("<xs:element name='GreetingResponse'/>")
-    assert redactor.kept(b"<GreetingResponse/>") == b"<GreetingResponse/>"
+    assert redactor.masked_bytes(b"<GreetingResponse/>") == b"<GreetingResponse/>"
     assert redactor.text("GreetingResponse") == MASK
 
 
@@ -155,7 +155,7 @@ def test_a_text_in_pieces_hides_what_the_whole_hides(parts: list[str], sizes: li
     for size in itertools.cycle(sizes):
         if at >= len(text):
             break
-        new, held = redactor.parted(held + text[at : at + size])
+        new, held = redactor.split(held + text[at : at + size])
         shown, at = shown + new, at + size
     said, whole = shown + redactor.masked(held), redactor.masked(text)
     assert not any(secret in said for secret in secrets)
@@ -178,7 +178,7 @@ def test_redaction_grows_no_faster_than_its_text(before: str) -> None:
 
     def prepare(bit: str, size: int) -> Callable[[], object]:
         text = before + " eyj :// org_ basic " + before + bit * (size // len(bit))
-        return lambda: (redactor.text(text), redactor.parted(text))
+        return lambda: (redactor.text(text), redactor.split(text))
 
     faults = {bit: growth_fault(partial(prepare, bit)) for bit in BITS}
     assert {bit: fault for bit, fault in faults.items() if fault} == {}
@@ -187,7 +187,7 @@ def test_redaction_grows_no_faster_than_its_text(before: str) -> None:
 def test_a_live_token_is_hidden_behind_what_only_begins_like_one() -> None:
     redactor = Redactor(is_live=lambda text: text == TOKEN)
     for before in ("org_x-", "page_1.org_-", "org_" + "y" * 500 + "."):
-        assert TOKEN.encode() not in redactor.kept(f"{before}{TOKEN}".encode())
+        assert TOKEN.encode() not in redactor.masked_bytes(f"{before}{TOKEN}".encode())
         assert TOKEN not in redactor.masked(f"{before}{TOKEN} after")
 
 

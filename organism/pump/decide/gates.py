@@ -69,19 +69,19 @@ class Question(NamedTuple):
     step: int = CONSENT
 
 
-def canonical(value: Any) -> bytes:
+def canonical(value: object) -> bytes:
     """The canonical bytes of what is shown: compact JSON, its keys in order."""
     return json_of(value, orjson.OPT_SORT_KEYS)
 
 
-def to_confirm(message: Message, payload_type: str, payload: Any, token: str) -> Question:
+def to_confirm(message: Message, payload_type: str, payload: object, token: str) -> Question:
     """What the caller of a message with this payload is asked."""
     bound = canonical([message.root.principal, message.to, payload_type, payload])
     digest, token = hashlib.sha256(b"confirm\0" + bound).hexdigest(), hashlib.sha256(token.encode()).hexdigest()
     return Question(digest, canonical(payload), CONFIRM_SECONDS, payload_type, token=token)
 
 
-def to_consent(rules: Rules, payload_type: str, payload: Any, why: str) -> Question:
+def to_consent(rules: Rules, payload_type: str, payload: object, why: str) -> Question:
     """What a person is asked about a call with this payload."""
     preview = canonical(payload)
     digest = hashlib.sha256(b"consent\0" + preview).hexdigest()[:32]
@@ -132,7 +132,7 @@ def find(state: State, approval: str) -> Step | None:
     return None
 
 
-def edited(rules: Rules, listener: Listener, edits: Any) -> object:
+def edited(rules: Rules, listener: Listener, edits: object) -> object:
     """The payload that a person made of the one that was previewed. Raises ``InvalidPayload``."""
     payload = rules.codec.from_json(listener.payload_class.__name__, edits, rules.payload_limits(listener.name))
     if listener.check is not None:
@@ -191,7 +191,7 @@ def _wrong(found: Confirmation | None, digest: str, at: int) -> ToolErrorCode | 
     return None if found.is_open(at) else "confirm_expired"
 
 
-def required(name: str, token: str, preview: Any) -> ConfirmRequired:
+def required(name: str, token: str, preview: object) -> ConfirmRequired:
     return ConfirmRequired(
         confirm_token=token,
         op=name,
@@ -213,7 +213,7 @@ def parted(payload: Any) -> tuple[str, Any]:
     return str(token), ToolArguments(json.dumps(arguments, sort_keys=True, separators=(",", ":"), ensure_ascii=False))
 
 
-def _excerpt(value: Any) -> Any:
+def _excerpt(value: object) -> object:
     """The value with long texts cut."""
     match value:
         case dict():

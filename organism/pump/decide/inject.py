@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import orjson
 
@@ -132,7 +132,7 @@ class DeadLetter:
         return isinstance(self.event, MessageRefused)
 
 
-def prepare_replay(state: State, letter: DeadLetter, edited: Any) -> Prepared:
+def prepare_replay(state: State, letter: DeadLetter, edited: object) -> Prepared:
     """Check it as a new send by today's rules. Raises ``InvalidRequest``."""
     rules, dead = state.rules, letter.event
     limits = rules.payload_limits(dead.to)

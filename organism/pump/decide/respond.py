@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import orjson
@@ -13,15 +14,26 @@ from organism.config.settings import Listener
 from organism.errors import InvalidPayload
 from organism.events.entity import Entity
 from organism.events.record import Content, Record
-from organism.events.vocabulary import MessageHandled, MessageRefused, MessageSent, Outcome, TodoClosed
+from organism.events.vocabulary import MessageHandled, MessageRefused, MessageSent, Outcome, TodoClosed, ValueSet
 from organism.events.vocabulary import TodoRegistered as TodoRegisteredEvent
 from organism.model.handler import HandlerResponse, TodoComplete, TodoRegistered, TodoUntil
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.ids import CONSOLE, SYSTEM_TODO, token_of
-from organism.model.recorded import Recorded
 from organism.model.thread import NOBODY, Call, Message, Step
 from organism.pump.decide.decision import Decision
 from organism.pump.rules import GENERIC, Refused, Rules, Sender, receivers, within_limits
+
+
+@dataclass(frozen=True, slots=True)
+class Recorded(HandlerResponse):
+    """A shipped tool's answer with the facts that it establishes, and whose text it gives back.
+
+    Each fact is an event of the very unit in which the tool answers, and its content: JSON that is stored apart from
+    it, and erased with the thread that it came from. Of a handler that is no shipped tool neither counts.
+    """
+
+    facts: tuple[tuple[ValueSet, bytes | None], ...] = ()
+    authors: frozenset[str] = frozenset()
 
 
 class Outbox(Entity):

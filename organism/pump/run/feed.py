@@ -105,17 +105,17 @@ class LiveText(Entity):
 
     def take(self, delta: Delta) -> Delta | None:
         """A piece has come; gives what of it is new and in its place."""
-        held = self._blocks.get(delta.block)
-        if held is None or held.start != delta.start:
+        known = self._blocks.get(delta.block)
+        if known is None or known.start != delta.start:
             if delta.start > self.position:
                 self._early.append(delta)
                 return None
-            if held is not None and held.start > delta.start:
+            if known is not None and known.start > delta.start:
                 return None
-            held = delta._replace(text="")
-        is_new = delta.offset <= held.end < delta.end
-        new = delta.after(held.end) if is_new else delta._replace(text="")
-        self._blocks[delta.block] = held._replace(text=held.text + new.text)
+            known = delta._replace(text="")
+        is_new = delta.offset <= known.end < delta.end
+        new = delta.after(known.end) if is_new else delta._replace(text="")
+        self._blocks[delta.block] = known._replace(text=known.text + new.text)
         return new if is_new else None
 
     def read(self, record: Record[RunEvent]) -> list[Delta]:
@@ -129,12 +129,12 @@ class LiveText(Entity):
             early, self._early = self._early, []
             return [new for delta in early if (new := self.take(delta)) is not None]
         if isinstance(event, RunDelta) and block in self._blocks:
-            held, upto = self._blocks[block], event.offset + event.length
-            self._blocks[block] = held.after(upto) if upto < held.end else held._replace(offset=upto, text="")
+            known, upto = self._blocks[block], event.offset + event.length
+            self._blocks[block] = known.after(upto) if upto < known.end else known._replace(offset=upto, text="")
         elif isinstance(event, RunMessageEnd | RunThoughtEnd):
             self._blocks.pop(block, None)
         elif isinstance(event, RunDone):
-            self._blocks = {each: held for each, held in self._blocks.items() if each[0] != event.message}
+            self._blocks = {each: known for each, known in self._blocks.items() if each[0] != event.message}
         return []
 
     def received(self, record: Record[RunDelta]) -> int:
@@ -144,7 +144,7 @@ class LiveText(Entity):
 
     def unread(self) -> list[Delta]:
         """What came of the open blocks and is not read yet."""
-        return [held for held in self._blocks.values() if held.text]
+        return [known for known in self._blocks.values() if known.text]
 
 
 def _block_of(record: Record[RunEvent]) -> tuple[str, str, str]:

@@ -35,13 +35,12 @@ from organism.model.handler import (
     HandlerResponse,
 )
 from organism.model.ids import token_of
-from organism.model.recorded import Recorded
 from organism.model.thread import CONSENT, Step
 from organism.model.tool import ToolError, ToolErrorCode
 from organism.pump.decide import gates, spend
 from organism.pump.decide.ending import Failure
 from organism.pump.decide.gates import Question, canonical
-from organism.pump.decide.respond import Outbox, payload_and_notes
+from organism.pump.decide.respond import Outbox, Recorded, payload_and_notes
 from organism.pump.decide.spend import ModelCall
 from organism.pump.rules import GENERIC, Rules
 from organism.pump.run import model_call

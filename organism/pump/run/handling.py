@@ -315,10 +315,10 @@ async def result_of(log: EventLog, step: Step) -> Any:
 
 async def completion_of(log: EventLog, step: Step) -> tuple[Completion, str]:
     """A model's answer, and the id of the block that it was shown in."""
-    said = await result_of(log, step)
-    shown = said.get("shown", "")
-    text = said["text"] if "text" in said else await _shown_text(log, step, shown)
-    return completed(said, text), shown
+    recorded = await result_of(log, step)
+    block = recorded.get("shown", "")
+    text = recorded["text"] if "text" in recorded else await _shown_text(log, step, block)
+    return completed(recorded, text), block
 
 
 async def _shown_text(log: EventLog, step: Step, block: str) -> str:

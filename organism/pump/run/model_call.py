@@ -157,13 +157,10 @@ class RunningCall(Entity):
             self._thought.add(part.text)
 
     def _on_due(self) -> None:
-        """In a task of its own, so that a fault is handled as one of the call's is."""
-
-        async def show() -> None:
-            if self._due is not None:
-                self._show_text()
-
-        asyncio.get_running_loop().create_task(show()).add_done_callback(self._ended)
+        try:
+            self._show_text()
+        except Exception as error:  # noqa: BLE001 - a fault of ours, not of the model: the state is folded again
+            self._writer.on_broken(error)
 
     def _show_text(self) -> None:
         """Begin the block, with what has come of the text."""

@@ -15,6 +15,7 @@ from organism.config.foreign import run_json
 from organism.events.entity import Entity
 from organism.events.record import Content, Record
 from organism.events.vocabulary import RUN_ENTRIES, RunDelta, RunEvent, RunMessageDelta, RunThoughtDelta
+from organism.model.completion import whole_characters
 from organism.model.redact import Redactor
 from organism.model.run import BLOCKS, faults
 from organism.model.thread import Message
@@ -31,37 +32,26 @@ _DELTAS: Final[Mapping[str, type[RunDelta]]] = {"message": RunMessageDelta, "tho
 
 
 class SecretFilter(Entity):
-    """Lets text pass, but no live secret or half of a character (S30): what may become one waits for the rest."""
+    """Passes text on without live secrets and halves of characters (S30): what may become one waits for the rest."""
 
     _redactor: Redactor
-    _held: str = ""
+    _waiting: str = ""
 
     def take(self, text: str) -> str:
         """The next piece: what may be shown now."""
-        shown, self._held = self._redactor.parted(joined(self._held + text))
+        shown, self._waiting = self._redactor.split(joined(self._waiting + text))
         return shown
 
     def rest(self) -> str:
         """Nothing follows: what was held back, as it may be shown."""
-        held, self._held = self._held, ""
-        return self._redactor.masked(held.encode("utf-8", "replace").decode())
+        rest, self._waiting = self._waiting, ""
+        return self._redactor.masked(rest.encode("utf-8", "replace").decode())
 
 
 def joined(text: str) -> str:
     """The text with the halves of its characters joined; a half at its end may find the other one yet."""
-    if text.isascii() or not _has_half(text):
-        return text
-    end = -1 if "\ud800" <= text[-1] <= "\udbff" else len(text)
-    whole = text[:end].encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
-    return whole + text[end:] if end == -1 else whole
-
-
-def _has_half(text: str) -> bool:
-    try:
-        text.encode()
-    except UnicodeEncodeError:
-        return True
-    return False
+    half = text[-1:] if "\ud800" <= text[-1:] <= "\udbff" else ""
+    return whole_characters(text.removesuffix(half)) + half
 
 
 class Block(Entity):

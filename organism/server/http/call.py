@@ -90,7 +90,7 @@ class Process:
         self.mcp = mcp
         self.redactor = organism.parts.redactor
         self.cursors = Cursors(key)
-        self.authenticator = Authenticator(tokens, self._seconds, self.redactor.learn)
+        self.authenticator = Authenticator(tokens, self._seconds, self.redactor.add)
         self.connections = ConnectionRegistry(tokens, self._seconds)
         self.metrics = Metrics()
         self.stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()

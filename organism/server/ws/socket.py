@@ -150,7 +150,7 @@ class Connection:
     def answer(self, event: str, given: Any, fields: Mapping[str, Any]) -> None:
         """Answer a command; its ``id`` is echoed if it had one."""
         echoed = {} if given is None else {"id": given}
-        self.protocol.write_frames(websocket_frame(self._redactor.kept(encode(event, {**echoed, **fields}))))
+        self.protocol.write_frames(websocket_frame(self._redactor.masked_bytes(encode(event, {**echoed, **fields}))))
 
     def refuse(self, given: Any, error: OrganismError) -> None:
         """Answer a command with what was wrong."""
