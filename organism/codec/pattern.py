@@ -148,7 +148,7 @@ class _Reader:
         if token["open"]:
             return self._group()
         if token["inside"] is not None:
-            return _chars(_merged(_ranges(token["inside"])), negated=bool(token["negated"]))
+            return _chars([*_ranges(token["inside"])], negated=bool(token["negated"]))
         if (escaped := token["escaped"]) is not None:
             if escaped.lower() in _NAMED:
                 return _chars(_NAMED[escaped.lower()], negated=escaped.isupper())
@@ -218,7 +218,7 @@ def _repeat(part: _Part, least: int, most: int | None) -> _Part:
     return _Part((part.text if part.is_char else f"({part.text})") + sign, sample)
 
 
-# ── characters: ``ranges`` are sorted and apart from each other ──────────────────────────────────────────────────────
+# ── characters ───────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
 def _one(char: str) -> _Part:
@@ -258,7 +258,9 @@ def _escaped(char: str, special: str) -> str:
 
 
 def _ranges(inside: str) -> Iterator[tuple[int, int]]:
-    """What stands in a class."""
+    """The ranges of a class, as they stand in it."""
+    if not inside:
+        raise PatternRefused("a class [] is empty")
     for found in _RANGE.finditer(inside):
         named, low, high = found.groups()
         if named:
@@ -289,15 +291,3 @@ def _checked(char: str) -> str:
     if UNCARRIED.match(char):
         raise PatternRefused(f"XML cannot carry the character {char!a}")
     return char
-
-
-def _merged(ranges: Iterator[tuple[int, int]]) -> Ranges:
-    merged: Ranges = []
-    for low, high in sorted(ranges):
-        if merged and low <= merged[-1][1] + 1:
-            merged[-1] = (merged[-1][0], max(high, merged[-1][1]))
-        else:
-            merged.append((low, high))
-    if not merged:
-        raise PatternRefused("a class [] is empty")
-    return merged
