@@ -22,6 +22,19 @@ class Fault:
     message: str
 
 
+MAX_POINTER_CHARS = 500
+
+
+def pointer(place: str, step: str | int) -> str:
+    """The JSON pointer (RFC 6901) of what stands at ``step``, a key or an index, in what stands at ``place``.
+
+    It grows to a length: keys are a client's, and a long one would be copied for each value below it.
+    """
+    if len(place) > MAX_POINTER_CHARS:
+        return place
+    return f"{place}/{str(step)[:MAX_POINTER_CHARS].replace('~', '~0').replace('/', '~1')}"
+
+
 class OrganismError(Exception):
     """Something went wrong."""
 

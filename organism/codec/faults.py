@@ -19,22 +19,11 @@ NIL = f"{{{XSI}}}nil"
 MAKING_FAULTS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, AssertionError, RuntimeError)
 """What a ``__post_init__`` may be expected to raise when it does not like its values."""
 _MAX_STEPS = 100_000
-_MAX_POINTER_CHARS = 500
 
 
 def refused_by_class(error: Exception) -> str:
     """What one of the ``MAKING_FAULTS`` says."""
     return f"the class refuses these values: {shown(str(error), 200)}"
-
-
-def step(pointer: str, key: str | int) -> str:
-    """``pointer`` one step further, escaped as RFC 6901 says, up to a length.
-
-    The keys are a client's, and each value below one has a pointer: a long one would be copied for each of them.
-    """
-    if len(pointer) > _MAX_POINTER_CHARS:
-        return pointer
-    return f"{pointer}/{str(key)[:_MAX_POINTER_CHARS].replace('~', '~0').replace('/', '~1')}"
 
 
 def carried_fault(text: str) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from lxml.etree import _Element
 
-from organism.codec.faults import MAKING_FAULTS, NIL, carried_fault, refused_by_class, step
+from organism.codec.faults import MAKING_FAULTS, NIL, carried_fault, refused_by_class
 from organism.codec.lexical import (
     LEXICAL,
     NATIVE,
@@ -43,7 +43,7 @@ from organism.codec.shape import (
     Table,
     Variant,
 )
-from organism.errors import Fault
+from organism.errors import Fault, pointer
 
 Place = tuple["Place", str | int] | None
 """Where a JSON value stands: the place of its owner and the key in it. Only a fault makes a JSON pointer of it."""
@@ -376,4 +376,4 @@ def _other(faults: list[Fault], at: Place, expected: str, value: object) -> obje
 
 
 def _pointer(at: Place) -> str:
-    return "" if at is None else step(_pointer(at[0]), at[1])
+    return "" if at is None else pointer(_pointer(at[0]), at[1])

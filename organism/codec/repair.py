@@ -13,10 +13,9 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from organism.codec.faults import step
 from organism.codec.lexical import closing, opening, replaced, uncarried
 from organism.codec.limits import MAX_DEPTH, UnknownPayload, shown, too_deep
-from organism.errors import InvalidPayload
+from organism.errors import InvalidPayload, pointer
 
 MAX_NOTES = 20
 _REFERENCE = r"(?:amp|lt|gt|quot|apos|#[0-9]{1,7}|#x[0-9A-Fa-f]{1,6});"
@@ -56,7 +55,9 @@ def _carried(value: Any, at: str, notes: list[str]) -> Any:
     if isinstance(value, list):
         return [_carried(item, f"{at}/{index}", notes) for index, item in enumerate(value)]
     if isinstance(value, dict):
-        repaired = {_carried_text(key, at, notes): _carried(item, step(at, key), notes) for key, item in value.items()}
+        repaired = {
+            _carried_text(key, at, notes): _carried(item, pointer(at, key), notes) for key, item in value.items()
+        }
         if len(repaired) < len(value):
             raise InvalidPayload(
                 f"Two keys at {at or 'the root'} become one when their control characters are replaced."

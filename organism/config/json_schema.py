@@ -7,8 +7,8 @@ from itertools import islice
 from typing import Any, Final
 
 from organism.config.faults import near
-from organism.config.json_text import MAX_FAULTS, MAX_SHOWN, came, pointer
-from organism.errors import Fault
+from organism.config.json_text import MAX_FAULTS, MAX_SHOWN, came
+from organism.errors import Fault, pointer
 
 TYPES: Final[Mapping[str, str]] = {
     "string": "text",

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from organism.errors import Fault
+from organism.errors import Fault, pointer
 
 MAX_DEPTH: Final = 64
 MAX_DIGITS: Final = 40
@@ -79,11 +79,6 @@ def found_in(text: str) -> Iterator[Found | Fault]:
             faults: list[Fault] = []
             value = _plain(raw, "", 0, faults)
             yield Found(value, tuple(faults))
-
-
-def pointer(place: str, step: str | int) -> str:
-    """The JSON pointer of what stands at ``step`` (a key or an index) in what stands at ``place``."""
-    return f"{place}/{str(step).replace('~', '~0').replace('/', '~1')}"
 
 
 def came(value: Any) -> str:

@@ -79,7 +79,7 @@ class _Entry:
     """One item of ``listeners``: where it stands, what of it could be read, and the shipped tool that it is about."""
 
     node: Section
-    said: ListenerSection
+    given: ListenerSection
     tool: ShippedTool | None = None
 
 
@@ -125,7 +125,7 @@ class ListenerReader:
     def read(self, root: Section) -> Listeners:
         """Those of the file in its order, without those whose code is at fault; all faults are noted."""
         entries = [self._entry(section) for section in root.mappings("listeners", listed=True)]
-        taken = _check_names(entries)
+        taken = _taken_names(entries)
         agents = self._with_room(taken)
         self._names = [*taken, *(each.agent.name for each in agents), *self._shipped]
         own = []
@@ -159,10 +159,10 @@ class ListenerReader:
     def _check_named(self, entry: _Entry) -> None:
         """Note each peer, each tool and the model, if it is not there or cannot be used."""
         peers = [*self._names, CONSOLE, SYSTEM_TODO, ANYONE]
-        self._check_names(entry.node, "peers", entry.said.peers, peers)
-        self._check_names(entry.node, "tools", entry.said.tools, self._names)
-        if entry.said.model:
-            self._check_model(entry.node, "model", entry.said.model)
+        self._check_names(entry.node, "peers", entry.given.peers, peers)
+        self._check_names(entry.node, "tools", entry.given.tools, self._names)
+        if entry.given.model:
+            self._check_model(entry.node, "model", entry.given.model)
         if entry.tool is not None and entry.tool.is_off:
             entry.node.add(f"`{entry.tool.name}` is off: {entry.tool.is_off}", "name")
 
@@ -182,13 +182,13 @@ class ListenerReader:
 
     def _followed(self, entry: _Entry, listener: Listener | None) -> Listener | None:
         """The listener with what it has by its ``prompt_ref``, where it says nothing of its own."""
-        ref, files = entry.said.prompt_ref, self._files
+        ref, files = entry.given.prompt_ref, self._files
         name, at, version = ref.partition("@")
         prompt, file = files.prompts.get((name, version)), files.agents.get(name)
         if at and prompt is not None:
-            model, said, agent = prompt.model_name, asdict(prompt), None
+            model, written, agent = prompt.model_name, asdict(prompt), None
         elif not at and file is not None:
-            model, said, agent = file.agent.model, file.file.node.plain(), file.agent
+            model, written, agent = file.agent.model, file.file.node.plain(), file.agent
         else:
             if at:
                 known = [f"{one}@{other}" for one, other in files.prompts]
@@ -197,11 +197,11 @@ class ListenerReader:
                 how = "; a prompt is named with its version, as A2@v1"
                 entry.node.add(f"there is no agent `{name}`{near(name, files.agents)}{how}", "prompt_ref")
             return listener
-        if not entry.said.model:
+        if not entry.given.model:
             self._check_model(entry.node, "prompt_ref", model)
         if listener is None:
             return None
-        version = version_of([listener.version, said])
+        version = version_of([listener.version, written])
         has_model = replace(listener, model=listener.model or model, version=version, agent=agent)
         if agent is None:
             return has_model
@@ -213,49 +213,45 @@ class ListenerReader:
         )
 
     def _listener(self, entry: _Entry) -> Listener | None:
-        said, node, limits = entry.said, entry.node, self._limits
+        given, node = entry.given, entry.node
         if entry.tool is not None:
-            return self._shipped_listener(entry.tool, said, node.node.plain())
+            return self._shipped_listener(entry.tool, given, node.node.plain())
         _check_presence(node)
-        payload = Named(said.payload_class, node, "payload_class")
-        named = Named(said.handler, node, "handler")
-        kind = self._code.payload_class(payload) if said.payload_class else None
+        payload = Named(given.payload_class, node, "payload_class")
+        named = Named(given.handler, node, "handler")
+        kind = self._code.payload_class(payload) if given.payload_class else None
         if not node.has("payload_class") and not node.has("handler"):
             kind = Prompt
-        found = self._code.handler(named, kind, blocking=said.blocking) if said.handler else None
+        found = self._code.handler(named, kind, blocking=given.blocking) if given.handler else None
         if kind is None or (found is None and node.has("handler")):
             return None
         handler, accepts = found or (None, frozenset({kind}))
-        is_thinking = bool(said.prompt or said.prompt_ref or said.model)
+        is_thinking = bool(given.prompt or given.prompt_ref or given.model)
         plain = node.node.plain()
         return Listener(
-            name=AgentName(said.name),
-            description=said.description,
-            is_agent=said.agent if node.has("agent") else is_thinking,
-            peers=tuple(dict.fromkeys(said.peers)),
-            any_peer=ANYONE in said.peers,
+            name=AgentName(given.name),
+            description=given.description,
+            is_agent=given.agent if node.has("agent") else is_thinking,
+            peers=tuple(dict.fromkeys(given.peers)),
+            any_peer=ANYONE in given.peers,
             payload_class=kind,
-            payload_class_path=said.payload_class or PROMPT_PATH,
+            payload_class_path=given.payload_class or PROMPT_PATH,
             handler=handler,
-            handler_path=said.handler or None,
+            handler_path=given.handler or None,
             accepts=accepts,
-            broadcast=said.broadcast,
-            blocking=said.blocking,
-            max_concurrent=said.max_concurrent or limits.max_concurrent_per_agent,
-            timeout_s=said.timeout_s or limits.handler_timeout_s,
-            max_payload_bytes=said.max_payload_bytes or limits.max_payload_bytes,
-            prompt=said.prompt or None,
-            prompt_ref=said.prompt_ref or None,
-            model=said.model or None,
-            tools=said.tools,
-            budget=said.budget,
-            confirm=said.confirm,
-            approval=said.approval,
-            invoke=said.invoke,
+            broadcast=given.broadcast,
+            blocking=given.blocking,
+            **self._bounds(given),
+            prompt=given.prompt or None,
+            prompt_ref=given.prompt_ref or None,
+            model=given.model or None,
+            tools=given.tools,
+            budget=given.budget,
+            invoke=given.invoke,
             section=plain,
             version=version_of(plain, self._code.version(payload, named)),
-            brings_outside_text=said.brings_outside_text,
-            destroys=said.confirm,
+            brings_outside_text=given.brings_outside_text,
+            destroys=given.confirm,
         )
 
     def _agent_listeners(self, entries: Sequence[AgentEntry], own: Sequence[Listener]) -> Iterator[Listener]:
@@ -282,9 +278,7 @@ class ListenerReader:
             payload_class=Prompt,
             payload_class_path=PROMPT_PATH,
             accepts=frozenset({Prompt}),
-            max_concurrent=self._limits.max_concurrent_per_agent,
-            timeout_s=self._limits.handler_timeout_s,
-            max_payload_bytes=self._limits.max_payload_bytes,
+            **self._bounds(ListenerSection()),
             prompt=agent.system_prompt,
             model=agent.model,
             tools=agent.tools,
@@ -294,29 +288,35 @@ class ListenerReader:
             agent=agent,
         )
 
-    def _shipped_listener(self, tool: ShippedTool, said: ListenerSection, section: Mapping[str, Any]) -> Listener:
+    def _shipped_listener(self, tool: ShippedTool, given: ListenerSection, section: Mapping[str, Any]) -> Listener:
         """The tool as a listener, with what its section says, if it has one."""
         settings = asdict(tool.settings) if tool.settings is not None else None
         return Listener(
             name=AgentName(tool.name),
-            description=said.description or tool.description,
+            description=given.description or tool.description,
             payload_class=tool.payload_class,
             payload_class_path=f"{tool.payload_class.__module__}.{tool.payload_class.__qualname__}",
             accepts=frozenset({tool.payload_class}),
-            max_concurrent=said.max_concurrent or self._limits.max_concurrent_per_agent,
-            timeout_s=said.timeout_s or tool.timeout_s,
-            max_payload_bytes=said.max_payload_bytes or self._limits.max_payload_bytes,
-            confirm=said.confirm,
-            approval=said.approval,
+            **self._bounds(given, tool.timeout_s),
             section=section,
             version=version_of([tool.name, tool.release, tool.says, tool.parameters, settings, section]),
             brings_outside_text=tool.brings_outside_text,
-            destroys=said.confirm or tool.destroys,
+            destroys=given.confirm or tool.destroys,
             check=tool.check,
             replies=tool.replies,
             parameters=tool.parameters,
             is_shipped=True,
         )
+
+    def _bounds(self, given: ShippedSection, timeout_s: float = 0.0) -> dict[str, Any]:
+        """The bounds and gates of a section; what it leaves out is the limits'."""
+        return {
+            "max_concurrent": given.max_concurrent or self._limits.max_concurrent_per_agent,
+            "timeout_s": given.timeout_s or timeout_s or self._limits.handler_timeout_s,
+            "max_payload_bytes": given.max_payload_bytes or self._limits.max_payload_bytes,
+            "confirm": given.confirm,
+            "approval": given.approval,
+        }
 
     def _with_shipped(self, own: tuple[Listener, ...]) -> Listeners:
         """Own listeners go before shipped ones of their name; and what nobody names gives way to their classes, too."""
@@ -338,16 +338,16 @@ class ListenerReader:
         )
 
 
-def version_of(said: Any, code: bytes = b"") -> str:
+def version_of(written: Any, code: bytes = b"") -> str:
     """The version of a listener: it changes with what its files say, and with the digest of its code."""
-    return hashlib.sha256(json.dumps(said, sort_keys=True).encode() + b"\0" + code).hexdigest()[:_VERSION_DIGITS]
+    return hashlib.sha256(json.dumps(written, sort_keys=True).encode() + b"\0" + code).hexdigest()[:_VERSION_DIGITS]
 
 
-def _check_names(entries: Sequence[_Entry]) -> dict[str, str]:
+def _taken_names(entries: Sequence[_Entry]) -> dict[str, str]:
     """Note reserved names and those given twice; gives those that are left, each with where it stands."""
     first: dict[str, tuple[str, int]] = {}
     for entry in entries:
-        name, line = entry.said.name, entry.node.node.nearest(("name",)).line
+        name, line = entry.given.name, entry.node.node.nearest(("name",)).line
         if is_reserved(name):
             entry.node.add(f"`{name}` is reserved for the organism itself; take another name", "name")
         elif name in first:

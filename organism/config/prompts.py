@@ -10,8 +10,8 @@ from typing import Any, Final, Literal, get_args
 
 from organism.config.faults import near
 from organism.config.json_schema import TYPES, JsonSchema
-from organism.config.json_text import MAX_SHOWN, NotJson, came, pointer, read_json
-from organism.errors import Fault
+from organism.config.json_text import MAX_SHOWN, NotJson, came, read_json
+from organism.errors import Fault, pointer
 
 Mode = Literal["Chooser", "Writer", "Extractor"]
 PromptKey = tuple[str, str]
