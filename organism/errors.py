@@ -185,7 +185,7 @@ class StalePosition(Conflict, code="stale_position"):
 class RequestInProgress(Conflict, code="request_in_progress"):
     """The first request with this idempotency key is still running."""
 
-    remediation = "Wait a moment and send the same request again."
+    remediation = "Wait briefly and send the same request again."
 
 
 class AlreadyResolved(Conflict, code="already_resolved"):
@@ -205,7 +205,7 @@ class SessionCompactConflict(Conflict, code="session_compact_conflict"):
 class PreviewStale(Conflict, code="preview_stale"):
     """What was previewed has changed since."""
 
-    remediation = "Preview it anew and confirm what it shows now."
+    remediation = "Preview it again and confirm what it shows now."
 
 
 class ConfirmMismatch(Conflict, code="confirm_mismatch"):
@@ -217,7 +217,7 @@ class ConfirmMismatch(Conflict, code="confirm_mismatch"):
 class ConfirmExpired(Conflict, code="confirm_expired"):
     """The confirmation has expired."""
 
-    remediation = "Preview it anew and confirm within the time that it names."
+    remediation = "Preview it again and confirm within the time that it names."
 
 
 class ConfirmUsed(Conflict, code="confirm_used"):
@@ -287,7 +287,7 @@ class UpstreamTimeout(Upstream, code="upstream_timeout", status=504):
 class HandlingFailed(OrganismError, code="handling_failed"):
     """The handling of the message failed for good."""
 
-    remediation = "Look at the thread's dead letter for the reason; mend it, then replay it."
+    remediation = "Look at the thread's dead letter for the reason; correct it, then replay it."
 
 
 class Unavailable(OrganismError, code="log_unavailable", status=503, type="internal_error"):
@@ -303,7 +303,7 @@ class MailboxFull(Unavailable, code="mailbox_full"):
 class LogUnavailable(Unavailable, code="log_unavailable"):
     """The log takes no writes now; reads go on."""
 
-    remediation = "Free disk space or mend the disk; the server recovers by itself. Then try again with the same key."
+    remediation = "Free disk space or repair the disk; the server recovers by itself. Then try again with the same key."
 
 
 class CommitUnknown(Unavailable, code="commit_unknown"):

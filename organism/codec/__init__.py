@@ -1,4 +1,4 @@
-"""The codec's front door: payload classes, and bytes ⇄ payload for a set of them.
+"""The codec: payload classes, and bytes ⇄ payload for a set of them.
 
 Nothing outside this folder touches XML.
 """

@@ -139,7 +139,7 @@ def _facets(scalar: Scalar) -> dict[str, Any]:
 
 
 def example_of(payload: Payload) -> _Element:
-    """A document of the payload with every field once; what would hold itself is left out."""
+    """A document of the payload with every field once; recursion is left out."""
     root = etree.Element(payload.root.name)
     _Filler(payload).record(root, payload.root)
     etree.indent(root)
@@ -147,7 +147,7 @@ def example_of(payload: Payload) -> _Element:
 
 
 def usage_of(payload: Payload, example: str) -> str:
-    """What a model must know to write the payload: what it is for, how it looks, what each field takes."""
+    """The text that tells a model how to write the payload: its purpose, an example, each field's type and limits."""
     root = payload.root
     head = f"{root.name}: {root.doc}" if root.doc else root.name
     others = [record for record in payload.records.values() if record is not root]
@@ -222,7 +222,7 @@ def _text(scalar: Scalar) -> str:
 
 
 def _within(scalar: Scalar) -> Any:
-    """A value between the bounds: the usual sample if it is, else a bound, one beside it, or the middle."""
+    """A value within the bounds: the usual sample, else a bound, its neighbour, or the middle."""
     kind, facets = scalar.kind, scalar.facets
     bounds: list[Any] = [facets.least, facets.above, facets.most, facets.below]
     bounds = [bound for bound in bounds if bound is not None]

@@ -1,6 +1,6 @@
-"""What a payload object, or a document, says as JSON: where one does not fit, the reader of JSON then finds each fault.
+"""Turns a faulty payload object or document into JSON values, whose reader (``forms``) then names every fault.
 
-It is asked only when the quick way has failed. What JSON has no form for stands there as the ``Unfit`` that says so.
+Only used after the fast path has failed. A value that JSON has no form for becomes an ``Unfit`` that says why.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from organism.codec.shape import Items, Kind, Maybe, Nested, Options, Payload, S
 
 NIL = f"{{{XSI}}}nil"
 MAKING_FAULTS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, AssertionError, RuntimeError)
-"""What a ``__post_init__`` may be expected to raise when it does not like its values."""
+"""What a ``__post_init__`` may raise to refuse its values."""
 _MAX_STEPS = 100_000
 
 
@@ -38,7 +38,7 @@ def carried_fault(text: str) -> str | None:
 
 
 def object_as_json(payload: Payload, shape: Shape, value: Any) -> Any:
-    """``value`` as a ``shape`` of ``payload``; it ends even where objects are shared, or hold themselves."""
+    """``value`` as JSON values; bounded in depth and steps, since objects may be shared or contain themselves."""
     return _Walk(payload).json_of(shape, value, 1)
 
 
@@ -61,8 +61,8 @@ class _Walk:
             case Nested(cls):
                 return self._record((cls,), value, depth)
             case Variant(classes):
-                said = self._record(classes, value, depth + 1)
-                return said if isinstance(said, Unfit) else {type(value).__name__: said}
+                record = self._record(classes, value, depth + 1)
+                return record if isinstance(record, Unfit) else {type(value).__name__: record}
         return _simple(shape, value) if isinstance(shape, Scalar | Options) else value
 
     def _record(self, classes: tuple[type, ...], value: Any, depth: int) -> Any:
@@ -98,7 +98,7 @@ def _not_one_of(names: list[str], value: object) -> Unfit:
 
 
 def document_as_json(payload: Payload, shape: Shape, element: _Element) -> Any:  # noqa: PLR0911 - one a shape
-    """What a document that is not valid says, as JSON would say it: what is wrong is then found as in JSON."""
+    """The content of a document that its XSD refuses, as JSON values."""
     if element.get(NIL, "").strip() in XSD_TRUE:
         return None
     match inner(shape):
@@ -117,13 +117,13 @@ def document_as_json(payload: Payload, shape: Shape, element: _Element) -> Any: 
 
 
 def _json_object(payload: Payload, shapes: Mapping[str, Shape], element: _Element) -> dict[str, Any]:
-    """Its children by name; one that comes twice becomes a list, which is not taken in its place."""
-    said: dict[str, Any] = {}
+    """Its children by name; a child that occurs twice becomes a list, which is then refused."""
+    found: dict[str, Any] = {}
     for child in element:
         name = str(child.tag)
         value = document_as_json(payload, shapes[name], child) if name in shapes else None
-        said[name] = [said[name], value] if name in said else value
-    return said
+        found[name] = [found[name], value] if name in found else value
+    return found
 
 
 def _json_scalar(kind: Kind, text: str) -> Any:

@@ -191,10 +191,10 @@ class _Reader:
         classes = [shape.cls for shape in shapes if isinstance(shape, Nested)]
         if len(classes) < len(shapes):
             listed = " | ".join(map(_name, members))
-            raise _Refused(f"the union {listed} is not allowed; only dataclasses can be told apart, and `… | None`")
+            raise _Refused(f"the union {listed} is not allowed; only dataclasses can be distinguished, and `… | None`")
         names = [cls.__name__ for cls in classes]
         if len(set(names)) < len(names):
-            raise _Refused(f"two classes of one name in a union cannot be told apart: {', '.join(names)}")
+            raise _Refused(f"two classes of one name in a union cannot be distinguished: {', '.join(names)}")
         return Variant(tuple(classes))
 
     def _check_defaults(self) -> None:

@@ -1,8 +1,8 @@
-"""The text of a model → a strict document and a list of what was done to it.
+"""A model's text → a strict document and a list of the repairs.
 
-A step of its own, for models' text alone: what comes out is parsed strictly like everything else, and what cannot be
-repaired in these ways is refused. Repaired are: fences and prose around the document, bare ``&`` and ``<`` in its text,
-tags that were not closed (also where the text was cut off), and characters that XML cannot carry. No text is lost.
+Only for models' text: the result is parsed strictly like everything else, and what cannot be repaired is refused.
+Repaired are fences and prose around the document, bare ``&`` and ``<`` in its text, tags that were not closed (also
+where the text was cut off), and characters that XML cannot carry. No text is lost.
 """
 
 from __future__ import annotations

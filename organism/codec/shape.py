@@ -49,7 +49,7 @@ FREE = Facets()
 
 
 class Limit(NamedTuple):
-    """A facet that bounds a length or a value: what it is called, how it is said, and when it is broken."""
+    """A facet that bounds a length or a value: its names, its words, and the test that finds it broken."""
 
     name: str
     words: str
@@ -121,7 +121,7 @@ class Nested:
 
 @dataclass(frozen=True, slots=True)
 class Variant:
-    """One of several dataclasses, told apart by name."""
+    """One of several dataclasses, distinguished by name."""
 
     classes: tuple[type, ...]
 

@@ -69,7 +69,7 @@ class RepairedPayload(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A class in use: its envelope's template, and the first class of its name: documents tell names, not classes."""
+    """A class in use, its envelope's template, and the first class of its name: documents have names, not classes."""
 
     schema: PayloadSchema
     template: str
@@ -187,7 +187,7 @@ class Codec:
         return Decoded(from_ or "", to or "", token or "", payload)
 
     def json(self, payload: object) -> bytes:
-        """Compact JSON of a payload; of a handler's making too, though only ``encode`` says whether that fits."""
+        """Compact JSON of a payload, without the checks of ``encode``."""
         schema = self._entry(payload).schema
         try:
             return schema.json(payload)
@@ -262,7 +262,7 @@ def _refusal(schema: PayloadSchema, payload: object, error: Exception) -> Invali
 
 
 def _unfit(schema: PayloadSchema, element: _Element, reason: str) -> InvalidPayload:
-    """The refusal of a document, with all faults; ``reason`` is told where there is none that JSON could have."""
+    """The refusal of a document with all its faults; ``reason`` is given where the reader of JSON finds none."""
     return invalid(f"The {schema.name} does not fit", schema.document_faults(element) or [Fault("", reason)])
 
 

@@ -115,7 +115,7 @@ def _hold_text(document: bytes, most: int) -> None:
 
 
 class _Gate:
-    """Reads a document once, keeps only where it is and what is strange there, and raises what may not be."""
+    """Reads a document once without building a tree; collects unknown names and raises on a broken limit."""
 
     def __init__(self, limits: PayloadLimits, names: Collection[str]) -> None:
         self._limits = limits
@@ -123,9 +123,9 @@ class _Gate:
         self._path: list[str] = []
         self._elements = 0
         self._namespaces: set[tuple[str, str]] = set()
-        self._strange: list[Fault] = []
-        self._is_strange_from = MAX_DEPTH + 1
-        """How deep the element lies that is strange, with all that is in it."""
+        self._unknown: list[Fault] = []
+        self._unknown_depth = MAX_DEPTH + 1
+        """The depth of the unknown element that the reader is in."""
 
     def hold(self, document: bytes) -> None:
         gate = pyexpat.ParserCreate("utf-8")  # whatever the document declares
@@ -137,8 +137,8 @@ class _Gate:
         except pyexpat.ExpatError as error:
             reason = f"{pyexpat.ErrorString(error.code)} at line {error.lineno}, column {error.offset + 1}"
             raise _malformed(reason) from error
-        if self._strange:
-            raise invalid("The document does not fit", self._strange)
+        if self._unknown:
+            raise invalid("The document does not fit", self._unknown)
 
     def _open(self, name: str, attributes: dict[str, str]) -> None:
         prefix, _, local = name.rpartition(":")
@@ -153,7 +153,7 @@ class _Gate:
             raise PayloadOverLimit(f"An element has too many attributes: expected at most {MAX_ATTRIBUTES}, {came}.")
         if local not in self._names or len(prefix) > _MAX_PREFIX_CHARS:
             self._note(f"the element {shown(name)} is not known here; the schema shows which are")
-            self._is_strange_from = min(self._is_strange_from, len(self._path))
+            self._unknown_depth = min(self._unknown_depth, len(self._path))
         for attribute, value in attributes.items():
             self._attribute(attribute, value)
 
@@ -170,16 +170,16 @@ class _Gate:
             self._note(f"the attribute {shown(name)} is not known here")
 
     def _note(self, message: str) -> None:
-        """Something strange; of what lies in a strange element it is said of that alone."""
-        if len(self._path) >= self._is_strange_from:
+        """Note something unknown; what is inside an unknown element is not reported."""
+        if len(self._path) >= self._unknown_depth:
             return
-        self._strange.append(Fault("".join(f"/{name}" for name in self._path[1:]), message))
-        if len(self._strange) == MAX_FAULTS:
-            raise invalid("The document does not fit", self._strange)
+        self._unknown.append(Fault("".join(f"/{name}" for name in self._path[1:]), message))
+        if len(self._unknown) == MAX_FAULTS:
+            raise invalid("The document does not fit", self._unknown)
 
     def _close(self, _name: str) -> None:
-        if len(self._path) == self._is_strange_from:
-            self._is_strange_from = MAX_DEPTH + 1
+        if len(self._path) == self._unknown_depth:
+            self._unknown_depth = MAX_DEPTH + 1
         self._path.pop()
 
 

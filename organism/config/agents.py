@@ -1,6 +1,6 @@
-"""Files of agents beside organism.yaml: ``config/agents/{name}.yaml`` and ``{name}/{version}.json``.
+"""Reads the files of agents: ``config/agents/{name}.yaml`` and ``{name}/{version}.json``, next to organism.yaml.
 
-Where there is no such folder the bundled agents are served.
+Without that folder the bundled agents are served.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class AgentFiles:
 
 
 def read_agent_files(folder: Path, bundled: Path | None, faults: Faults) -> AgentFiles:
-    """Read those beside organism.yaml, which lies in ``folder``, or the bundled ones; all faults are noted."""
+    """Read those in ``folder``, which has organism.yaml, or the bundled ones; all faults are noted."""
     place = folder / PROMPT_FOLDER
     if place.exists() and not lies_within(place, folder):
         faults.of(PROMPT_FOLDER).add(1, (), "expected a folder below that of organism.yaml; a link leads elsewhere")

@@ -1,4 +1,4 @@
-"""Sections of a file as records: the types of their values, and each key, type and bound that is wrong as a fault."""
+"""Reads the sections of a file into typed records; each wrong key, type or bound is a fault."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _EXPECTED: Final = {
 
 
 def matching(pattern: str, called: str, most: int = 256) -> AfterValidator:
-    """Refuses a text of more characters, and one that does not match as a whole."""
+    """Refuses text that is too long or does not match as a whole."""
     compiled = re.compile(pattern)
 
     def check(text: str) -> str:
@@ -58,7 +58,7 @@ def matching(pattern: str, called: str, most: int = 256) -> AfterValidator:
 
 
 class Made:
-    """In the file it is a ``kind``; the record holds what ``make`` makes of it."""
+    """A value that is a ``kind`` in the file; the record holds ``make(value)``."""
 
     def __init__(self, kind: Any, make: Callable[[Any], object]) -> None:
         self._kind = kind
@@ -69,7 +69,7 @@ class Made:
 
 
 class _NotNull:
-    """The value may be left out of the file, but null is not taken for it."""
+    """The key may be left out, but null is not accepted."""
 
     def __get_pydantic_core_schema__(self, source: object, handler: GetCoreSchemaHandler) -> CoreSchema:
         nullable: Any = handler(source)
@@ -78,7 +78,7 @@ class _NotNull:
 
 
 def money(amount: float) -> Decimal:
-    """An amount exactly as it was written: 0.1 is a tenth."""
+    """The amount exactly as written: 0.1 is a tenth."""
     return Decimal(repr(amount))
 
 
@@ -110,22 +110,22 @@ InvokeMode = Literal["batch", "stream"]
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """A part of a file: what stands there, the way to it from the root, and where its faults go."""
+    """A part of a file: its node, its path from the root, and where its faults go."""
 
     node: Node
     place: Place
     faults: Faults
 
     def add(self, message: str, *way: str | int) -> None:
-        """Note a fault of what stands at ``way`` within, or is missing there."""
+        """Note a fault of what is, or is missing, at ``way`` within."""
         self.faults.add(self.node.nearest(way).line, (*self.place, *way), message)
 
     def has(self, key: str) -> bool:
-        """Whether the key is given, rightly or wrongly."""
+        """Whether the key is given, with a right value or a wrong one."""
         return isinstance(self.node.value, dict) and key in self.node.value
 
     def at(self, *way: str | int) -> Section | None:
-        """What stands at ``way`` within; None if nothing does."""
+        """The section at ``way`` within, or None."""
         node = self.node
         for step in way:
             inner = dict(node.items()).get(step)
@@ -135,7 +135,7 @@ class Section:
         return Section(node, (*self.place, *way), self.faults)
 
     def mappings(self, *way: str | int, listed: bool = False) -> Iterator[Section]:
-        """The mappings in the mapping, or list, at ``way``; the owner's table says what else is wrong there."""
+        """The mappings in the mapping, or list, at ``way``; the owner's record reports what is no mapping."""
         owner = self.at(*way)
         if owner is None or not isinstance(owner.node.value, tuple if listed else dict):
             return
@@ -144,7 +144,7 @@ class Section:
                 yield Section(node, (*self.place, *way, step), self.faults)
 
     def record(self, kind: type[Kind]) -> Kind:
-        """The section as a record of that kind. What is wrong is noted and has its default in the record."""
+        """The section as a record of that kind. A faulty value is noted and has its default in the record."""
         plain = self.node.plain()
         if isinstance(plain, dict):
             for key in getattr(kind, "REQUIRED", ()):
@@ -166,7 +166,7 @@ def note(kind: type, error: ValidationError, section: Section) -> None:
 
 
 def came(value: Any) -> str:
-    """The value and what it is, in few words: ``true (a boolean)``, ``"five" (text)``, ``a list``."""
+    """The value and its kind, for an error text: ``true (a boolean)``, ``"five" (text)``, ``a list``."""
     if value is None:
         return "nothing"
     if isinstance(value, list | dict):
@@ -218,7 +218,7 @@ def _inner(kind: Any) -> Any:
 
 
 def _without(plain: Any, wrong: Sequence[ErrorDetails]) -> Any:
-    """The section without its faulty values; of lists the last goes first, so that indexes stay true."""
+    """The section without its faulty values; of a list the last goes first, so that indexes stay valid."""
     places = {detail["loc"][1:] for detail in wrong}
     for place in sorted(places, key=lambda place: [(isinstance(step, int), step) for step in place], reverse=True):
         if not place:

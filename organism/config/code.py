@@ -1,4 +1,4 @@
-"""The code that organism.yaml names: dotted paths become payload classes and handlers, or faults at their keys."""
+"""Finds the code that organism.yaml names: dotted paths become payload classes and handlers, or faults."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from typing import Any, cast
 
 from organism.config.check import Section
 from organism.config.faults import near
-from organism.config.foreign import attempt, told
+from organism.config.foreign import attempt, one_line
 from organism.config.modules import ModuleSet, is_below
 from organism.config.settings import Handler
 
 _UNIONS = (typing.Union, types.UnionType)
 CheckPayload = Callable[[type], list[str]]
-"""Gives what keeps a dataclass from becoming a schema, in sentences; an empty list if nothing does."""
+"""Gives the reasons why a dataclass cannot become a schema; an empty list if it can."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,16 +48,16 @@ class Named:
 
 
 class Code:
-    """Finds the code of one load. A cause that several keys share is told once, at the first of them.
+    """Finds the code of one load. A cause that several keys share is reported once, at the first of them.
 
-    ``prefixes`` is None if they are in doubt: then nothing is found, and nothing is told of it.
+    ``prefixes`` is None if they have a fault: then nothing is looked up, and nothing more is reported.
     """
 
     def __init__(self, modules: ModuleSet, prefixes: tuple[str, ...] | None, check_payload: CheckPayload) -> None:
         self._modules = modules
         self._prefixes = prefixes
         self._check_payload = check_payload
-        self._told: set[str] = set()
+        self._reported: set[str] = set()
         self._first_named: dict[str, Named] = {}
         self._is_sound: dict[type, bool] = {}
 
@@ -73,7 +73,7 @@ class Code:
         return cast("type", found) if self._has_schema(named, found) else None
 
     def handler(self, named: Named, kind: type | None, *, blocking: bool) -> tuple[Handler, frozenset[type]] | None:
-        """The function of that path and the classes that it accepts; ``kind`` (None: in doubt) must be one of them."""
+        """The function of that path and the classes that it accepts; ``kind``, if known, must be one of them."""
         found = self._find(named)
         if found is None:
             return None
@@ -143,18 +143,18 @@ class Code:
             )
         else:
             cause = self._in_short(error)
-            message = f"`{module}` cannot be imported: {cause}{self._beside(missing)}"
-        if cause not in self._told:
-            self._told.add(cause)
+            message = f"`{module}` cannot be imported: {cause}{self._hint(missing)}"
+        if cause not in self._reported:
+            self._reported.add(cause)
             named.add(message)
 
-    def _beside(self, missing: str) -> str:
+    def _hint(self, missing: str) -> str:
         folder, top = self._modules.sources.folder, missing.partition(".")[0]
         is_there = bool(top) and ((folder / f"{top}.py").is_file() or (folder / top).is_dir())
         return f"; {top} lies beside organism.yaml: add it to organism.imports" if is_there else ""
 
     def _in_short(self, error: BaseException | None) -> str:
-        return told(error, self._modules.sources.folder) if error is not None else ""
+        return one_line(error, self._modules.sources.folder) if error is not None else ""
 
     def _reaches(self, module: str) -> Named:
         """The first key whose module imports this one."""
@@ -167,7 +167,7 @@ class Code:
 
 
 class BadHandler(TypeError):
-    """It cannot be a handler; the arguments say why, in sentences."""
+    """It cannot be a handler; the arguments say why."""
 
 
 def accepted_by(handler: object, *, blocking: bool) -> frozenset[type]:
@@ -200,7 +200,7 @@ def accepted_by(handler: object, *, blocking: bool) -> frozenset[type]:
     return frozenset(members)
 
 
-def _wrong_kind(handler: FunctionType, blocking: bool) -> str | None:  # noqa: FBT001 - told by its caller's keyword
+def _wrong_kind(handler: FunctionType, blocking: bool) -> str | None:  # noqa: FBT001 - its caller has a keyword for it
     name = handler.__name__
     if inspect.isasyncgenfunction(handler) or inspect.isgeneratorfunction(handler):
         return f"`{name}` has a `yield` in it; a handler answers with `return`, once"

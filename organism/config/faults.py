@@ -1,4 +1,4 @@
-"""Reading a configuration's files, and gathering what is wrong with them, so that every fault is reported at once."""
+"""Reads configuration files and collects their faults, so that all are reported at once."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ MAX_NAMED: Final = 2
 
 
 class Faults:
-    """What is wrong with one file, and with those that are read with it. ``line`` counts from 1."""
+    """The faults of one file and of those that are read with it. ``line`` counts from 1."""
 
     def __init__(self, file: str) -> None:
         self._file = file
@@ -28,7 +28,7 @@ class Faults:
         self._found: list[tuple[int, int, str, Fault]] = []
 
     def of(self, file: str) -> Faults:
-        """The faults of another file, told together with these, after them."""
+        """The faults of another file, reported together with these, after them."""
         other = Faults(file)
         other._files, other._found = self._files, self._found
         self._files.append(file)
@@ -36,7 +36,7 @@ class Faults:
 
     @property
     def are_none(self) -> bool:
-        """Whether nothing is wrong with this very file so far."""
+        """Whether this file has no fault so far."""
         return all(file != self._file for _, _, file, _ in self._found)
 
     def add(self, line: int, place: Place, message: str) -> None:
@@ -48,7 +48,7 @@ class Faults:
         self._note(1, pointer, message)
 
     def refuse_if_any(self) -> None:
-        """Raise the refusal if there is any fault."""
+        """Raise ``ConfigInvalid`` if there is any fault."""
         if self._found:
             raise self.refusal()
 
@@ -70,13 +70,13 @@ class Faults:
 
 
 def written(place: Place) -> str:
-    """``listeners[0].handler``, as a person would write it."""
+    """``listeners[0].handler``."""
     text = "".join(f"[{step}]" if isinstance(step, int) else f".{step}" for step in place)
     return text.removeprefix(".")
 
 
 def lies_within(path: Path, folder: Path) -> bool:
-    """Whether the path, with its links followed, ends below the folder."""
+    """Whether the path lies below the folder, with links followed."""
     try:
         return path.resolve().is_relative_to(folder.resolve())
     except (OSError, ValueError, RuntimeError):  # no path at all, or links in a circle
@@ -84,7 +84,7 @@ def lies_within(path: Path, folder: Path) -> bool:
 
 
 def open_to_everyone(path: Path) -> str | None:
-    """What lets every user of the machine change the file, with its remedy; None if nothing does."""
+    """Why every user of this machine can change the file, with the remedy; None if they cannot."""
     for each in (path, path.resolve().parent):
         mode = each.stat().st_mode
         if mode & stat.S_IWOTH and not mode & stat.S_ISVTX:
@@ -93,7 +93,7 @@ def open_to_everyone(path: Path) -> str | None:
 
 
 def read_text(path: Path, faults: Faults, *, if_missing: str, if_large: str) -> str:
-    """The file's text. What is wrong goes to ``faults``, with what to do about it; then the text is empty."""
+    """The file's text, or empty text after a fault, which goes to ``faults`` with its remedy."""
     try:
         with path.open("rb") as file:
             raw = file.read(MAX_FILE_BYTES + 1)
@@ -112,6 +112,6 @@ def read_text(path: Path, faults: Faults, *, if_missing: str, if_large: str) -> 
 
 
 def near(name: str, known: Iterable[str]) -> str:
-    """``; did you mean `x`?`` if a known name looks like it, else nothing."""
+    """``; did you mean `x`?`` if a known name is similar, else empty."""
     close = difflib.get_close_matches(name, list(known), n=1) if len(name) <= MAX_NAME_CHARS else []
     return f"; did you mean `{close[0]}`?" if close else ""

@@ -33,7 +33,7 @@ def attempt(action: Callable[[], Result]) -> Outcome[Result]:
         return Outcome(error=error)
 
 
-def told(error: BaseException, folder: Path) -> str:
+def one_line(error: BaseException, folder: Path) -> str:
     """The error in one line, with the file and line of the last frame below ``folder``, both as seen from there."""
     kind = type(error).__name__
     if isinstance(error, SyntaxError):

@@ -1,4 +1,4 @@
-"""Hosts and addresses as the configuration may name them: the allow-list of ``http_fetch``, services' addresses."""
+"""Hosts and addresses in the configuration: the allow-list of ``http_fetch``, and addresses of services."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _EXPECTED: Final = "expected a host such as `example.org`, `*.example.org` or `e
 
 @dataclass(frozen=True, slots=True)
 class HostRule:
-    """One line: a name or address, whether all below it is meant instead, and the port if it is an unusual one."""
+    """One line: a name or address, whether it means all names below it, and the port if it is not the usual one."""
 
     name: str
     is_below: bool = False

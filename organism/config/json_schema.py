@@ -1,4 +1,4 @@
-"""What a JSON Schema has against a value: ``jsonschema_rs`` checks, the faults are in this project's words."""
+"""Checks values against a JSON Schema with ``jsonschema_rs``; the faults are in this project's words."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class JsonSchema:
         )
 
     def is_valid(self, value: object) -> bool:
-        """Whether the value fits; quick, and bounded better than ``faults``."""
+        """Whether the value is valid; faster than ``faults``."""
         return self._validator.is_valid(value)
 
     def faults(self, value: object, place: str = "", most: int = MAX_FAULTS) -> list[Fault]:
@@ -46,14 +46,14 @@ class JsonSchema:
         found: dict[str, str] = {}
         for error in islice(self._validator.iter_errors(value), most):
             where = place + "".join(pointer("", step) for step in error.instance_path)
-            for inner, message in _told(error):
+            for inner, message in _described(error):
                 blamed = where if inner is None else pointer(where, inner)
                 if blamed not in found or error.kind.name == "type":
                     found[blamed] = message
         return [Fault(where, message) for where, message in found.items()]
 
 
-def _told(error: Any) -> list[tuple[str | None, str]]:
+def _described(error: Any) -> list[tuple[str | None, str]]:
     """The member that is to blame, or None for the value itself, and what was expected and came."""
     kind, value = error.kind, error.instance
     match kind.name:

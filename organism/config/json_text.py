@@ -1,6 +1,6 @@
-"""JSON as it is read here: nothing twice, nothing JSON has no word for, nothing too deep; every fault has its place.
+"""Strict JSON: no duplicate keys, no ``NaN``, bounded depth and digits; every fault has its JSON pointer.
 
-Python's reader takes the last of two equal keys, and ``NaN``; here what it read, as pairs, is walked once for faults.
+Python's reader takes the last of two equal keys, and ``NaN``; here its pairs are walked once for faults.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _OPENING: Final = re.compile(r"""\{(?=[ \t\r\n]*["}])|\[(?=[ \t\r\n]*["{\[\]tfnN
 
 
 class NotJson(ValueError):
-    """The text is no JSON that is taken here. ``faults`` says where and why."""
+    """The text is not valid JSON. ``faults`` says where and why."""
 
     def __init__(self, faults: list[Fault]) -> None:
         super().__init__("; ".join(f"{fault.pointer}: {fault.message}".removeprefix(": ") for fault in faults))
@@ -82,7 +82,7 @@ def found_in(text: str) -> Iterator[Found | Fault]:
 
 
 def came(value: Any) -> str:
-    """A value and what it is, in few words: ``3 (a number)``, ``"five" (text)``, ``a list``."""
+    """The value and its kind, for an error text: ``3 (a number)``, ``"five" (text)``, ``a list``."""
     if isinstance(value, list | dict):
         return "a list" if isinstance(value, list) else "an object"
     text = json.dumps(value[: MAX_SHOWN + 1] if isinstance(value, str) else value, ensure_ascii=False)
@@ -97,7 +97,7 @@ class _Pairs(list[tuple[str, Any]]):
 
 @dataclass(frozen=True, slots=True)
 class _NoNumber:
-    """What stands where a number may stand, and is none that can be held."""
+    """Takes the place of a number that cannot be represented."""
 
     reason: str
 

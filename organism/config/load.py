@@ -1,6 +1,6 @@
-"""organism.yaml → settings: all of it is checked, and all that is wrong is told at once (S16).
+"""organism.yaml → settings, all of it checked (S16).
 
-If anything is wrong, ``ConfigInvalid`` carries every fault, and what was loaded before stays as it was (G12).
+``ConfigInvalid`` carries every fault; what was loaded before stays in force (G12).
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ class EmbeddingSection:
 
 @dataclass(frozen=True, slots=True)
 class Root:
-    """The whole file; what stands behind the keys is held against its own table."""
+    """The whole file; each section is checked against its own record."""
 
     REQUIRED: ClassVar = ("organism",)
 
@@ -132,7 +132,7 @@ def load(
 
 
 def mcp_servers(path: Path) -> Mapping[str, McpServer]:
-    """The MCP servers that a file names: they are asked before all else is read. What is wrong is told by ``load``."""
+    """The MCP servers that a file names: they are asked before the rest is read. ``load`` reports what is wrong."""
     faults = Faults(path.name)
     try:
         if "mcp" not in path.read_text("utf-8", "replace"):  # most files: so they are not read twice
@@ -143,7 +143,7 @@ def mcp_servers(path: Path) -> Mapping[str, McpServer]:
 
 
 def _read(path: Path, faults: Faults) -> tuple[str, Section]:
-    """The text of the file, and what it says. Raises ``ConfigInvalid`` if there is nothing to go on with."""
+    """The text of the file, and its root. Raises ``ConfigInvalid`` if it cannot be read at all."""
     text = read_text(
         path,
         faults,
@@ -158,13 +158,13 @@ def _read(path: Path, faults: Faults) -> tuple[str, Section]:
 
 
 def _record(root: Section, key: str, kind: type[Kind]) -> Kind:
-    """The section behind a key at the top; one that is not there, or no mapping, has its defaults."""
+    """The section of a top-level key; one that is missing, or no mapping, has its defaults."""
     section = root.at(key)
     return kind() if section is None or not isinstance(section.node.value, dict) else section.record(kind)
 
 
 def _prefixes(organism: OrganismSection, root: Section, allows: Callable[[str], bool]) -> tuple[str, ...] | None:
-    """The prefixes, or None if one of them is no module that may be imported; its shape is not told here again."""
+    """The prefixes, or None if one of them is not valid; the record has reported wrong types already."""
     written = root.at("organism", "imports")
     if written is None:
         return () if root.at("organism") is not None else None

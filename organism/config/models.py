@@ -48,7 +48,7 @@ def served_models(configured: Mapping[str, Model], files: AgentFiles) -> Mapping
 
 
 def _model(name: str, section: Section, folder: Path) -> Model:
-    """The model. What may carry a credential is not told again: whoever reads the fault need not know it."""
+    """The model. A value that may contain a credential is not repeated in a fault."""
     model = section.record(Model)
     if len(name) > MAX_NAME or not _NAME.fullmatch(name):
         section.add(f"expected a name of at most {MAX_NAME} characters without spaces")

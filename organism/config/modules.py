@@ -3,8 +3,8 @@
 ``importlib.reload`` changes modules in place, under handlings that run. Here each load makes new module objects for all
 that lies below the top names of the prefixes (``a`` for the prefix ``a.b``), and these rules hold:
 
-* A module is found beside organism.yaml first, and keeps its own dotted name. Its source is read once; compiled files
-  (``.pyc``) are neither used nor written, since two edits within one second look alike to them.
+* A module is looked up next to organism.yaml first, and keeps its own dotted name. Its source is read once; compiled
+  files (``.pyc``) are neither used nor written, since two edits within one second look alike to them.
 * From then on ``sys.modules`` shows the new set and nothing else below its top names; if the load fails, what it showed
   before. Two loads must not run at the same time in two threads.
 * All that the modules import below the top names belongs to the set and runs at load, what is imported inside
@@ -208,7 +208,7 @@ def _replace(tops: frozenset[str], modules: Mapping[str, ModuleType]) -> None:
 
 
 def _resolve_annotations(module: ModuleType) -> None:
-    """Put the types where texts stand; what cannot be resolved is told when its schema is made."""
+    """Replace annotations that are text by their types; a failure is reported when the schema is made."""
     for kind in list(vars(module).values()):
         if isinstance(kind, type) and kind.__module__ == module.__name__ and dataclasses.is_dataclass(kind):
             hints = attempt(partial(typing.get_type_hints, kind, include_extras=True)).result or {}
@@ -242,7 +242,7 @@ class Source:
 
 
 class Sources:
-    """The sources below the top names, each read once: beside organism.yaml if they are there, else as installed.
+    """The sources below the top names, each read once: next to organism.yaml, else as installed.
 
     Which modules belong together is read from their import statements. That is how a listener's version knows of a
     helper module that changed, and how a load finds what is imported inside functions.

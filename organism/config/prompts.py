@@ -81,7 +81,7 @@ def read_prompt(text: str, name: str, version: str) -> PromptConfig:
 
 
 def with_enums(schema: Mapping[str, Any], enums: Mapping[str, list[str]]) -> dict[str, Any]:
-    """What answers are held to: the schema with fields that ``enums`` alone bounds bounded too, without its notes."""
+    """The schema that answers must fit: the file's, without its notes, with the bounds that only ``enums`` gives."""
     schema = _without_notes(schema)
     properties = {**schema.get("properties", {})}
     for name, allowed in enums.items():
@@ -119,7 +119,7 @@ def _faults(plain: Any, key: PromptKey) -> list[Fault]:
             faults.append(Fault(pointer("", each), message))
     wrong = [fault.pointer for fault in faults]
     if "output_schema" not in plain or any(each.startswith("/output_schema") for each in wrong):
-        return faults  # what is held against a schema in doubt would tell the same again
+        return faults  # checks against a faulty schema would only repeat its faults
     schema, given = plain["output_schema"], plain.get("enums", {})
     properties = schema["properties"]
     for name in schema.get("required", ()):

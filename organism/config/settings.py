@@ -109,7 +109,7 @@ class Model:
 
     REQUIRED: ClassVar = ("provider",)
 
-    provider: Annotated[Provider, BeforeValidator(lambda said: "offline" if said == "builtin" else said)] = "offline"
+    provider: Annotated[Provider, BeforeValidator(lambda name: "offline" if name == "builtin" else name)] = "offline"
     """Once ``offline`` was called ``builtin``; files may still say so."""
     model: Text = ""
     base_url: Given[Text] = None
@@ -170,7 +170,7 @@ class Listener:
     ``destroys`` whether a call of it cannot be undone: always (as with ``confirm``), never, or where it replaces a
     row. ``check`` raises ``InvalidPayload`` for a payload that its class allows and the listener does not take.
     ``replies`` are classes that it is known to answer with. ``parameters`` is the JSON Schema of its arguments, where
-    its payload class does not tell it. ``is_shipped``: it comes with the organism, and its code is bound to each
+    its payload class does not define them. ``is_shipped``: it comes with the organism, and its code is bound to each
     tenant. ``agent`` is the conversational agent that it is, or that its ``prompt_ref`` names.
     """
 

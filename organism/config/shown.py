@@ -1,4 +1,4 @@
-"""What of the configuration is shown, and what of it is secret (S30).
+"""Which parts of the configuration are shown, and which are secret (S30).
 
 Shown are the keys that the records of the configuration declare (``load`` refuses any other): of a secret only the name
 of its variable, and of an address no part that may carry a credential.
@@ -118,9 +118,9 @@ def live_secrets(settings: Settings, environment: Mapping[str, str]) -> frozense
     fields = [*_texts(settings.embeddings), *_texts(settings.tools.section)]
     variables = {text for key, text in fields if key in KEY_NAMES}
     variables |= {model.api_key_env for model in settings.models.values() if model.api_key_env is not None}
-    held = {value.strip() for name, value in environment.items() if name in variables or _VARIABLE.search(name)}
-    held.update(secret for key, text in fields for secret in ([text] if NAMED.search(key) else _credentials(text)))
-    return frozenset(held - {""})
+    secrets = {value.strip() for name, value in environment.items() if name in variables or _VARIABLE.search(name)}
+    secrets.update(secret for key, text in fields for secret in ([text] if NAMED.search(key) else _credentials(text)))
+    return frozenset(secrets - {""})
 
 
 def _texts(value: Any, key: str = "") -> Iterator[tuple[str, str]]:

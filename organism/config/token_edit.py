@@ -1,4 +1,4 @@
-"""Edits of config/tokens.yaml: one entry more or less, every other line as it was; one edit at a time, whole or not.
+"""Adds and removes entries of config/tokens.yaml: other lines stay, edits are serialized and atomic.
 
 ruamel.yaml would take a comment away with the entry before it, so lines are put in or taken out; only where entries
 share a line (``tokens: [{…}]``) is the document written again as a whole.

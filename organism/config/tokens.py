@@ -16,7 +16,7 @@ from organism.model.ids import DEFAULT_TENANT, TenantId
 from organism.model.principal import ADMIN, COMMANDS_PER_SECOND, KINDS, OPERATOR, PAGE, SCOPES, Principal, is_grant
 
 TOKENS_FILE: Final = Path("config") / "tokens.yaml"
-"""Where it lies, beside organism.yaml."""
+"""Its place, relative to the folder of organism.yaml."""
 EVERY_MODEL: Final = "*"
 
 
@@ -158,7 +158,7 @@ def _token(tenant: str, section: Section, seen: dict[tuple[str, ...], int]) -> P
 
 
 def _once(section: Section, key: str, what: tuple[str, ...], seen: dict[tuple[str, ...], int]) -> None:
-    """Note a fault if this stands in the file already. What is missing was told already."""
+    """Note a fault if this is in the file already. A missing value was reported already."""
     if what[-1] and what in seen:
         section.add(f"this {what[0]} stands here twice, first in line {seen[what]}", key)
     seen.setdefault(what, section.node.nearest((key,)).line)
@@ -173,15 +173,15 @@ def _wrong_scope(scope: str) -> str:
     return f"there is no scope `{scope}`" + (near(scope, SCOPES) or f"; there are {', '.join(SCOPES)}")
 
 
-def _end(said: str, section: Section) -> float | None:
-    if not said:
+def _end(written: str, section: Section) -> float | None:
+    if not written:
         return None
     try:
-        moment = datetime.fromisoformat(said)
+        end = datetime.fromisoformat(written)
     except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
+        end = None
+    if end is None or end.tzinfo is None:
         expected = "expected a time with its offset, such as 2027-01-01T00:00:00Z"
-        section.add(f"{expected}; came {said[:40]!r}", "expires")
+        section.add(f"{expected}; came {written[:40]!r}", "expires")
         return None
-    return moment.timestamp()
+    return end.timestamp()

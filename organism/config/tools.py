@@ -109,7 +109,7 @@ def _mcp(section: Section) -> dict[str, McpServer]:
 
 
 def _mcp_server(section: Section) -> McpServer:
-    """A server is run here, or it has an address."""
+    """A server is either run here or has an address."""
     server, is_run, is_asked = section.record(McpServer), section.has("command"), section.has("url")
     if is_run and is_asked:
         section.add("a server has a `command` or a `url`, not both", "url")

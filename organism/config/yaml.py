@@ -1,4 +1,4 @@
-"""YAML as this project reads it: safe, small, and with the line of everything.
+"""Reads YAML safely, within bounds, and keeps the line of every value.
 
 ruamel.yaml scans and parses; the tree is built here from its events, so that the bounds below are checked before
 anything is resolved (S16), and only text, numbers, booleans, null, lists and mappings can come of it. Values are those
@@ -75,7 +75,7 @@ class Node:
 
 
 class _Refused(Exception):
-    """Reading on makes no sense; the fault is noted."""
+    """The document cannot be read further; the fault is noted."""
 
 
 def read_yaml(text: str, faults: Faults, expected: str = ORGANISM) -> Node | None:

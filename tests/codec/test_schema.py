@@ -183,7 +183,7 @@ def test_every_fault_of_a_class_is_listed_by_name() -> None:
     found = faults(Unsupported)
     assert set(found) == {f"Unsupported.{name}" for name in "abcdefghijklmnopqrstwxyz"}
     assert found["Unsupported.a"].startswith("set[int] is not allowed; allowed are str, int,")
-    assert "only dataclasses can be told apart" in found["Unsupported.d"]
+    assert "only dataclasses can be distinguished" in found["Unsupported.d"]
     assert "the keys of a dict are str" in found["Unsupported.e"]
     assert "init=False" in found["Unsupported.x"]
 
