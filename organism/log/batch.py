@@ -21,7 +21,7 @@ from organism.events.vocabulary import (
     ThreadCreated,
     ThreadForked,
 )
-from organism.log.encode import Salts, SealedContent, encode, link
+from organism.log.encode import RandomBytes, SealedContent, encode, link
 from organism.log.log import span_of
 from organism.log.rows.versions import RowFolding
 from organism.model.redact import Redactor
@@ -155,16 +155,18 @@ class Appender:
     ``last`` is the last position assigned. After a failed commit another appender begins from what is on the disk.
     """
 
-    __slots__ = ("_salts", "batch", "folding", "heads", "last", "redactor", "types")
+    __slots__ = ("_random_bytes", "batch", "folding", "heads", "last", "redactor", "types")
 
-    def __init__(self, heads: Heads, types: TypeSpans, folding: RowFolding, salts: Salts, last: int) -> None:
+    def __init__(
+        self, heads: Heads, types: TypeSpans, folding: RowFolding, random_bytes: RandomBytes, last: int
+    ) -> None:
         self.heads = heads
         self.folding = folding
         self.types = types
         self.last = last
         self.batch = Batch()
         self.redactor: Redactor | None = None
-        self._salts = salts
+        self._random_bytes = random_bytes
 
     def add(self, unit: Unit, erased: Erased | None = None) -> None:
         """Add the unit and what it has ``erased``, or raise and change nothing.
@@ -174,12 +176,13 @@ class Appender:
         if unit.expect:
             self.heads.check(unit.expect)
         first = self.last + 1
-        body, contents, streams = encode(unit, first, self._salts)
-        redactor, says_text = self.redactor, _says_text(unit)
-        if redactor is not None and _is_held(redactor, body if says_text else b"", contents):
+        body, contents, streams = encode(unit, first, self._random_bytes)
+        redactor, has_text = self.redactor, any(type(record.event) not in TEXTLESS for record in unit.records)
+        texts = [content[3] for content in contents] + [body] * has_text
+        if redactor is not None and any(_holds_secret(redactor, text) for text in texts):
             conceal(unit, redactor)
-            body, contents, streams = encode(unit, first, self._salts)
-        if says_text:
+            body, contents, streams = encode(unit, first, self._random_bytes)
+        if has_text:
             decode_unit(body)  # what cannot be read again must not be written
         self.folding.take(first, unit.records)
         self.types.take(unit.records, self.batch.types)
@@ -209,29 +212,11 @@ class Appender:
         return batch
 
 
-def _says_text(unit: Unit) -> bool:
-    """Whether an event of the unit may hold text of handlers, models or people."""
-    for record in unit.records:  # noqa: SIM110 - a loop costs half of what `any` does
-        if type(record.event) not in TEXTLESS:
-            return True
-    return False
-
-
-def _is_held(redactor: Redactor, row: bytes, contents: Sequence[SealedContent]) -> bool:
-    """Whether a live secret is in a unit: in its finished row, or in one of its contents."""
-    if _holds(redactor, row):
-        return True
-    for sealed in contents:  # noqa: SIM110 - as above
-        if _holds(redactor, sealed[3]):
-            return True
-    return False
-
-
-def _holds(redactor: Redactor, finished: bytes) -> bool:
-    """Most hold no mark. ``find`` is faster than ``in``, which first tries to read bytes as a number."""
+def _holds_secret(redactor: Redactor, text: bytes) -> bool:
+    """Most texts hold no mark. ``find`` is faster than ``in``, which first tries to read bytes as a number."""
     for mark in redactor.marks:
-        if finished.find(mark) >= 0:
-            return redactor.holds(finished) or redactor.holds_token(finished)
+        if text.find(mark) >= 0:
+            return redactor.holds(text) or redactor.holds_token(text)
     return False
 
 

@@ -59,28 +59,7 @@ def seal(owner: str, salt: bytes, json: bytes, xml: bytes) -> str:
     return sha256(b"".join((salt, owner.encode(), b"\0", json, b"\0", xml))).hexdigest()
 
 
-class Salts:
-    """Random salts, taken in blocks: a system call for each would cost more than the digest."""
-
-    __slots__ = ("_at", "_block", "_random_bytes")
-
-    _BLOCK_BYTES: Final = 256 * SALT_BYTES
-
-    def __init__(self, random_bytes: RandomBytes) -> None:
-        self._random_bytes = random_bytes
-        self._block = b""
-        self._at = 0
-
-    def next(self) -> bytes:
-        at = self._at
-        if at >= len(self._block):
-            self._block = self._random_bytes(self._BLOCK_BYTES)
-            at = 0
-        self._at = at + SALT_BYTES
-        return self._block[at : self._at]
-
-
-def encode(unit: Unit, first: int, salts: Salts) -> tuple[bytes, list[SealedContent], dict[str, int]]:
+def encode(unit: Unit, first: int, random_bytes: RandomBytes) -> tuple[bytes, list[SealedContent], dict[str, int]]:
     """Give the unit's records their positions and what they share with it, and seal their contents, in one walk.
 
     Returns the row, the contents, and each stream that the unit touches with the position of its last event there.
@@ -99,7 +78,7 @@ def encode(unit: Unit, first: int, salts: Salts) -> tuple[bytes, list[SealedCont
         own_thread = record.thread
         content = record.content
         if content is not None:
-            json, xml, salt = content.json, content.xml, salts.next()
+            json, xml, salt = content.json, content.xml, random_bytes(SALT_BYTES)
             owner = content.owner
             record.digest = seal(owner, salt, json, xml)
             record.content_owner = owner if owner != (own_thread or ORGANISM_STREAM) else None

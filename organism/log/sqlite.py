@@ -26,7 +26,7 @@ from organism.log.batch import Appender, Batch, Erased, Heads, TypeSpans
 from organism.log.commits import Commits
 from organism.log.directory import LogDirectory
 from organism.log.disk import Disk, LastCommit, Memory
-from organism.log.encode import RandomBytes, Salts
+from organism.log.encode import RandomBytes
 from organism.log.log import EventFilter, Origins, Verification
 from organism.log.recovery import Recovery
 from organism.log.snapshots import Snapshot
@@ -365,7 +365,7 @@ async def appender_after(store: Disk | Memory, views: SqliteViews, position: int
     heads.committed, heads.greatest = position, await store.read(units.greatest_stream)
     folding = await views.begin(position)
     types = TypeSpans(has_forks=bool(await store.read(units.type_spans, [ThreadForked], 0, units.END, 1)))
-    return Appender(heads, types, folding, Salts(options.random_bytes), position)
+    return Appender(heads, types, folding, options.random_bytes, position)
 
 
 def _notify(units: Iterator[Unit], error: OrganismError | None) -> None:
