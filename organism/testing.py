@@ -128,7 +128,7 @@ class Running:
 
     async def replies(self, thread_id: str) -> tuple[Any, ...]:
         """The payloads that the thread has sent to the console, oldest first."""
-        where = (Where("thread_id", "=", thread_id), Where("receiver", "=", CONSOLE))
+        where = (Where("thread_id", "=", thread_id), Where("to", "=", CONSOLE))
         page = await self.views.rows("messages", Query(where=where, order_by="position", limit=500))
         return tuple(message["payload"] for message in orjson.loads(page.rows))
 

@@ -36,7 +36,7 @@ from organism.events.vocabulary import (
 )
 from organism.model.money import plain
 from organism.model.times import iso
-from organism.views.views import KEY, ColumnRow, Keys, ReadModel, Row, Shown, fold_each
+from organism.views.views import Keys, ReadModel, Row, fold_each
 
 # Messages: one row each; a message never changes once it is sent.
 
@@ -46,46 +46,34 @@ def message_head(record: Record[MessageSent]) -> Row:
 
     Lists, single answers and pushed frames all begin with it and add ``payload``: the content of the record.
     """
-    return MESSAGES.show(_message_row(record, record.event))
+    sent = record.event
+    return {
+        "id": sent.message,
+        "thread_id": record.thread,
+        "from": sent.sender,
+        "to": sent.to,
+        "payload_type": sent.type,
+        "timestamp": iso(record.at),
+        "position": record.position,
+        "cause": record.cause,
+    }
 
 
-def _message_row(record: Record[Event], sent: MessageSent) -> ColumnRow:
-    """The message's id, then the columns in their order."""
-    return sent.message, record.position, record.thread, sent.sender, sent.to, record.at, sent.type, record.cause
-
-
-def _fold_messages(rows: dict[str, ColumnRow], records: Sequence[Record[Event]]) -> None:
+def _fold_messages(rows: dict[str, Row], records: Sequence[Record[Any]]) -> None:
     for record in records:
         if isinstance(record.event, MessageSent):
-            rows[record.event.message] = _message_row(record, record.event)
+            rows[record.event.message] = message_head(record)
 
 
 MESSAGES = ReadModel(
     name="messages",
-    version=1,
+    version=2,
     types=(MessageSent,),
     fold=_fold_messages,
-    columns={
-        "position": "INTEGER",
-        "thread_id": "TEXT",
-        "sender": "TEXT",
-        "receiver": "TEXT",
-        "sent_at": "INTEGER",
-        "payload_type": "TEXT",
-        "cause": "TEXT",
-    },
-    indexes=(("thread_id",), ("sender",), ("receiver",)),
+    columns={"position": "INTEGER", "thread_id": "TEXT", "from": "TEXT", "to": "TEXT", "timestamp": "TEXT"},
+    indexes=(("thread_id",), ("from",), ("to",)),
     with_content=True,
-    shown=(
-        Shown("id", KEY),
-        Shown("thread_id", "thread_id"),
-        Shown("from", "sender"),
-        Shown("to", "receiver"),
-        Shown("payload_type", "payload_type"),
-        Shown("timestamp", "sent_at", is_time=True),
-        Shown("position", "position"),
-        Shown("cause", "cause"),
-    ),
+    is_final=True,
 )
 
 # Threads: status, who takes part, how many messages, what the models' calls used and cost.

@@ -17,18 +17,14 @@ from typing import Any, Final, Protocol
 
 from organism.events.record import Record
 from organism.events.vocabulary import Event
-from organism.model.times import iso
 
 Row = dict[str, Any]
 """A read model's row: JSON-able fields; those that begin with ``_`` are the fold's own and never leave the store."""
-ColumnRow = tuple[Any, ...]
-"""A row of a model that says how it is ``shown``: its key, then the values of the declared columns."""
 Fold = Callable[[dict[str, Any], Sequence[Record[Event]]], None]
 """Changes rows as the records of a unit say. ``rows[key]`` is the row before, or None for one that is not there; it may
-be changed in place or set. Rows of a model that is ``shown`` are only set, to a ``ColumnRow``."""
+be changed in place or set. Rows of a model that ``is_final`` are only set."""
 Keys = Callable[[Record[Any]], Sequence[str]]  # The keys of the rows that an event touches
 Types = Collection[type[Event]]
-KEY: Final = "key"  # The column of `Shown` that is the row's key
 CHANGED: Final = "changed"  # `Query.order_by` for rows in the order of their last change
 ERASED: Final = b'{"erased":true}'
 
@@ -46,15 +42,6 @@ def fold_each(keys: Mapping[type[Event], Keys], apply: Callable[[str, Row | None
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
-    """A field of a public row: the value of ``column`` (``KEY``: the row's key); a time in µs is shown by ``iso``."""
-
-    name: str
-    column: str
-    is_time: bool = False
-
-
-@dataclass(frozen=True, slots=True)
 class ReadModel:
     """A fold of the log whose rows the store keeps; they are there with the events that they follow from (V1).
 
@@ -63,7 +50,7 @@ class ReadModel:
     ``text_in``: (model, column) of rows whose content is searched for a text; the column holds this model's keys.
     ``with_content`` adds ``"payload"``: the content JSON of the event at ``row["position"]``, or ``{"erased": true}``.
     ``is_live``: all rows, which are few and changed by nearly every event, are kept in memory.
-    ``shown``, of a model with content whose rows never change: only key and columns are stored, JSON is made of them.
+    ``is_final``, of a model with content: rows never change, and each is stored once, at its ``position``.
     """
 
     name: str
@@ -75,14 +62,7 @@ class ReadModel:
     with_content: bool = False
     is_live: bool = False
     text_in: tuple[str, str] | None = None
-    shown: tuple[Shown, ...] = ()
-
-    def show(self, row: ColumnRow) -> Row:
-        """The public row without its payload."""
-        values = dict(zip((KEY, *self.columns), row, strict=True))
-        return {
-            field.name: iso(values[field.column]) if field.is_time else values[field.column] for field in self.shown
-        }
+    is_final: bool = False
 
 
 @dataclass(frozen=True, slots=True)

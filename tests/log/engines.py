@@ -15,7 +15,7 @@ from organism.log.disk import Disk
 from organism.log.log import EventLog
 from organism.log.sqlite import Options, SqliteLog
 from organism.sqlite.driver import Pysqlite
-from organism.views.views import KEY, ColumnRow, Keys, ReadModel, Row, Shown, ViewStore, fold_each
+from organism.views.views import Keys, ReadModel, Row, ViewStore, fold_each
 
 START_US = 1_763_768_000_000_000
 
@@ -27,12 +27,17 @@ class FixedClock:
         return START_US
 
 
-def _messages(rows: dict[str, ColumnRow], records: Sequence[Record[Event]]) -> None:
+def _messages(rows: dict[str, Row], records: Sequence[Record[Event]]) -> None:
     for record in records:
         event = record.event
         if isinstance(event, MessageSent):
-            names = f"|{event.sender}|{event.to}|"
-            rows[event.message] = (event.message, record.position, event.to, names, record.thread, record.at)
+            rows[event.message] = {
+                "id": event.message,
+                "thread": record.thread,
+                "to": event.to,
+                "position": record.position,
+                "_names": [event.sender, event.to],
+            }
 
 
 def _thread(key: str, row: Row | None, record: Record[Any]) -> Row | None:
@@ -56,16 +61,10 @@ MESSAGES = ReadModel(
     1,
     (MessageSent,),
     _messages,
-    {"position": "INTEGER", "to": "TEXT", "names": "TEXT", "thread": "TEXT", "at": "INTEGER"},
-    (("position",), ("thread", "position")),
+    {"position": "INTEGER", "to": "TEXT", "names": "TEXT", "thread": "TEXT"},
+    (("thread",),),
     with_content=True,
-    shown=(
-        Shown("id", KEY),
-        Shown("thread", "thread"),
-        Shown("to", "to"),
-        Shown("position", "position"),
-        Shown("sent_at", "at", is_time=True),
-    ),
+    is_final=True,
 )
 THREAD_KEYS: dict[type[Event], Keys] = dict.fromkeys(
     (ThreadCreated, MessageSent, ThreadKilled), lambda record: (record.thread or "",)

@@ -16,8 +16,8 @@ from organism.views.views import CHANGED, Query, ReadModel, Where
 
 THEN = 1000
 OF_THREAD = Where("thread_id", "=", "thr-1")
-BY, TO = Where("sender", "=", "ann"), Where("receiver", "=", "ann")
-OF_AGENT = Where("", "=", "ann", any_of=("sender", "receiver"))
+BY, TO = Where("from", "=", "ann"), Where("to", "=", "ann")
+OF_AGENT = Where("", "=", "ann", any_of=("from", "to"))
 moments = pytest.mark.parametrize("at", [None, THEN], ids=["now", "then"])
 
 
@@ -49,8 +49,8 @@ def of_messages(*where: Where, at: int | None, text: str = "") -> Query:
 def test_each_list_is_a_walk_along_an_index_that_counts_it_too(tables: Connection, at: int | None) -> None:
     for where in (OF_THREAD, BY, TO):
         steps = plan(tables, threads.MESSAGES, of_messages(where, at=at))
-        assert any(step.startswith("SEARCH kept_messages USING INDEX kept_messages_") for step in steps), where
-        assert any(step.startswith("SEARCH kept_messages USING COVERING INDEX kept_messages_") for step in steps), where
+        assert any(step.startswith("SEARCH r USING INDEX rows_messages_") for step in steps), where
+        assert any(step.startswith("SEARCH r USING COVERING INDEX rows_messages_") for step in steps), where
         assert not any("B-TREE" in step for step in steps), where
     steps = plan(tables, threads.MESSAGES, of_messages(OF_AGENT, at=at))
     assert not [step for step in steps if step.startswith("SCAN kept")]

@@ -49,12 +49,11 @@ class Rows:
             return []
         touched = Touched(self.rows)
         self.model.fold(touched, records)
-        changes = [(key, self.model.show(row) if self.model.shown else row) for key, row in touched.items()]
-        for key, row in changes:
+        for key, row in touched.items():
             self.rows.pop(key, None)
             if row is not None:
                 self.rows[key] = json.loads(json.dumps(row))
-        return [(key, row and public(row)) for key, row in changes if row is not None or key in touched.before]
+        return [(key, row and public(row)) for key, row in touched.items() if row is not None or key in touched.before]
 
 
 def public(row: Row) -> Row:

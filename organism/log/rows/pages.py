@@ -47,7 +47,7 @@ def page_statement(model: ReadModel, query: Query, models: Mapping[str, ReadMode
     by, direction = _by(model, query), "DESC" if query.descending else "ASC"
     page = fill(
         "page",
-        row=_SQL["page_row_shown" if model.shown else "page_row_with_content" if model.with_content else "page_row"],
+        row=_SQL["page_row_with_content" if model.with_content else "page_row"],
         by=by,
         total=total[0],
         before=before[0],
@@ -73,8 +73,8 @@ def _count(model: ReadModel, conditions: Sequence[Statement], searched: str) -> 
 def _valid_at(model: ReadModel, at: int | None) -> Statement:
     """The rows that are valid at a position, or now."""
     position = NOW if at is None else at
-    if model.shown:
-        return _SQL["valid_by_position"], [position]
+    if model.is_final:
+        return _SQL["valid_final"], [position]
     return _SQL["valid"], [first_version(position + 1), position]
 
 
@@ -86,7 +86,7 @@ def known_column(model: ReadModel, name: str) -> str:
 
 def _by(model: ReadModel, query: Query) -> str:
     """The value that the order is by, before the key."""
-    if query.order_by == CHANGED and not model.shown:
+    if query.order_by == CHANGED and not model.is_final:
         return VERSION
     return f"r.{column_of(model, known_column(model, query.order_by))}" if query.order_by else "''"
 
@@ -140,7 +140,7 @@ def read_page(connection: Connection, statement: Statement) -> Page:
 
 def read_row(connection: Connection, model: ReadModel, key: str, position: int) -> StoredRow | None:
     """One row at a position; None if there was none."""
-    if model.shown:
+    if model.is_final:
         row = connection.execute(of_model("final", model.name), (key, position)).fetchone()
         if row is None:
             return None
@@ -169,7 +169,7 @@ def greatest_keys(connection: Connection, models: Sequence[ReadModel]) -> dict[s
     """Of each model that has versions the greatest key: one above it was never written."""
     found = {}
     for model in stored(models):
-        if not model.shown:
+        if not model.is_final:
             ((key,),) = connection.execute(of_model("greatest", model.name))
             found[model.name] = key or ""
     return found

@@ -18,26 +18,18 @@ CREATE INDEX ${table}_key ON $table (key);
 -- index: for one way to search
 CREATE INDEX ${table}_$number ON $table ($fields, until);
 
--- table_by_position: what is kept of rows that never change: each lies at the position of its event, which is where its
--- payload lies too
-CREATE TABLE $table (content_at INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE$fields) STRICT;
+-- table_final: rows that never change: each lies at the position of its event, which is where its payload lies too
+CREATE TABLE $table (content_at INTEGER PRIMARY KEY, key TEXT NOT NULL UNIQUE, public BLOB NOT NULL$fields) STRICT;
 
--- index_by_position: for one way to search rows that never change: SQLite ends it with the position
+-- index_final: for one way to search rows that never change: SQLite ends it with the position
 CREATE INDEX ${table}_$number ON $table ($fields);
-
--- rows_by_position: the rows as they are read; a generated column would be made for each row that is written
-CREATE VIEW $view AS
-SELECT content_at, key, CAST(json_object($shown) AS BLOB) AS public, x'' AS private$names FROM $table;
-
--- time: µs as ISO 8601 with six digits (organism/model/times.py)
-replace(datetime($column / 1000000, 'unixepoch'), ' ', 'T') || printf('.%06dZ', $column % 1000000);
 
 -- newest: the newest of a row's versions before one
 SELECT version, until, public, private, content_at FROM $table WHERE key = ? AND version < ?
 ORDER BY version DESC LIMIT 1;
 
 -- final: a row that never changes, if it was there at a position
-SELECT content_at, public, private FROM $table WHERE key = ? AND content_at <= ?;
+SELECT content_at, public, x'' FROM $table WHERE key = ? AND content_at <= ?;
 
 -- greatest: a key above this one was never written
 SELECT max(key) FROM $table;
@@ -53,9 +45,9 @@ SELECT
     value ->> 6$fields
 FROM jsonb_each(new.add_$model);
 
--- add_by_position: rows out of a commit that never change; each is [key, fields …]
-INSERT INTO $table (content_at, key$names)
-SELECT value ->> $position, value ->> 0$fields FROM jsonb_each(new.add_$model);
+-- add_final: the same of rows that never change
+INSERT INTO $table
+SELECT value ->> 6, value ->> 1, substr(new.blob, value ->> 2, value ->> 3)$fields FROM jsonb_each(new.add_$model);
 
 -- end: versions that a commit ends; each is [version, until]
 UPDATE $table SET until = e.value ->> 1 FROM jsonb_each(new.end_$model) AS e WHERE version = e.value ->> 0;
@@ -84,10 +76,6 @@ r.public;
 substr(r.public, 1, length(r.public) - 1) || ',"payload":'
 || CASE WHEN length(c.salt) > 0 THEN c.json ELSE '{"erased":true}' END || '}';
 
--- page_row_shown: the same of a model that says how it is shown: its JSON is made here, once, and holds no object
-rtrim(CAST(r.public AS TEXT), '}') || ',"payload":'
-|| CASE WHEN length(c.salt) > 0 THEN c.json ELSE '{"erased":true}' END || '}';
-
 -- content: where the payload comes from
 LEFT JOIN content AS c ON c.position = r.content_at;
 
@@ -97,7 +85,7 @@ r.version < ? AND r.until > ?;
 -- valid_counted: the same where rows are only counted: `+` has SQLite walk an index that holds all it needs, not the table
 +r.version < ? AND r.until > ?;
 
--- valid_by_position: the same of rows that never change
+-- valid_final: the same of rows that never change
 r.content_at <= ?;
 
 -- text: the content holds a text, A–Z and a–z alike

@@ -13,10 +13,10 @@ from msgspec import field
 
 from organism.events.entity import Entity
 from organism.sqlite.driver import json_text, statements
-from organism.views.views import KEY, ColumnRow, ReadModel, Shown
+from organism.views.views import ReadModel
 
-LAYOUT: Final = 7  # Changes with what this file and rows.sql make of a model
-POSITION: Final = "position"  # The column by which the rows of a model lie that says how they are shown
+LAYOUT: Final = 8  # Changes with what this file and rows.sql make of a model
+POSITION: Final = "position"  # The column by which rows that never change lie
 FIELDS_BEGIN: Final = 7  # The place of the first declared field in a version of a commit
 Written = tuple[bytes, bytes, int, Sequence[Any]]
 """A row as it is stored: its public JSON; its private JSON (empty if there is none); the position of the event whose
@@ -24,10 +24,9 @@ content completes it (0 for a model without content); the values of its declared
 
 
 class Changes(Entity):
-    """What a commit adds to one model: versions of rows, rows of a model that is ``shown``, and what they end."""
+    """What a commit adds to one model: versions of rows, and which versions they end."""
 
     versions: list[tuple[int, str, Written]] = field(default_factory=list)  # (number, key, row) of new versions
-    shown: list[ColumnRow] = field(default_factory=list)
     ended: list[tuple[int, int]] = field(default_factory=list)  # (number, until) of versions that stand no more
 
 
@@ -42,37 +41,21 @@ def of_model(statement: str, model: str) -> str:
 
 def fingerprint(model: ReadModel) -> str:
     """Changes with everything that the rows in the table depend on but the log."""
-    shape = [LAYOUT, model.version, list(model.columns.items()), model.indexes, model.with_content, model.shown]
+    shape = [LAYOUT, model.version, list(model.columns.items()), model.indexes, model.with_content, model.is_final]
     return sha256(orjson.dumps(shape)).hexdigest()
 
 
 def definition(model: ReadModel) -> list[str]:
-    own = own_columns(model)
-    fields = "".join(f",\n    {column_of(model, name)} {model.columns[name]}" for name in own)
-    if not model.shown:
-        made = (fill("table", table=table_of(model.name), fields=fields), of_model("by_key", model.name))
-        return [*made, *_indexes(model, "index")]
-    shown = ", ".join(f"'{field.name}', {_shown(model, field)}" for field in model.shown)
-    names = "".join(f", {field_of(name)}" for name in own)
-    view = fill("rows_by_position", view=table_of(model.name), table=home_of(model), shown=shown, names=names)
-    made = (fill("table_by_position", table=home_of(model), fields=fields), view)
-    return [*made, *_indexes(model, "index_by_position")]
-
-
-def _indexes(model: ReadModel, statement: str) -> list[str]:
-    """Rows that never change lie by position, and each index ends with it anyway."""
-    own = own_columns(model)
-    found = []
+    """The statements that create the model's table and indexes."""
+    fields = "".join(f",\n    {column_of(model, name)} {model.columns[name]}" for name in own_columns(model))
+    kind = "_final" if model.is_final else ""
+    made = [fill(f"table{kind}", table=table_of(model.name), fields=fields)]
+    if not model.is_final:
+        made.append(of_model("by_key", model.name))
     for number, parts in enumerate(model.indexes):
-        columns = ", ".join(column_of(model, part) for part in parts if part in own)
-        if columns:
-            found.append(fill(statement, table=home_of(model), number=str(number), fields=columns))
-    return found
-
-
-def _shown(model: ReadModel, field: Shown) -> str:
-    column = KEY if field.column == KEY else column_of(model, field.column)
-    return fill("time", column=column) if field.is_time else column
+        columns = ", ".join(column_of(model, part) for part in parts)
+        made.append(fill(f"index{kind}", table=table_of(model.name), number=str(number), fields=columns))
+    return made
 
 
 @cache
@@ -86,14 +69,9 @@ def table_of(model: str) -> str:
     return f"rows_{model}"
 
 
-def home_of(model: ReadModel) -> str:
-    """The name of the table that the model's rows are written to."""
-    return f"kept_{model.name}" if model.shown else table_of(model.name)
-
-
 def column_of(model: ReadModel, name: str) -> str:
     """The name of a declared column in the table."""
-    return "content_at" if model.shown and name == POSITION else field_of(name)
+    return "content_at" if model.is_final and name == POSITION else field_of(name)
 
 
 def field_of(name: str) -> str:
@@ -103,7 +81,7 @@ def field_of(name: str) -> str:
 
 def own_columns(model: ReadModel) -> list[str]:
     """The declared columns that the table has of their own."""
-    return [name for name in model.columns if not (model.shown and name == POSITION)]
+    return [name for name in model.columns if not (model.is_final and name == POSITION)]
 
 
 def columns_of(model: ReadModel) -> tuple[str, str]:
@@ -113,7 +91,12 @@ def columns_of(model: ReadModel) -> tuple[str, str]:
 
 def trigger(model: ReadModel) -> str:
     """What writes a model's rows, out of the view ``commits``."""
-    return fill("rows_spread", name=model.name, steps="".join(f"{step};\n" for step in _steps(model)))
+    own, table = own_columns(model), table_of(model.name)
+    places = [FIELDS_BEGIN + number for number, name in enumerate(model.columns) if name in own]
+    fields = "".join(f",\n    value ->> {place}" for place in places)
+    add = fill("add_final" if model.is_final else "add", table=table, model=model.name, fields=fields)
+    steps = (add,) if model.is_final else (add, fill("end", table=table, model=model.name))
+    return fill("rows_spread", name=model.name, steps="".join(f"{step};\n" for step in steps))
 
 
 def row_lists(models: Sequence[ReadModel], changes: Mapping[str, Changes], blob: list[bytes], end: int) -> list[Any]:
@@ -124,9 +107,6 @@ def row_lists(models: Sequence[ReadModel], changes: Mapping[str, Changes], blob:
         if found is None:
             lists += (None, None)
             continue
-        if model.shown:
-            lists += (json_text(found.shown), None)
-            continue
         versions = []
         for number, key, (public, private, content_at, columns) in found.versions:
             middle = end + len(public)
@@ -135,25 +115,3 @@ def row_lists(models: Sequence[ReadModel], changes: Mapping[str, Changes], blob:
             end = middle + len(private)
         lists += (json_text(versions) if versions else None, json_text(found.ended) if found.ended else None)
     return lists
-
-
-def _steps(model: ReadModel) -> list[str]:
-    """What the trigger of a model does to write its rows."""
-    if not model.shown:
-        fields = "".join(f",\n    value ->> {FIELDS_BEGIN + number}" for number in range(len(model.columns)))
-        return [
-            fill("add", table=table_of(model.name), model=model.name, fields=fields),
-            fill("end", table=table_of(model.name), model=model.name),
-        ]
-    places = {name: place for place, name in enumerate(model.columns, 1)}
-    own = own_columns(model)
-    return [
-        fill(
-            "add_by_position",
-            table=home_of(model),
-            model=model.name,
-            position=str(places[POSITION]),
-            names="".join(f", {column_of(model, name)}" for name in own),
-            fields="".join(f", value ->> {places[name]}" for name in own),
-        )
-    ]

@@ -146,9 +146,9 @@ class RowFolding:
     ) -> None:
         self.live = live
         self._stored = stored(models)
-        self._shown = [model for model in self._stored if model.shown]
+        self._final = [model for model in self._stored if model.is_final]
         self._changes: defaultdict[str, Changes] = defaultdict(Changes)
-        self._current = {model.name: CurrentRows(model, load) for model in self._stored if not model.shown}
+        self._current = {model.name: CurrentRows(model, load) for model in self._stored if not model.is_final}
         self._by_type: dict[type[Event], list[CurrentRows]] = {}
         for rows in self._current.values():
             for kind in rows.model.types:
@@ -193,11 +193,11 @@ class RowFolding:
             self._keep_checkpoint(1)
 
     def _take(self, first: int, records: Sequence[Record[Event]]) -> None:
-        for model in self._shown:
+        for model in self._final:
             rows = Rows()
             model.fold(rows, records)
             if rows:
-                self._changes[model.name].shown += rows.values()
+                self._changes[model.name].versions += [(0, key, write(model, row)) for key, row in rows.items()]
         touched: dict[CurrentRows, None] = {}
         for record in records:
             for current in self._by_type.get(type(record.event), ()):

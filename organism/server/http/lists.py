@@ -194,11 +194,11 @@ MESSAGES: Final = Listing(
     "messages",
     "position",
     filters={
-        "agent": lambda name: Where("", "=", name, any_of=("sender", "receiver")),
+        "agent": lambda name: Where("", "=", name, any_of=("from", "to")),
         "status": lambda said: Among(
             "thread_id", "threads", (Where("status", "=", allowed_word("status", said, STATUSES)),)
         ),
-        "since": since("sent_at"),
+        "since": since_text("timestamp"),
     },
     has_text=True,
     has_xml=True,

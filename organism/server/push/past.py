@@ -243,7 +243,7 @@ async def _present(views: ViewStore, row: Row, position: int) -> list[str]:
     low, high = 0, len(names)
     while low < high:
         middle = (low + high + 1) // 2
-        named = Where("sender", "=", names[middle - 1], ("sender", "receiver"))
+        named = Where("from", "=", names[middle - 1], ("from", "to"))
         if await _count(views, row["id"], position, named):
             low = middle
         else:
