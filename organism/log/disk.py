@@ -213,7 +213,7 @@ class Disk:
 
     def _checkpoint(self) -> None:
         self._wal_bytes = 0
-        self._writer.post(self._checkpointed, _checkpoint)
+        self._writer.post(self._checkpointed, checkpoint)
 
     def _purge(self) -> None:
         """Remove erased text from the files. A later purge covers the ones before it."""
@@ -303,7 +303,7 @@ class Memory:
         """Nothing to do."""
 
 
-def _checkpoint(connection: Connection) -> None:
+def checkpoint(connection: Connection) -> None:
     """Move the WAL into the database, as far as no reader holds it back; it is written over from its start then."""
     connection.execute("PRAGMA main.wal_checkpoint(PASSIVE)").fetchall()
 

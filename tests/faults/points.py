@@ -51,12 +51,14 @@ POINTS: Final[dict[str, Point]] = {
         "organism.pump.run.handling:Handling.record", "it is recorded, the handler not told", is_after=True
     ),
     # what follows a commit
-    "anchor": Point("organism.log.place:Place.write_anchor", "the head is about to be anchored"),
-    "anchored": Point("organism.log.place:Place.write_anchor", "it was just anchored", is_after=True),
-    "checkpoint": Point("organism.log.commits:Commits.checkpoint", "the WAL is about to be moved into the file"),
-    "checked": Point("organism.log.commits:Commits.checkpoint", "it was moved", is_after=True),
+    "anchor": Point("organism.log.directory:LogDirectory.write_anchor", "the head is about to be anchored"),
+    "anchored": Point("organism.log.directory:LogDirectory.write_anchor", "it was just anchored", is_after=True),
+    "checkpoint": Point("organism.log.disk:checkpoint", "the WAL is about to be moved into the file"),
+    "checked": Point("organism.log.disk:checkpoint", "it was moved", is_after=True),
     # a start
-    "key": Point("organism.log.place:Place.make_key", "a new log has its key and nothing else", is_after=True),
+    "key": Point(
+        "organism.log.directory:LogDirectory.create_key", "a new log has its key and nothing else", is_after=True
+    ),
     "schema": Point("organism.log.disk:make_tables", "the file of a new log is made, and has no table"),
     "claim": Point("organism.log.disk:claim", "the log is found, and not verified"),
     "claimed": Point("organism.log.disk:claim", "it is verified and its epoch raised", is_after=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pkgutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -21,6 +22,7 @@ from tests.faults.follower import Follower
 from tests.faults.frames import Taste
 from tests.faults.ledger import Ledger
 from tests.faults.oracle import Evidence, Line, judge
+from tests.faults.points import POINTS
 from tests.faults.wishes import Wish
 
 THREAD: Final = "thr"
@@ -153,6 +155,10 @@ SABOTAGES: dict[str, tuple[str, Callable[[Story], object]]] = {
         lambda s: s.follower.frames.insert(3, (5, "message", "m9")),
     ),
 }
+
+
+def test_each_point_of_death_is_a_function_of_the_product() -> None:
+    assert [name for name, point in POINTS.items() if not callable(pkgutil.resolve_name(point.target))] == []
 
 
 def test_a_story_that_holds_breaks_no_law() -> None:
