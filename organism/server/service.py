@@ -43,7 +43,7 @@ def _indented(document: Any) -> bytes:
 MAKERS: Final[Mapping[str, Callable[[Sequence[Route]], bytes]]] = {
     "openapi": lambda routes: _indented(openapi_document(routes)),
     "asyncapi": lambda _: _indented(asyncapi_document()),
-    "docs": lambda routes: page(openapi_document(routes)),
+    "docs": lambda routes: page(openapi_document(routes), asyncapi_document()),
 }
 
 

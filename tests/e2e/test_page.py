@@ -116,3 +116,18 @@ async def test_without_a_token_the_page_asks_for_one_and_refuses_a_wrong_one(pag
         await expect(page.locator("#connection")).to_have_text("Live")
         await page.reload()
         await expect(page.locator("#connection")).to_have_text("Live")
+
+
+async def test_the_documentation_sends_a_request_with_the_token_that_is_typed_in(page: Page, tmp_path: Path) -> None:
+    async with serving(tmp_path / "data") as server:
+        await page.goto(f"{server.url}/docs")
+        operation = page.locator('section[id="inject.inject"]')
+        await operation.get_by_text("Send it").click()
+        await operation.get_by_role("button").click()
+        await expect(operation.locator("output")).to_contain_text("401")
+        await page.locator("#token").fill(server.token)
+        await operation.locator("textarea").fill('{"to": "greeter", "payload": {"name": "Dan"}}')
+        await operation.get_by_role("button").click()
+        await expect(operation.locator("output")).to_contain_text('"thread_id": "thr-')
+        stored = "Object.keys(localStorage).length + Object.keys(sessionStorage).length + document.cookie.length"
+        assert await page.evaluate(stored) == 0

@@ -23,6 +23,7 @@ from organism.server.http.call import Call, Route
 from organism.server.http.contract import gives
 from organism.server.http.problems import table
 from organism.server.http.shapes import Healthy
+from organism.server.ws.commands import COMMANDS
 from scripts.write_wire import text
 from tests.server.served import Frames, Served
 
@@ -178,9 +179,12 @@ def test_every_shape_and_every_route_stands_in_it_once() -> None:
 async def test_it_is_served_without_a_token_with_its_style(hello: Served) -> None:
     answer = await hello.client.get("/docs")
     assert (answer.status_code, answer.headers["content-type"]) == (200, "text/html; charset=utf-8")
-    assert answer.content == page(described())
-    style = await hello.client.get("/docs.css")
-    assert (style.status_code, style.headers["content-type"]) == (200, "text/css; charset=utf-8")
+    assert answer.content == page(described(), asyncapi.document())
+    for name, kind in (("docs.css", "css"), ("docs.js", "javascript")):
+        file = await hello.client.get(f"/{name}")
+        assert file.status_code == 200
+        assert kind in file.headers["content-type"]
+        assert "script-src 'self'" in file.headers["content-security-policy"]
 
 
 async def test_its_policy_allows_nothing_inline_and_nothing_foreign_and_it_has_none(hello: Served) -> None:
@@ -188,10 +192,19 @@ async def test_its_policy_allows_nothing_inline_and_nothing_foreign_and_it_has_n
     policy = answer.headers["content-security-policy"]
     assert "default-src 'none'" in policy
     assert "unsafe" not in policy
-    assert not re.search(r"<(script|style|iframe|img|form)\b|\s(style|on\w+)=", answer.text)
+    assert not re.search(r"<(style|iframe|img)\b|\s(style|action|on\w+)=|<script[^>]*>[^<]", answer.text)
     links = re.findall(r'(?:href|src)="([^"]*)"', answer.text)
     assert links
     assert all(link.startswith(("/", "#")) for link in links)
+
+
+def test_it_shows_every_operation_with_its_form_and_every_frame_and_command_of_the_socket() -> None:
+    shown = page(described(), asyncapi.document()).decode()
+    for route in ROUTES:
+        assert f'<form data-method="{route.method}" data-path="{route.address}">' in shown
+    for name in [kind.__name__ for kind in asyncapi.frame_kinds()] + [asyncapi.command_name(cmd) for cmd in COMMANDS]:
+        assert f'<a href="#{name}">' in shown
+        assert f'<section id="{name}">' in shown
 
 
 def test_text_cannot_become_an_element() -> None:
