@@ -16,7 +16,8 @@ from tests.server.served import Served, served
 @pytest.fixture
 async def impatient(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
     """A server that has waited long enough after a second."""
-    monkeypatch.setattr(protocols, "SLOW_SECONDS", 1.0)
+    monkeypatch.setattr(protocols, "HEAD_SECONDS", 1.0)
+    monkeypatch.setattr(protocols, "BODY_SECONDS", 1.0)
     async with served() as server:
         yield server
 

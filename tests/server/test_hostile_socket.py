@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosedError
 from tests.server.hostile.asking import CODES, faults_of, lives
 from tests.server.hostile.http import UPGRADE, WHO
 from tests.server.hostile.texts import HUGE, STRANGE
-from tests.server.hostile.wishes import BAD_COMMANDS, BAD_FRAMES, BAD_TEXTS, PING, frame
+from tests.server.hostile.wishes import BAD_COMMANDS, BAD_FRAMES, BAD_TEXTS, PING
 from tests.server.logged import logged
 from tests.server.served import Frames, Served
 
@@ -96,19 +96,6 @@ async def test_what_is_no_utf_8_ends_its_connection_and_leaves_no_trace_in_the_l
         assert await faults_of(closed_after(shared, name, sent) for name, sent in texts.items()) == []
         assert await lives(shared)
     assert log.entries == []
-
-
-@pytest.mark.parametrize("size", [0, 125, 126, 127, 65_535, 65_536])
-async def test_a_frame_of_any_length_in_its_shortest_form_is_taken(shared: Served, size: int) -> None:
-    padding = size - len(PING)
-    said = PING + b" " * padding if padding >= 0 else b" " * size
-    reader, writer = await begun(shared)
-    for byte in frame(0x81, said)[:20]:  # a head that comes byte by byte is a head
-        writer.write(bytes([byte]))
-        await writer.drain()
-    writer.write(frame(0x81, said)[20:] + frame(0x81, PING))
-    assert await asyncio.wait_for(reader.readuntil(b'"ok"'), 10)
-    writer.close()
 
 
 @pytest.mark.parametrize("text", HUGE)

@@ -68,7 +68,8 @@ async def connection(shared: Served) -> AsyncIterator[Raw]:
 @pytest_asyncio.fixture(loop_scope="session")
 async def impatient(monkeypatch: pytest.MonkeyPatch, shared: Served) -> AsyncIterator[Raw]:
     """The same, and the server soon has waited long enough."""
-    monkeypatch.setattr(protocols, "SLOW_SECONDS", 0.2)
+    monkeypatch.setattr(protocols, "HEAD_SECONDS", 0.2)
+    monkeypatch.setattr(protocols, "BODY_SECONDS", 0.2)
     async with opened(shared) as made:
         yield made
 

@@ -1,9 +1,9 @@
 """uvicorn's HTTP and WebSocket protocols, extended where its settings do not reach.
 
-This is the one file that uses uvicorn's and websockets' internals, so uvicorn is pinned to its minor version. Of HTTP,
-what cannot be read in one way only, is too long or too slow is refused; uvicorn has no settings for that. WebSocket
-frames go straight to the transport, encoded once for all viewers; a peer that takes nothing is cut off (S15); a refused
-handshake is answered as every other error is (S31); frames are held to RFC 6455 where websockets is lenient.
+This is the one file that uses uvicorn's and websockets' internals, so uvicorn is pinned to its minor version. A request
+that can be read in two ways, is too long or too slow is refused; uvicorn has no settings for that. WebSocket frames go
+straight to the transport, encoded once for all viewers; a peer that takes nothing is cut off (S15); a refused handshake
+is answered as every other error is (S31).
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from organism.errors import InvalidRequest, OrganismError
 from organism.server.http import problems
 from organism.server.http.headers import API, JSON, Header
 
-SLOW_SECONDS: Final = 10.0
-"""How long a request's head may take, a body pause, and a new connection say nothing."""
+HEAD_SECONDS: Final = 10.0
+"""How long a new connection may be silent, and a request's head may take."""
 BODY_SECONDS: Final = 60.0
-"""How long a whole body may take: the largest needs 18 KB a second."""
+"""How long a body may take: the largest needs 18 KB a second."""
 HEAD_BYTES: Final = 64 << 10
 """The most that a request's first line and headers may have together."""
 HEADERS: Final = 256
@@ -51,10 +51,6 @@ CLOSE_SECONDS: Final = 5.0
 SEND_BYTES: Final = 128 << 10
 """The kernel's send buffer of a connection (Linux doubles it); by default it would grow to megabytes."""
 EXTENSION: Final = "organism.frames"
-SHORT_HEAD: Final = 2
-MASK_BYTES: Final = 4
-LONG_LENGTHS: Final = {126: (2, 126), 127: (8, 1 << 16)}
-"""By the length in a frame's second byte: how many length bytes follow, and the least length that needs them."""
 
 
 def whole_answer(error: OrganismError, *more: Header) -> bytes:
@@ -76,49 +72,41 @@ def whole_answer(error: OrganismError, *more: Header) -> bytes:
 
 
 class StrictHttpProtocol(HttpToolsProtocol):
-    """One HTTP connection. A request is owed until its end has come (S15)."""
+    """One HTTP connection. Each request's head and body have a deadline, and its head a size (S15)."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._is_owed = self._is_head = True
+        self._is_head = True
         self._head_bytes = 0
         self._fault = ""
         self._deadline: asyncio.TimerHandle | None = None
-        self._body_ends = 0.0
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         super().connection_made(transport)
-        self._start_clock()
+        self._expect_within(HEAD_SECONDS)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._stop_clock()
+        self._expect_nothing()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        """Parse what came. The rest of a head, and the next part of a body, have a deadline."""
         self._head_bytes += len(data)
         super().data_received(data)
-        if not self._is_owed or self.transport.is_closing():
-            self._stop_clock()
-        elif self._is_head and self._head_bytes > HEAD_BYTES:
+        if self._is_head and self._head_bytes > HEAD_BYTES and not self.transport.is_closing():
             self._fault = TOO_LONG
             self.send_400_response(TOO_LONG)
-        elif self._deadline is None:
-            self._start_clock()
-        elif not self._is_head and not self.cycle.response_complete:  # one that is answered gets no more time
-            self._stop_clock()
-            self._start_clock()
 
     def on_message_begin(self) -> None:
         """The first byte of a request: count from here."""
         super().on_message_begin()
-        self._is_owed = self._is_head = True
+        self._is_head = True
         self._head_bytes = 0
+        self._expect_within(HEAD_SECONDS)
 
     def on_headers_complete(self) -> None:
         """The head is whole. One that came in few large packets is measured here."""
         self._is_head = False
-        self._body_ends = self.loop.time() + BODY_SECONDS
+        self._expect_within(BODY_SECONDS)
         size = len(self.url)
         for name, value in self.headers:
             size += len(name) + len(value)
@@ -145,68 +133,32 @@ class StrictHttpProtocol(HttpToolsProtocol):
         raise ValueError(fault)
 
     def on_message_complete(self) -> None:
-        self._is_owed = False
+        self._expect_nothing()
         super().on_message_complete()
 
     def handle_websocket_upgrade(self) -> None:
-        self._is_owed = False
+        self._expect_nothing()
         super().handle_websocket_upgrade()
 
-    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's words, which say less
+    def send_400_response(self, msg: str) -> None:  # noqa: ARG002 - uvicorn's text, which says less
         """Say what was wrong and close: it is unknown where the next request would begin."""
-        self._is_owed = False
+        self._expect_nothing()
         self.transport.write(whole_answer(InvalidRequest(self._fault or NO_HTTP)))
         self.transport.close()
 
-    def _start_clock(self) -> None:
-        until = self.loop.time() + SLOW_SECONDS
-        self._deadline = self.loop.call_at(until if self._is_head else min(until, self._body_ends), self._hang_up)
+    def _expect_within(self, seconds: float) -> None:
+        """Abort after these seconds unless told otherwise. The peer gets no answer: it may not even read."""
+        self._expect_nothing()
+        self._deadline = self.loop.call_later(seconds, self.transport.abort)
 
-    def _stop_clock(self) -> None:
+    def _expect_nothing(self) -> None:
         if self._deadline is not None:
             self._deadline.cancel()
             self._deadline = None
 
-    def _hang_up(self) -> None:
-        """The deadline has passed. The peer gets no answer: it may not even read."""
-        self._deadline = None
-        self.transport.abort()
-
-
-class FrameLengths:
-    """Checks that each incoming frame states its length in the shortest form (RFC 6455, 5.2)."""
-
-    def __init__(self) -> None:
-        self._head = b""
-        self._left = 0
-
-    def are_shortest(self, data: bytes) -> bool:
-        """Whether all lengths in the next bytes of the connection are in their shortest form."""
-        at = 0
-        while at < len(data):
-            if self._left:
-                taken = min(self._left, len(data) - at)
-                self._left -= taken
-                at += taken
-                continue
-            self._head += data[at : at + 1]
-            at += 1
-            length = self._head[1] & 0x7F if len(self._head) >= SHORT_HEAD else 0
-            more, least = LONG_LENGTHS.get(length, (0, 0))
-            if len(self._head) == SHORT_HEAD + more:
-                length = int.from_bytes(self._head[SHORT_HEAD:]) if more else length
-                self._head, self._left = b"", length + MASK_BYTES
-                if length < least:
-                    return False
-        return True
-
 
 class FrameProtocol(WebSocketsSansIOProtocol):
     """One WebSocket connection; the app finds it among its scope's ``extensions`` as ``EXTENSION``."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self._lengths = FrameLengths()
 
     def connection_made(self, transport: BaseTransport) -> None:
         """Limit the kernel's send buffer: a peer that reads nothing fills it."""
@@ -215,9 +167,6 @@ class FrameProtocol(WebSocketsSansIOProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Take the handshake, which comes in one piece, or frames."""
-        if self.handshake_initiated and not self.close_sent and not self._lengths.are_shortest(data):
-            self._fail(CloseCode.PROTOCOL_ERROR, "the length of a frame is not in its shortest form")
-            return
         super().data_received(data)
         if not self.handshake_initiated and not self.transport.is_closing():
             self._refuse("its head cannot be read: a line of it is too long, there are too many, or it has a body")
@@ -247,15 +196,11 @@ class FrameProtocol(WebSocketsSansIOProtocol):
             try:
                 b"".join(self.frames).decode()
             except UnicodeDecodeError:
-                self._fail(CloseCode.INVALID_DATA, "a text is UTF-8")
+                self.frames = []
+                self.conn.fail(CloseCode.INVALID_DATA, "a text is UTF-8")
+                self.handle_parser_exception()
                 return
         super().send_receive_event_to_app()
-
-    def _fail(self, code: CloseCode, reason: str) -> None:
-        """Close the connection because of what it sent."""
-        self.frames = []
-        self.conn.fail(code, reason)
-        self.handle_parser_exception()
 
     def handle_parser_exception(self) -> None:
         """Close after bytes that are no frame. Before the handshake's end no close frame can be sent."""

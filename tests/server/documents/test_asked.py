@@ -20,6 +20,7 @@ from structlog.testing import capture_logs
 
 from organism.server.app import ROUTES
 from organism.server.http import auth
+from organism.server.http.call import Route
 from tests.server.served import HELLO, TOKEN, Served, served
 from tests.tools import outside
 
@@ -30,6 +31,8 @@ NOT_ASKED: Final = {
     "/mcp": "its messages are of a protocol of its own",
 }
 """What other tests ask."""
+PARTS: Final = 4
+"""The routes are asked in so many parts, each by a test of its own, so that they run in parallel."""
 ACCEPTED: Final = ["2xx", "3xx", 401, 403, 404, 409, 422, 429]
 """Of a request with every field in order; 422 is a key that was used with another body."""
 BOUND: Final = [route.address for route in ROUTES if {"cursor", "at"} & set(route.query)]
@@ -49,7 +52,19 @@ def settings(sent: dict[str, Any]) -> str:
     return "\n".join(lines)
 
 
-async def asked(server: Served, folder: Path, examples: int) -> tuple[int, str]:
+def part_of_routes(part: int) -> list[Route]:
+    """The routes of every ``PARTS``-th resource, so that what is paused is resumed; part ``PARTS`` is all of them."""
+    routes = [route for route in ROUTES if route.address not in NOT_ASKED]
+    resources = sorted({resource(route) for route in routes})
+    chosen = resources if part == PARTS else resources[part::PARTS]
+    return [route for route in routes if resource(route) in chosen]
+
+
+def resource(route: Route) -> str:
+    return route.path.split("/")[1]
+
+
+async def asked(server: Served, folder: Path, paths: list[str], examples: int) -> tuple[int, str]:
     """Run it; gives its exit code and what it said."""
     sent = await server.inject()
     config = folder / "schemathesis.toml"
@@ -59,7 +74,7 @@ async def asked(server: Served, folder: Path, examples: int) -> tuple[int, str]:
         *("--checks", "all", "--phases", "examples,coverage,fuzzing", "--max-examples", str(examples), "--seed", "1"),
         *("--generation-deterministic", "--request-timeout", "20", "--no-color"),
         *("--warnings", "off", "--header", f"Authorization: Bearer {TOKEN}"),
-        *(part for path in NOT_ASKED for part in ("--exclude-path", path)),
+        *(part for path in paths for part in ("--include-path", path)),
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
         cwd=folder,
@@ -87,24 +102,26 @@ def guessing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(auth, "FAILURES", 1_000_000)
 
 
-async def check_whatever_can_be_asked(server: Served, folder: Path, examples: int) -> None:
+async def check_whatever_can_be_asked(server: Served, folder: Path, part: int, examples: int) -> None:
+    routes = part_of_routes(part)
     with capture_logs() as logged:
-        code, said = await asked(server, folder, examples)
+        code, said = await asked(server, folder, [route.address for route in routes], examples)
     assert code == 0, said[-20_000:]
     reached = {(entry.get("method"), entry.get("route")) for entry in logged}
-    assert {(route.method, route.address) for route in ROUTES if route.address not in NOT_ASKED} <= reached
+    assert {(route.method, route.address) for route in routes} <= reached
     assert (await server.get("/organism"))["status"] in {"running", "paused"}
 
 
 @pytest.mark.thorough
 @pytest.mark.usefixtures("guessing")
-@pytest.mark.timeout(600)
-async def test_whatever_can_be_asked_is_answered_as_described(hello: Served, tmp_path: Path) -> None:
-    await check_whatever_can_be_asked(hello, tmp_path, 50)
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("part", range(PARTS))
+async def test_whatever_can_be_asked_is_answered_as_described(hello: Served, tmp_path: Path, part: int) -> None:
+    await check_whatever_can_be_asked(hello, tmp_path, part, 10)
 
 
 @pytest.mark.long
 @pytest.mark.usefixtures("guessing")
 @pytest.mark.timeout(7200)
 async def test_and_so_it_is_a_thousand_times(hello: Served, tmp_path: Path) -> None:
-    await check_whatever_can_be_asked(hello, tmp_path, 1000)
+    await check_whatever_can_be_asked(hello, tmp_path, PARTS, 1000)
