@@ -309,7 +309,7 @@ def payload_check() -> CheckPayload:
         except UnsupportedPayload as error:
             return [f"{fault.pointer}: {fault.message}" for fault in error.details] or [error.message]
         first = known.setdefault(schema.name, cls)
-        if first is cls or PayloadSchema.of(first).digest == schema.digest:
+        if first is cls or PayloadSchema.of(first).xsd == schema.xsd:
             return []
         return [f"`{first.__module__}.{first.__qualname__}` has the same name and another schema; rename one of them"]
 

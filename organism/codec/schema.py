@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
 
 import orjson
@@ -29,8 +28,8 @@ _NATIVE_ONLY = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIM
 class PayloadSchema:
     """A payload class and its schemas.
 
-    ``xsd`` stands alone; its types are the ones that the codec enforces: ``compiled`` all of it but patterns. ``usage``
-    is for models; ``digest`` is the SHA-256 of ``xsd`` as hex: two classes of one name must agree in it.
+    ``xsd`` stands alone, and two classes of one name must agree in it; the codec enforces ``compiled``, which is all of
+    it but patterns. ``usage`` is for models.
     """
 
     cls: type
@@ -39,7 +38,6 @@ class PayloadSchema:
     json_schema: dict[str, Any]
     example_xml: bytes
     usage: str
-    digest: str
     shapes: Payload
     compiled: XMLSchema
     form: Form
@@ -75,7 +73,6 @@ class PayloadSchema:
             json_schema=json_schema_of(shapes),
             example_xml=example_xml,
             usage=usage_of(shapes, example_xml.decode()),
-            digest=sha256(xsd.encode()).hexdigest(),
             shapes=shapes,
             compiled=compiled,
             form=Forms(shapes).of(Nested(payload_class)),

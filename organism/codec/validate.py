@@ -92,7 +92,7 @@ class Codec:
         for schema in schemas:
             same = self._by_name.get(schema.name)
             first = same.schema if same else schema
-            if first.digest != schema.digest:
+            if first.xsd != schema.xsd:
                 raise UnsupportedPayload(
                     f"Two payload classes are called {schema.name} and their schemas differ: {_place(first.cls)} and "
                     f"{_place(schema.cls)}. Rename one of them.",

@@ -123,7 +123,6 @@ def load(
         unlisted=listeners.unlisted,
         off=listeners.off,
         prompts=files.prompts,
-        source_text=text,
         digest=hashlib.sha256(b"".join(read)).hexdigest(),
         folder=modules.sources.folder,
         charter=charter,

@@ -266,8 +266,8 @@ class Settings:
     ``embeddings`` and ``fx`` are plain mappings whose shape was checked. ``listeners`` are those of the file, then the
     conversational agents, then the shipped tools that one of them names; ``unlisted`` are the other shipped tools: they
     take messages, and stand in no list. ``off`` says of shipped tools that cannot be used why not. ``prompts`` are
-    those of AgentStack, by name and version. ``source_text`` is the file to the letter, ``digest`` the SHA-256 over it
-    and over all other files of the load, ``folder`` where it lies (absolute).
+    those of AgentStack, by name and version. ``digest`` is the SHA-256 over all files of the load, ``folder`` where
+    organism.yaml lies (absolute).
     """
 
     name: str
@@ -282,15 +282,10 @@ class Settings:
     unlisted: tuple[Listener, ...]
     off: Mapping[str, str]
     prompts: Mapping[PromptKey, PromptConfig]
-    source_text: str
     digest: str
     folder: Path
     charter: Charter = Charter()
     modules: ModuleSet = field(repr=False, compare=False)
-    _by_name: dict[str, Listener] = field(init=False, repr=False, compare=False)
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "_by_name", {listener.name: listener for listener in self.listeners})
 
     @property
     def receivers(self) -> tuple[Listener, ...]:
@@ -299,7 +294,7 @@ class Settings:
 
     def listener(self, name: str) -> Listener | None:
         """The listener of that name, or None."""
-        return self._by_name.get(name)
+        return next((listener for listener in self.listeners if listener.name == name), None)
 
 
 @dataclass(frozen=True, slots=True)

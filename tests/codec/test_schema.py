@@ -6,7 +6,6 @@ from dataclasses import InitVar, dataclass, field
 from datetime import date
 from decimal import Decimal
 from enum import Enum, Flag, StrEnum
-from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Generic, Literal, NewType, TypeVar
 
 import annotated_types
@@ -90,12 +89,6 @@ def test_the_xsd_of_a_class_is_written_out_in_the_order_of_its_fields() -> None:
     assert order == sorted(order)
     assert "<xs:documentation>An order of things.\n\nAs a customer sent it.</xs:documentation>" in schema.xsd
     assert '<xs:pattern value="[0-9]{5}"/>' in schema.xsd
-
-
-def test_the_digest_is_the_sha256_of_the_xsd() -> None:
-    schema = PayloadSchema.of(Order)
-    assert schema.digest == sha256(schema.xsd.encode()).hexdigest()
-    assert schema.digest != PayloadSchema.of(Address).digest
 
 
 def test_the_example_is_a_valid_document_and_gives_a_payload() -> None:
