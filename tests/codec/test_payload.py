@@ -255,6 +255,14 @@ def test_a_payload_that_holds_itself_is_refused() -> None:
         Codec.of([Node]).encode("a", "b", "t", node)
 
 
+def test_a_faulty_payload_whose_parts_are_shared_without_end_is_refused() -> None:
+    node: Any = Node([5])  # type: ignore[list-item]  # the point
+    for _ in range(60):
+        node = Node([node] * 4)
+    with pytest.raises(InvalidPayload, match="does the payload hold itself"):
+        Codec.of([Node]).encode("a", "b", "t", node)
+
+
 def test_a_payload_without_one_of_its_attributes_is_refused() -> None:
     node = Node([])
     del node.children
