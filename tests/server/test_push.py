@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Sequence
+from contextlib import ExitStack
 from typing import Any
 
 import orjson
@@ -18,7 +19,7 @@ from organism.events.record import Content, Record, Unit
 from organism.events.vocabulary import Declared, MessageSent, OrganismStarted, ThreadCompleted, ThreadCreated
 from organism.log.sqlite import SqliteLog
 from organism.pump.run.feed import Feed
-from organism.server.push.frames import Filter, as_array
+from organism.server.push.frames import EVERYTHING, Filter, as_array
 from organism.server.push.past import MOST_PAGE
 from organism.server.push.snapshot import Start
 from organism.server.push.viewer import QUIET_EVENTS, Tail, Viewer
@@ -27,7 +28,7 @@ from tests.log.engines import views
 
 
 class Sink:
-    """A socket that keeps what is written to it. While it is ``blocked`` there is no room."""
+    """A connection that keeps what it is sent. While it is blocked it takes nothing more."""
 
     def __init__(self) -> None:
         self.written: list[bytes] = []
@@ -35,11 +36,6 @@ class Sink:
         self._room = asyncio.Event()
         self._room.set()
         self._news = asyncio.Event()
-
-    @property
-    def is_blocked(self) -> bool:
-        """Whether there is no room now."""
-        return not self._room.is_set()
 
     def block(self) -> None:
         """There is no room from now on."""
@@ -49,16 +45,14 @@ class Sink:
         """There is room again."""
         self._room.set()
 
-    def write_frames(self, frames: bytes) -> None:
-        """Keep them."""
-        if frames:
-            self.written.append(frames)
-            self._news.set()
-
-    async def drained(self) -> bool:
-        """Wait for room."""
-        await self._room.wait()
-        return not self.over.is_set()
+    async def take(self, viewer: Viewer) -> None:
+        """Take what the viewer sends, until that ends."""
+        async for frames in viewer.stream():
+            if frames:
+                self.written.append(frames)
+                self._news.set()
+            await self._room.wait()
+        self.over.set()
 
     def whole(self) -> list[Any]:
         """All that was written, frame by frame, as a client reads it."""
@@ -89,7 +83,7 @@ class World:
         self.log = log
         self.feed = Feed()
         self.tail = Tail(log, views(log), window_bytes, self.feed)
-        self.viewers: list[Viewer] = []
+        self._watching: dict[Viewer, asyncio.Task[None]] = {}
         self.clock_us = 1_000_000
 
     async def say(self, *threads: str) -> int:
@@ -111,19 +105,28 @@ class World:
         records = [Record(ThreadCreated()), said, Record(ThreadCompleted())]
         return Unit(f"{thread}-{self.clock_us}", records, self.clock_us, {})
 
-    def watch(self, since: int | None = None, wanted: Filter | None = None) -> tuple[Sink, Viewer]:
+    def watch(self, since: int | None = None, wanted: Filter = EVERYTHING) -> tuple[Sink, Viewer]:
         """A viewer from a position on (None: from the head)."""
         sink = Sink()
-        viewer = Viewer(self.tail, sink, sink.over.set)
-        viewer.filter = wanted or viewer.filter
-        viewer.begin(Start({"position": self.log.head if since is None else since}, announce=since is not None))
-        self.viewers.append(viewer)
+        start = Start({"position": self.log.head if since is None else since}, announce=since is not None)
+        viewer = Viewer(self.tail, wanted, start)
+        tail = ExitStack()
+        tail.enter_context(self.tail.watched())
+        task = self._watching[viewer] = asyncio.ensure_future(sink.take(viewer))
+        task.add_done_callback(lambda _: tail.close())
         return sink, viewer
+
+    async def leave(self, viewer: Viewer) -> None:
+        """The viewer watches no more."""
+        task = self._watching.pop(viewer)
+        task.cancel()
+        await asyncio.wait([task])
+        await turn()
 
     async def close(self) -> None:
         """Nobody watches any more."""
-        for viewer in self.viewers:
-            viewer.end()
+        for viewer in tuple(self._watching):
+            await self.leave(viewer)
         await self.log.close()
 
 
@@ -205,12 +208,13 @@ async def test_who_falls_behind_the_window_is_told_and_misses_nothing(world: Wor
 
 
 async def test_a_quiet_filter_hears_how_far_the_log_has_come(world: World) -> None:
-    sink, viewer = world.watch(wanted=Filter(events=frozenset({"error"})))
+    sink, _ = world.watch(wanted=Filter(events=frozenset({"error"})))
     watcher, _ = world.watch()
     head = await world.say("t")
     await watcher.until("thread_updated", head)
-    viewer.checkpoint()
-    viewer.checkpoint()
+    for _ in range(2):
+        world.tail.tick()
+        await turn()
     assert [frame for frame in sink.frames() if frame["event"] != "agent_state"] == [
         {"event": "checkpoint", "position": head}
     ]
@@ -224,18 +228,19 @@ async def test_a_quiet_filter_hears_checkpoints_while_it_catches_up(world: World
 
 
 async def test_in_arrays_each_commit_is_one_frame(world: World) -> None:
-    sink, viewer = world.watch(wanted=Filter(form=as_array))
+    sink, _ = world.watch(wanted=Filter(form=as_array))
     none, _ = world.watch(wanted=Filter(events=frozenset({"error"}), form=as_array))
     plain, _ = world.watch()
     head = await world.say("t", "u")
     last = await world.say("v")
     await plain.until("thread_updated", last)
-    viewer.checkpoint()
+    world.tail.tick()
+    await turn()
     arrays = [frame for frame in sink.whole() if isinstance(frame, list)]
     assert [[frame["position"] for frame in array] for array in arrays] == [[1, 2, 3, 4, 5, 6], [7, 8, 9]]
     assert [frame for array in arrays for frame in array] == [f for f in plain.frames() if f["event"] != "agent_state"]
     assert (head, last) == (6, 9)
-    assert none.whole() == [], "nor an empty one"
+    assert none.whole() == [{"event": "checkpoint", "position": 9}], "no empty array, and its own frame in none"
 
 
 async def test_what_a_wider_filter_shows_of_the_agents_is_sent_with_it(world: World) -> None:
@@ -247,6 +252,7 @@ async def test_what_a_wider_filter_shows_of_the_agents_is_sent_with_it(world: Wo
     sink, viewer = world.watch(wanted=Filter(agents=frozenset({"a"})))
     await sink.until("agent_state")
     viewer.want(Filter(agents=frozenset({"a", "b"})))
+    await turn()
     assert [frame["agent"] for frame in sink.frames() if frame["event"] == "agent_state"] == ["a", "b"]
 
 
@@ -262,12 +268,12 @@ async def test_when_the_log_closes_every_viewer_hangs_up_after_the_last_event(wo
 async def test_with_nobody_left_the_tail_rests_and_wakes_again(world: World) -> None:
     _, viewer = world.watch()
     await world.say("t")
-    viewer.end()
+    await world.leave(viewer)
     away = await world.say("t")
-    sink, _ = world.watch(since=away)
+    sink, viewer = world.watch(since=away)
     await sink.until("thread_updated", await world.say("t"))
     assert sink.positions() == [position for position in await truth(world.log) if position > away]
-    world.viewers[-1].end()
+    viewer.end()
     last, _ = world.watch()  # who comes as the last one leaves is not hung up
     await last.until("thread_updated", await world.say("t"))
     assert not last.over.is_set()
@@ -297,8 +303,7 @@ def test_whatever_the_socket_does_the_union_is_the_log(moves: Sequence[str], win
                 await turn()
         sink.unblock()
         await sink.until("thread_updated", await world.say("end"))
-        viewer.end()
         assert sink.positions() == await truth(log)
-        await log.close()
+        await world.close()
 
     asyncio.run(play())

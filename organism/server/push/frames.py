@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -61,22 +61,13 @@ WITH_CONTENT: Final = EventFilter(content=True)
 
 
 class Frame(NamedTuple):
-    """One event for viewers: ``wire`` is the finished WebSocket frame; the rest is what filters look at."""
+    """One event for viewers: its JSON; the rest is what filters look at."""
 
     position: int
     event: str
     thread_id: str | None
     agents: frozenset[str]
-    wire: bytes
-
-    @property
-    def payload(self) -> bytes:
-        """The frame's JSON."""
-        return self.wire[_HEADS.get(self.wire[1], 2) :]
-
-
-_HEADS: Final = {126: 4, 127: 10}
-"""The length of a WebSocket frame's head, by the second byte; 2 for any other."""
+    json: bytes
 
 
 def websocket_frame(payload: bytes) -> bytes:
@@ -100,8 +91,7 @@ def encode(event: str, fields: Mapping[str, Any]) -> bytes:
 
 def make_frame(event: str, fields: Mapping[str, Any], thread: str | None = None, *agents: str) -> Frame:
     """A frame of these fields; its position is one of them if it comes from the log."""
-    wire = websocket_frame(encode(event, fields))
-    return Frame(fields.get("position", UNLOGGED), event, thread, frozenset(agents), wire)
+    return Frame(fields.get("position", UNLOGGED), event, thread, frozenset(agents), encode(event, fields))
 
 
 # -- what a viewer is sent
@@ -113,21 +103,21 @@ Form = Callable[[Sequence[Frame]], bytes]
 
 def singly(frames: Sequence[Frame]) -> bytes:
     """A WebSocket frame each."""
-    return b"".join([frame.wire for frame in frames])
+    return b"".join([websocket_frame(frame.json) for frame in frames])
 
 
 def as_array(frames: Sequence[Frame]) -> bytes:
     """One WebSocket frame, a JSON array."""
-    return websocket_frame(b"[%b]" % b",".join([frame.payload for frame in frames])) if frames else b""
+    return websocket_frame(b"[%b]" % b",".join([frame.json for frame in frames])) if frames else b""
 
 
 def as_events(frames: Sequence[Frame]) -> bytes:
     """Server-Sent Events; the id is the position, if there is one."""
     return b"".join(
         [
-            b"data: %b\n\n" % frame.payload
+            b"data: %b\n\n" % frame.json
             if frame.position == UNLOGGED
-            else b"id: %d\ndata: %b\n\n" % (frame.position, frame.payload)
+            else b"id: %d\ndata: %b\n\n" % (frame.position, frame.json)
             for frame in frames
         ]
     )
@@ -149,35 +139,31 @@ class Filter:
             return False
         return self.agents is None or not frame.agents or not self.agents.isdisjoint(frame.agents)
 
-    def wire(self, frames: Sequence[Frame]) -> bytes:
-        """The frames that pass, as they are sent; nothing if none does."""
-        if self.threads is not None or self.agents is not None or self.events is not None:
-            frames = [frame for frame in frames if self.passes(frame)]
-        return self.form(frames)
+    def passing(self, frames: Sequence[Frame]) -> Sequence[Frame]:
+        """The frames that pass."""
+        if self.threads is None and self.agents is None and self.events is None:
+            return frames
+        return [frame for frame in frames if self.passes(frame)]
+
+
+EVERYTHING: Final = Filter()
 
 
 class Chunk(NamedTuple):
-    """The frames of one commit: everything after ``after`` and up to ``last``."""
+    """The frames of one commit or page: everything after ``after`` and up to ``last``, or what is not logged."""
 
     after: int
     last: int
     frames: Sequence[Frame]
 
     @property
+    def is_logged(self) -> bool:
+        return self.last > self.after
+
+    @property
     def size_bytes(self) -> int:
         """About what it takes in memory."""
-        return CHUNK_BYTES + sum(FRAME_BYTES + len(frame.wire) for frame in self.frames)
-
-    def pieces(self, size: int) -> Iterator[Chunk]:
-        """The same in parts of about ``size`` bytes, for a connection that may have no room for more."""
-        after, part, part_bytes = self.after, [], 0
-        for frame in self.frames:
-            part.append(frame)
-            part_bytes += len(frame.wire)
-            if part_bytes >= size and frame is not self.frames[-1]:
-                yield Chunk(after, frame.position, part)
-                after, part, part_bytes = frame.position, [], 0
-        yield Chunk(after, self.last, part)
+        return CHUNK_BYTES + sum(FRAME_BYTES + len(frame.json) for frame in self.frames)
 
 
 CHUNK_BYTES: Final = 300
@@ -274,8 +260,8 @@ def _message(record: Record[MessageSent]) -> Frame:
     event, content = record.event, record.content
     payload = None if content is None or content.erased else content.json
     message = with_payload(orjson.dumps(threads.message_head(record)), payload)
-    wire = websocket_frame(b'{"event":"message","position":%d,"message":%b}' % (record.position, message))
-    return Frame(record.position, "message", record.thread, frozenset((event.sender, event.to)), wire)
+    json = b'{"event":"message","position":%d,"message":%b}' % (record.position, message)
+    return Frame(record.position, "message", record.thread, frozenset((event.sender, event.to)), json)
 
 
 def _thread_created(record: Record[ThreadCreated], context: Context) -> Mapping[str, Any] | None:

@@ -20,13 +20,7 @@ from organism.events.vocabulary import (
     OrganismResumed,
     OrganismStarted,
     OrganismStopped,
-    ThreadCompleted,
     ThreadCreated,
-    ThreadFailed,
-    ThreadKilled,
-    ThreadPaused,
-    ThreadReopened,
-    ThreadResumed,
 )
 from organism.log.log import SPAN_EVENTS, EventFilter, EventLog, span_of
 from organism.server.push.frames import FOLDED, NAMELESS, PAUSES, WITH_CONTENT, Chunk, Filter, Folded, types_of
@@ -92,6 +86,10 @@ class Past:
     @property
     def position(self) -> int:
         return self._folded.position
+
+    def goes_on(self, position: int, wanted: Filter) -> bool:
+        """Whether its next page is what follows the position for this filter."""
+        return self.wanted is wanted and self.position == position
 
     async def read(self) -> Chunk:
         """The next page. What is not in it of the positions that it spans does not pass."""
@@ -183,13 +181,6 @@ async def _named(views: ViewStore, model: str, where: tuple[Where, ...], field: 
 # -- a thread as it stood
 
 
-STATUS: Final = (ThreadCreated, ThreadReopened, ThreadCompleted, ThreadFailed, ThreadKilled)
-PAUSING: Final = (ThreadPaused, ThreadResumed, ThreadKilled)
-HISTORY: Final = tuple(FOLDED)
-SHORT_EVENTS: Final = 64
-"""A history of fewer events is read: that takes one look, where a long one takes five."""
-
-
 async def load_threads(log: EventLog, views: ViewStore, folded: Folded, records: Sequence[Record[Event]]) -> None:
     """Load what ``folded`` must know before it can make the frames of ``records``."""
     for thread in folded.unknown(records):
@@ -197,55 +188,25 @@ async def load_threads(log: EventLog, views: ViewStore, folded: Folded, records:
         if row is not None:
             folded.threads[thread] = row
     if folded.is_paused is None and any(isinstance(record.event, OrganismStarted) for record in records):
-        paused = await _last(log, ORGANISM_STREAM, tuple(PAUSES), folded.position)
-        folded.is_paused = paused is not None and PAUSES[type(paused.event)]
+        wanted = EventFilter((ORGANISM_STREAM,), tuple(PAUSES))
+        last = await log.read(0, folded.position, wanted, 1, reverse=True)
+        folded.is_paused = bool(last) and PAUSES[type(last[0].event)]
 
 
 async def thread_at(log: EventLog, views: ViewStore, thread: str, position: int) -> Row | None:
-    """The thread's row as its frames showed it at ``position``; None if it was not born yet."""
-    history = await log.read(0, position, EventFilter((thread,), HISTORY), SHORT_EVENTS)
-    if len(history) == SHORT_EVENTS:
-        return await _long_thread_at(log, views, thread, position)
-    row: Row | None = None
-    for record in history:
-        row = threads.apply(thread, row, record)
+    """The thread's row at ``position``; None if it was not born yet.
+
+    In the middle of a unit a row is as the unit leaves it (V4): then the row before the unit is folded on.
+    """
+    at, step = position, 1
+    while (row := await _row_at(views, thread, at)) is not None and row["position"] > at:
+        at, step = max(0, at - step), step * 2
+    if at < position:
+        for record in await log.read(at, position, EventFilter((thread,), tuple(FOLDED)), position - at):
+            row = threads.apply(thread, row, record)
     return row
 
 
-async def _long_thread_at(log: EventLog, views: ViewStore, thread: str, position: int) -> Row | None:
-    row = await views.private_row("threads", thread)
-    status = await _last(log, thread, STATUS, position)
-    if row is None or status is None:
-        return None
-    row |= {"status": "active", "error": None, "paused": False}
-    if (pausing := await _last(log, thread, PAUSING, position)) is not None:
-        threads.apply(thread, row, pausing)
-    threads.apply(thread, row, status)
-    row["message_count"] = await _count(views, thread, position)
-    row["participants"] = await _present(views, row, position)
-    return row
-
-
-async def _last(log: EventLog, stream: str, types: tuple[type[Event], ...], position: int) -> Record[Event] | None:
-    found = await log.read(0, position, EventFilter((stream,), types), 1, reverse=True)
-    return found[0] if found else None
-
-
-async def _count(views: ViewStore, thread: str, position: int, *more: Where) -> int:
-    """How many messages of the thread there were at the position."""
-    where = (Where("thread_id", "=", thread), Where("position", "<=", position), *more)
-    return (await views.rows("messages", Query(where, limit=0))).total
-
-
-async def _present(views: ViewStore, row: Row, position: int) -> list[str]:
-    """Who took part at the position: the names are listed in the order in which they came, so a first part of them."""
-    names: list[str] = row["participants"]
-    low, high = 0, len(names)
-    while low < high:
-        middle = (low + high + 1) // 2
-        named = Where("from", "=", names[middle - 1], ("from", "to"))
-        if await _count(views, row["id"], position, named):
-            low = middle
-        else:
-            high = middle - 1
-    return names[:low]
+async def _row_at(views: ViewStore, thread: str, at: int) -> Row | None:
+    row = await views.row("threads", thread, at)
+    return None if row is None else orjson.loads(row)

@@ -26,27 +26,26 @@ _ACTIVE: Final = Query((Where("status", "=", "active"),), CHANGED, descending=Tr
 _OTHERS: Final = Query(
     (Where("status", "in", ["completed", "error", "killed"]),), CHANGED, descending=True, limit=OTHERS_SHOWN
 )
-_SHOWN: Final = (("threads", _ACTIVE), ("threads", _OTHERS), ("agents", _EVERY_AGENT))
 _STATE: Final = ("state", "current_thread", "paused", "queue_depth")
 
 
 class AgentStates:
-    """The newest ``agent_state`` of each agent. ``version`` rises with each change; ``tell`` gets what changed."""
+    """The newest ``agent_state`` of each agent. ``version`` rises with each change; ``offer`` gets what changed."""
 
-    def __init__(self, views: ViewStore, tell: Callable[[Sequence[Frame], int], None]) -> None:
+    def __init__(self, views: ViewStore, offer: Callable[[Sequence[Frame]], None]) -> None:
         self.version = 0
         self.is_due = asyncio.Event()
         """Set when something may have changed."""
         self._views = views
-        self._tell = tell
+        self._offer = offer
         self._latest: dict[str, tuple[int, tuple[Any, ...], Frame]] = {}
 
     async def follow(self) -> None:
-        """Read all agents whenever that is due, and tell what changed."""
+        """Read all agents whenever that is due, and offer what changed."""
         while True:
             await self.is_due.wait()
             self.is_due.clear()
-            with suppress(OrganismError):  # the log is closing; everyone is told so by the tail
+            with suppress(OrganismError):  # the log is closing, which the tail finds out
                 await self._read()
             await asyncio.sleep(COALESCE_SECONDS)
 
@@ -65,7 +64,7 @@ class AgentStates:
                 changed.append(frame)
         if changed:
             self.version += 1
-            self._tell(changed, self.version)
+            self._offer(changed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,36 +86,29 @@ class SnapshotReader:
     def __init__(self, log: EventLog, views: ViewStore, states: AgentStates) -> None:
         self._log, self._views = log, views
         self._states = states
-        self._reading: asyncio.Task[Snapshot] | None = None
-        self._next: asyncio.Task[Snapshot] | None = None
+        self._reading = asyncio.Lock()
+        self._last: Snapshot | None = None
 
     async def read(self) -> Snapshot:
-        """A snapshot that begins to be read after this call. Raises what reading it raises."""
-        if self._next is None:
-            self._next = asyncio.ensure_future(self._read_after(self._reading))
-            self._next.add_done_callback(lambda reading: reading.cancelled() or reading.exception())
-        return await asyncio.shield(self._next)  # a viewer that leaves does not take it from the others
-
-    async def _read_after(self, other: asyncio.Task[Snapshot] | None) -> Snapshot:
-        if other is not None:
-            await asyncio.wait([other])
-        self._reading, self._next = self._next, None
-        return await self._read()
+        """A snapshot at the head of now or later. Raises what reading it raises."""
+        head = self._log.head
+        async with self._reading:
+            if self._last is None or self._last.position < head:
+                self._last = await self._read()
+            return self._last
 
     async def _read(self) -> Snapshot:
-        """As of the organism's row: other rows that are newer because the log moved on are read again, as of then."""
-        log, views = self._log, self._views
+        """Everything as of the organism's row, whose position moves with every event."""
+        views, states_at = self._views, self._states.version
         organism = await views.row("organism", "organism")
         if organism is None:
             raise NotFound("The organism has not started yet.")
-        position, states_at = orjson.loads(organism)["position"], self._states.version
-        while True:
-            is_past = log.head > position
-            active, others, agents = [await views.rows(model, replace(query, at=position)) for model, query in _SHOWN]
-            waiting = await waiting_for_people(views, position)
-            if is_past or log.head == position:
-                total = active.total + others.total
-                return Snapshot(position, organism, waiting, agents.rows, _joined(active, others), total, states_at)
+        at = orjson.loads(organism)["position"]
+        agents = await views.rows("agents", replace(_EVERY_AGENT, at=at))
+        active, others = [await views.rows("threads", replace(query, at=at)) for query in (_ACTIVE, _OTHERS)]
+        waiting = await waiting_for_people(views, at)
+        total = active.total + others.total
+        return Snapshot(at, organism, waiting, agents.rows, _joined(active, others), total, states_at)
 
 
 def _joined(first: Page, second: Page) -> bytes:

@@ -1,16 +1,17 @@
 """Push: one tail of the log for all viewers of a tenant, and a cursor for each viewer; no queue for any.
 
-The tail makes a commit's frames once and writes them to every live viewer. One whose connection has no room falls back
-to its position, catches up from the tail's window or from the log, and is live again; one that takes nothing is cut off
-(``FrameProtocol.drained``). Text of a run under way comes from the feed, ahead of the log, and goes to live viewers.
+The tail makes a commit's frames once and keeps the newest in a window. Each viewer reads on from its position, from the
+window or, once that has moved on, from the log, as fast as its connection takes what it reads. Text of a run under way
+comes from the feed, ahead of the log; it and agents' states are for viewers that have read to the window's end.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, Final, Protocol
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Final, NamedTuple
 
 import structlog
 
@@ -35,79 +36,104 @@ from organism.views.organism import KEYS as AGENT_KEYS
 from organism.views.views import ViewStore
 
 WINDOW_BYTES: Final = 4 << 20
-CHECKPOINT_SECONDS: Final = 5.0
+TICK_SECONDS: Final = 5.0
 QUIET_EVENTS: Final = 1000
-EVERYTHING: Final = Filter()
 
 _log = structlog.get_logger("organism.server")
 
 
+class Reading(NamedTuple):
+    """What a viewer reads from the window: its bytes, the next chunk's number, the position that it has reached.
+
+    ``announced`` is the position that it can tell by the frames, 0 if none of them has one.
+    """
+
+    wire: bytes
+    next: int
+    position: int
+    announced: int
+
+
 class Tail:
-    """Follows one tenant's log while anyone watches. Everything up to ``position`` has been offered."""
+    """Follows one tenant's log while anyone watches. Everything up to ``position`` is or was in the window.
+
+    The window's chunks are numbered. ``news`` is set when there is more to read, or when ``ticks`` has risen; ``ended``
+    when the log was closed or cannot be read.
+    """
 
     def __init__(
         self, log: EventLog, views: ViewStore, window_bytes: int = WINDOW_BYTES, feed: Feed | None = None
     ) -> None:
         self.log, self.views = log, views
         self.position = log.head
-        self.states = AgentStates(views, self._offer_now)
+        self.states = AgentStates(views, self._offer_unlogged)
         self.snapshots = SnapshotReader(log, views, self.states)
+        self.news, self.ended = asyncio.Event(), asyncio.Event()
+        self.ticks = 0
         self._feed = feed or Feed()
         self._live = LiveText(self.position)
         self._window_bytes = window_bytes
         self._window: deque[Chunk] = deque()
+        self._first = 0
         self._size_bytes = 0
-        self._viewers: set[Viewer] = set()
-        self._tasks: list[asyncio.Task[None]] = []
+        self._readings: dict[tuple[int, int, bool, Filter], Reading] = {}
+        self._watchers = 0
+        self._following: asyncio.Task[None] | None = None
 
-    def join(self, viewer: Viewer) -> None:
-        """Offer to this viewer from now on."""
-        self._viewers.add(viewer)
-        if not self._tasks:
-            self.position = self.log.head
-            self._live = LiveText(self.position)
-            self._feed.subscribe(self._on_delta)
-            for delta in self._feed.unlogged():
-                self._on_delta(delta)
-            self.states.is_due.set()
-            work = (self._follow(), self.states.follow(), self._checkpoints())
-            self._tasks = [asyncio.ensure_future(each) for each in work]
-            for task in self._tasks:
-                task.add_done_callback(self._ended)
+    @contextmanager
+    def watched(self) -> Iterator[None]:
+        """Follow the log while anyone is inside."""
+        self._watchers += 1
+        if self._following is None:
+            self._begin()
+        try:
+            yield
+        finally:
+            self._watchers -= 1
+            if not self._watchers:
+                if self._following is not None:
+                    self._following.cancel()
+                    self._rest()
+                self._clear()
 
-    def leave(self, viewer: Viewer) -> None:
-        """Offer to this viewer no more; with none left, the tail rests."""
-        self._viewers.discard(viewer)
-        if not self._viewers:
-            self._rest()
+    def _begin(self) -> None:
+        self._clear()
+        self.position = self.log.head
+        self.ended = asyncio.Event()
+        self._live = LiveText(self.position)
+        self._feed.subscribe(self._on_delta)
+        for delta in self._feed.unlogged():
+            self._on_delta(delta)
+        self.states.is_due.set()
+        self._following = asyncio.ensure_future(self._work())
+        self._following.add_done_callback(self._done)
 
     def _rest(self) -> None:
-        for task in self._tasks:
-            task.cancel()
-        self._tasks = []
+        self._following = None
         self._feed.unsubscribe(self._on_delta)
+
+    def _clear(self) -> None:
+        self._first += len(self._window)
         self._window.clear()
+        self._readings.clear()
         self._size_bytes = 0
 
-    def _ended(self, task: asyncio.Task[None]) -> None:
-        """The log was closed or cannot be read: every viewer reconnects. A tail that rests was cancelled."""
-        if task.cancelled():
+    async def _work(self) -> None:
+        async with asyncio.TaskGroup() as group:
+            others = [group.create_task(self.states.follow()), group.create_task(self._tick())]
+            await self._follow()
+            for other in others:
+                other.cancel()
+
+    def _done(self, following: asyncio.Task[None]) -> None:
+        """Unless it was cancelled, the log was closed or cannot be read: every viewer reconnects."""
+        if following.cancelled():
             return
-        if (error := task.exception()) is not None:
+        if (error := following.exception()) is not None:
             _log.error("push_ended", exc_info=error, position=self.position)
-        viewers = tuple(self._viewers)
         self._rest()
-        for viewer in viewers:
-            viewer.close()
-
-    def after(self, position: int) -> list[Chunk] | None:
-        """The chunks after ``position``, or None if the window has moved on."""
-        oldest = self._window[0].after if self._window else self.position
-        return None if position < oldest else [chunk for chunk in self._window if chunk.last > position]
-
-    def unlogged_text(self) -> list[Frame]:
-        """Text of open blocks that is not in the log up to ``position``."""
-        return [frame_of(delta) for delta in self._live.unread()]
+        self.ended.set()
+        self.wake()
 
     async def _follow(self) -> None:
         folded = Folded(self.position)
@@ -118,185 +144,207 @@ class Tail:
             if any(type(record.event) in AGENT_KEYS for record in records):
                 self.states.is_due.set()
 
+    async def _tick(self) -> None:
+        while True:
+            await asyncio.sleep(TICK_SECONDS)
+            self.tick()
+
+    def tick(self) -> None:
+        """Wake every viewer: one that was sent nothing for a while may be sent a checkpoint or a heartbeat."""
+        self.ticks += 1
+        self.wake()
+
+    def wake(self) -> None:
+        """Let every viewer look again."""
+        news, self.news = self.news, asyncio.Event()
+        news.set()
+
     def _offer(self, chunk: Chunk) -> None:
         self.position = chunk.last
         self._window.append(chunk)
         self._size_bytes += chunk.size_bytes
         while self._size_bytes > self._window_bytes and len(self._window) > 1:
             self._size_bytes -= self._window.popleft().size_bytes
-        encoded: dict[Filter, bytes] = {}
-        for viewer in tuple(self._viewers):
-            viewer.offer(chunk, encoded)
+            self._first += 1
+        self._readings.clear()
+        self.wake()
+
+    def _offer_unlogged(self, frames: Sequence[Frame]) -> None:
+        self._offer(Chunk(self.position, self.position, frames))
 
     def _on_delta(self, delta: Delta) -> None:
         new = self._live.take(delta)
         if new is not None:
-            self._offer_now((frame_of(new),))
+            self._offer_unlogged((frame_of(new),))
 
     def _offer_waiting_text(self, records: Sequence[Record[Any]]) -> None:
-        """Offer text that was heard ahead of these events and waited for them."""
+        """Offer text that came ahead of these events and waited for them."""
         if self._live:
             for record in records:
                 for delta in self._live.read(record) if isinstance(record.event, RunEvent) else ():
-                    self._offer_now((frame_of(delta),))
+                    self._offer_unlogged((frame_of(delta),))
         self._live.position = self.position
 
-    def _offer_now(self, frames: Sequence[Frame], version: int = 0) -> None:
-        for viewer in tuple(self._viewers):
-            viewer.offer_now(frames, version)
-
-    async def _checkpoints(self) -> None:
-        while True:
-            await asyncio.sleep(CHECKPOINT_SECONDS)
-            for viewer in tuple(self._viewers):
-                viewer.checkpoint()
-
-
-class FrameSink(Protocol):
-    """Where frames go: a WebSocket (``FrameProtocol``) or an event stream (``Stream``)."""
+    # -- what viewers call
 
     @property
-    def is_blocked(self) -> bool:
-        """Whether there is no room now."""
+    def end(self) -> int:
+        """The number of the chunk that comes next."""
+        return self._first + len(self._window)
 
-    def write_frames(self, frames: bytes) -> None:
-        """Write finished frames."""
+    def number_after(self, position: int) -> int | None:
+        """The number of the chunk that goes on after a position, or None if the window has moved on."""
+        if position < (self._window[0].after if self._window else self.position):
+            return None
+        number = self.end
+        while number > self._first and self._window[number - self._first - 1].last > position:
+            number -= 1
+        return number
 
-    async def drained(self) -> bool:
-        """Wait for room; False if the connection is over."""
+    def holds(self, number: int) -> bool:
+        """Whether the chunk of this number, and what follows it, is in the window."""
+        return number >= self._first
+
+    def read(self, number: int, position: int, wanted: Filter, *, is_live: bool) -> Reading:
+        """What the filter passes of the chunks from ``number`` on, for one that has ``position``.
+
+        That is about a page, encoded once for all who ask for the same. Who is not live gets what is in the log alone.
+        """
+        key = (number, position, is_live, wanted)
+        if (known := self._readings.get(key)) is not None:
+            return known
+        parts: list[bytes] = []
+        announced = size_bytes = 0
+        while number < self.end and size_bytes < PAGE_BYTES:
+            chunk = self._window[number - self._first]
+            number += 1
+            if chunk.is_logged:
+                frames = wanted.passing([frame for frame in chunk.frames if frame.position > position])
+                position = max(position, chunk.last)
+                announced = position if frames else announced
+            else:
+                frames = wanted.passing(chunk.frames) if is_live else ()
+            if frames:
+                parts.append(wanted.form(frames))
+                size_bytes += len(parts[-1])
+        reading = self._readings[key] = Reading(b"".join(parts), number, position, announced)
+        return reading
+
+    def unlogged(self, states_after: int) -> list[Frame]:
+        """Agents' states that are newer than that version, and text of open blocks that is not in the log."""
+        return [*self.states.since(states_after), *(frame_of(delta) for delta in self._live.unread())]
 
 
 class Viewer:
-    """Watches one tenant. Everything up to ``position`` was sent or did not pass the filter."""
+    """Watches one tenant. Everything up to ``position`` was sent or did not pass the filter.
 
-    def __init__(self, tail: Tail, sink: FrameSink, hang_up: Callable[[], None]) -> None:
-        self.position = 0
-        self.filter = EVERYTHING
+    It is live once it has read to the window's end and has the agents' states and the text that is not logged yet.
+    """
+
+    def __init__(self, tail: Tail, wanted: Filter, start: Start) -> None:
+        self.filter = wanted
         self._tail = tail
-        self._sink = sink
-        self._hang_up = hang_up
-        self._announced = 0
-        self._states_at = 0
-        self._is_live = False
-        self._task: asyncio.Task[None] | None = None
+        self._ticks = tail.ticks
+        self._is_over = False
+        self.begin(start)
 
     def begin(self, start: Start) -> None:
-        """Go on from ``start``: send what follows it, then ``caught_up`` if it is to be announced."""
-        self._announced = self.position = start.position
+        """Go on from ``start``: what follows it is sent, then ``caught_up`` if it is to be announced."""
+        self.position = self._announced = start.position
+        self._announces = start.announce
         self._states_at = start.states_at
-        self._tail.join(self)
-        self._fall_back(announce=start.announce)
+        self._had: Filter | None = None
+        self._number: int | None = None
+        self._is_live = False
+        self._tail.wake()
 
     def want(self, wanted: Filter) -> None:
-        """Replace the filter from ``position`` on; unlogged frames that only the new one shows are sent at once."""
-        before, self.filter = self.filter, wanted
-        if self._is_live:
-            now = (*self._tail.states.since(0), *self._tail.unlogged_text())
-            self._sink.write_frames(wanted.wire([frame for frame in now if not before.passes(frame)]))
+        """Replace the filter from ``position`` on; of what is not logged, what only the new one shows is sent."""
+        is_current = self._is_live and self._number == self._tail.end
+        self._had = self.filter if is_current else None
+        self.filter = wanted
+        self._is_live = False
+        self._tail.wake()
 
     def end(self) -> None:
         """Watch no more."""
-        self._is_live = False
-        self._tail.leave(self)
-        if self._task is not None:
-            self._task.cancel()
+        self._is_over = True
+        self._tail.wake()
 
-    def say(self, event: str, **fields: Any) -> None:
-        """Send a frame of this viewer's own; it never comes in an array."""
+    def own(self, event: str, **fields: Any) -> bytes:
+        """A frame for this viewer alone; it never comes in an array."""
         form = singly if self.filter.form is as_array else self.filter.form
-        self._sink.write_frames(form([make_frame(event, fields)]))
+        return form([make_frame(event, fields)])
 
-    # -- what the tail calls
+    async def stream(self) -> AsyncIterator[bytes]:
+        """What to send, as it comes, until the log closes or ``end``; nothing (``b""``) at a tick.
 
-    def offer(self, chunk: Chunk, encoded: dict[Filter, bytes]) -> None:
-        """A commit is on disk; ``encoded`` are its frames as other viewers got them."""
-        if self._is_live:
-            self._take(chunk, encoded)
-            if self._sink.is_blocked:
-                self._fall_back(announce=False)
-
-    def offer_now(self, frames: Sequence[Frame], version: int = 0) -> None:
-        """Agents' states of that version, or text that is not in the log yet. A viewer without room gets them later."""
-        if self._is_live:
-            self._sink.write_frames(self.filter.wire(frames))
-            self._states_at = version or self._states_at
-            if self._sink.is_blocked:
-                self._fall_back(announce=False)
-
-    def checkpoint(self) -> None:
-        """Say how far the log has come, if no frame did."""
-        if self._is_live and self.position > self._announced:
-            self._announced = self.position
-            self.say("checkpoint", position=self.position)
-
-    def close(self) -> None:
-        """The log is closed."""
-        self._is_live = False
-        self._hang_up()
-
-    # -- catching up
-
-    def _fall_back(self, *, announce: bool) -> None:
-        self._is_live = False
-        if self._task is not None:
-            self._task.cancel()
-        self._task = asyncio.ensure_future(self._catch_up(announce=announce))
-        self._task.add_done_callback(self._caught_up)
-
-    def _caught_up(self, task: asyncio.Task[None]) -> None:
-        """A viewer that cannot be served is cut off; it may come back with its position."""
-        if not task.cancelled() and (error := task.exception()) is not None:
-            _log.error("viewer cut off", exc_info=error, position=self.position)
-            self._hang_up()
-
-    async def _catch_up(self, *, announce: bool) -> None:
+        ``position`` and filter are those of what was given last. Raises what a read of the log raises.
+        """
         past: Past | None = None
-        while await self._sink.drained():
-            chunks = self._tail.after(self.position)
-            if chunks is not None:
-                if all(self._take_slowly(chunk) for chunk in chunks):
-                    self._go_live(announce=announce)
-                    return
-                continue
-            if not announce:
-                announce = True
-                self.say("fell_behind", position=self.position)
-            if past is None or past.wanted is not self.filter or past.position != self.position:
-                past = Past(self._tail.log, self._tail.views, self.filter, self.position)
-            page = await past.read()
-            if past.wanted is self.filter:
-                self._take_slowly(page)
-            if self.position - self._announced >= QUIET_EVENTS:
-                self._announced = self.position
-                self.say("checkpoint", position=self.position)
+        while not self._is_over:
+            news = self._tail.news
+            if not self._is_in_window():
+                if not self._announces:
+                    self._announces = True
+                    yield self.own("fell_behind", position=self.position)
+                if past is None or not past.goes_on(self.position, self.filter):
+                    past = Past(self._tail.log, self._tail.views, self.filter, self.position)
+                page = await past.read()
+                if (page.after, past.wanted) == (self.position, self.filter):  # neither was changed meanwhile
+                    yield self._read_page(page)
+            elif (wire := self._read_window()) is not None:
+                yield wire
+            elif self._tail.ended.is_set():
+                return
+            else:
+                await news.wait()
 
-    def _take_slowly(self, chunk: Chunk) -> bool:
-        """Take it in pieces; False if there was no room for all of it. The rest is read again."""
-        for piece in chunk.pieces(PAGE_BYTES):
-            self._take(piece, {})
-            if self._sink.is_blocked:
-                return False
-        return True
+    def _is_in_window(self) -> bool:
+        """Whether the tail's window has what comes next."""
+        if self._number is not None and not self._tail.holds(self._number):
+            self._number, self._is_live, self._states_at, self._had = None, False, 0, None
+        if self._number is None:
+            self._number = self._tail.number_after(self.position)
+        return self._number is not None
 
-    def _take(self, chunk: Chunk, encoded: dict[Filter, bytes]) -> None:
-        if chunk.last <= self.position:
-            return
-        if self.position > chunk.after:
-            frames = self.filter.wire([frame for frame in chunk.frames if frame.position > self.position])
-        else:
-            if self.filter not in encoded:
-                encoded[self.filter] = self.filter.wire(chunk.frames)
-            frames = encoded[self.filter]
-        self.position = chunk.last
-        if frames:
-            self._announced = chunk.last
-            self._sink.write_frames(frames)
+    def _read_window(self) -> bytes | None:
+        """What comes next in the window, or None if nothing is to be sent now."""
+        assert self._number is not None  # noqa: S101 - `_is_in_window` has set it; narrows the type
+        if self._number < self._tail.end:
+            reading = self._tail.read(self._number, self.position, self.filter, is_live=self._is_live)
+            self._number, self.position = reading.next, reading.position
+            self._announced = max(self._announced, reading.announced)
+            return reading.wire
+        if not self._is_live:
+            return self._go_live()
+        if self._ticks != self._tail.ticks:
+            self._ticks = self._tail.ticks
+            return self._checkpoint(1)
+        return None
 
-    def _go_live(self, *, announce: bool) -> None:
-        self._is_live = True
-        now = (*self._tail.states.since(self._states_at), *self._tail.unlogged_text())
-        self._sink.write_frames(self.filter.wire(now))
-        self._states_at = self._tail.states.version
-        if announce:
-            self._announced = self.position
-            self.say("caught_up", position=self.position)
+    def _read_page(self, page: Chunk) -> bytes:
+        """A page of the past, and a checkpoint where the filter passes nothing for long."""
+        self.position = page.last
+        if frames := self.filter.passing(page.frames):
+            self._announced = page.last
+            return self.filter.form(frames)
+        return self._checkpoint(QUIET_EVENTS)
+
+    def _checkpoint(self, least_events: int) -> bytes:
+        """Say how far the log has come, if no frame did for so many events."""
+        if self.position < self._announced + least_events:
+            return b""
+        self._announced = self.position
+        return self.own("checkpoint", position=self.position)
+
+    def _go_live(self) -> bytes:
+        frames = self.filter.passing(self._tail.unlogged(self._states_at))
+        if self._had is not None:
+            frames = [frame for frame in frames if not self._had.passes(frame)]
+        self._is_live, self._states_at, self._had = True, 0, None
+        wire = self.filter.form(frames)
+        if self._announces:
+            self._announces, self._announced = False, self.position
+            wire += self.own("caught_up", position=self.position)
+        return wire

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from starlette.responses import Response
@@ -13,8 +14,9 @@ from organism.server.http.call import Call, JsonResponse, LiveResponse, Route
 from organism.server.http.contract import Gives, gives
 from organism.server.http.shapes import Ticket
 from organism.server.http.words import FrameNames, Position
+from organism.server.push.frames import as_events
 from organism.server.push.snapshot import Start, start_from_position, start_from_snapshot
-from organism.server.push.viewer import Tail
+from organism.server.push.viewer import Tail, Viewer
 from organism.server.ws.commands import IN_ADDRESS, LISTS, Subscribe, opening_of, position_in
 from organism.server.ws.stream import Stream
 
@@ -33,7 +35,9 @@ async def events(call: Call) -> Response:
     asked = opening_of(call.query, TAKEN)
     tail = call.process.tail(call.tenant)
     start = await _start(call, asked, tail)
-    stream = Stream(call.who, call.process.connections, tail, asked.filter(), start)
+    viewer = Viewer(tail, replace(asked.filter(), form=as_events), start)
+    first = viewer.own("connected", **start.connected)
+    stream = Stream(call.who, call.process.connections, tail, viewer, first)
     return LiveResponse(call, stream, KIND, UNBUFFERED)
 
 

@@ -40,7 +40,7 @@ from organism.server.http.protocols import EXTENSION, FrameProtocol
 from organism.server.http.rights import SOCKET
 from organism.server.json import parse_json
 from organism.server.push.frames import encode, websocket_frame
-from organism.server.push.snapshot import start_from_position, start_from_snapshot
+from organism.server.push.snapshot import Start, start_from_position, start_from_snapshot
 from organism.server.push.viewer import Viewer
 from organism.server.ws.commands import COMMANDS, IN_ADDRESS, RIGHTS, Auth, InjectCommand, Subscribe, opening_of
 
@@ -187,45 +187,57 @@ class Session:
         self._address = address
         self._tenant = process.organism.tenants[who.tenant]
         self._tail = process.tail(self._tenant)
-        self._viewer = Viewer(self._tail, connection.protocol, lambda: self.dismiss(RESTART))
+        self._viewer: Viewer
         self._closing: asyncio.Task[None] | None = None
         self._room = asyncio.Semaphore(MAX_UNDER_WAY)
         self._injecting = asyncio.Lock()
 
     async def run(self, begin: Subscribe) -> None:
         """Say how things stand, then serve until the client leaves or the log closes."""
-        self._viewer.want(begin.filter())
         try:
-            self._tail.join(self._viewer)  # what is committed while the snapshot is read stays in the tail's window
-            if begin.resumes:
-                with named_in(IN_ADDRESS):
-                    start = start_from_position(self._tenant.log, begin.since, begin.log)
-            else:
-                start = await start_from_snapshot(self._tenant, self._tail.snapshots, self._process.organism.status)
-            self._connection.protocol.write_frames(websocket_frame(encode("connected", start.connected)))
-            self._viewer.begin(start)
-            await self._serve_commands()
+            with self._tail.watched():  # what is committed while the snapshot is read stays in the tail's window
+                start = await self._start(begin)
+                self._viewer = Viewer(self._tail, begin.filter(), start)
+                self._connection.protocol.write_frames(self._viewer.own("connected", **start.connected))
+                await self._serve()
         except OrganismError as error:  # a position of no use; or the log is closing, or cannot be read just now
             self._connection.refuse(None, error)
             await self._connection.close(POLICY if isinstance(error, BadPosition) else RESTART)
-        finally:
-            self._viewer.end()
+
+    async def _start(self, begin: Subscribe) -> Start:
+        if not begin.resumes:
+            return await start_from_snapshot(self._tenant, self._tail.snapshots, self._process.organism.status)
+        with named_in(IN_ADDRESS):
+            return start_from_position(self._tenant.log, begin.since, begin.log)
 
     def dismiss(self, code: int) -> None:
         """Close the connection; see ``Subscriber``."""
         self._closing = self._closing or asyncio.ensure_future(self._connection.close(code))
 
-    async def _serve_commands(self) -> None:
-        """Carry out commands until the client leaves or is dismissed; what was read by then is still carried out."""
+    async def _serve(self) -> None:
+        """Push, and carry out commands until the client leaves or is dismissed; what was read is still carried out."""
         async with asyncio.TaskGroup() as under_way:
+            pushing = under_way.create_task(self._push())
             with suppress(WebSocketDisconnect):
                 while self._closing is None and await self._connection.protocol.drained():
                     command = self._read(await self._connection.receive())
                     if command is not None:
                         await self._room.acquire()
                         under_way.create_task(self._carry_out(*command))
+            pushing.cancel()
         if self._closing is not None:
             await self._closing
+
+    async def _push(self) -> None:
+        """Send what the viewer reads, as fast as the client takes it; a client that takes nothing is cut off (S15)."""
+        try:
+            async for frames in self._viewer.stream():
+                self._connection.protocol.write_frames(frames)
+                if not await self._connection.protocol.drained():
+                    return
+        except Exception:  # noqa: BLE001 - whatever keeps it from being served: it may come back with its position
+            _log.exception("viewer cut off", position=self._viewer.position)
+        self.dismiss(RESTART)
 
     def _read(self, text: str | None) -> tuple[str, Any, Any] | None:
         """A command to be carried out: its name, its body and its id; None if it is answered already."""
