@@ -23,7 +23,7 @@ from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.server.http.auth import Authenticator, Tokens
 from organism.server.http.bodies import Body, Places, named_in, parsed, payload_at, refuse_unknown
-from organism.server.http.connections import ConnectionRegistry, Streaming
+from organism.server.http.connections import ConnectionRegistry
 from organism.server.http.contract import Contract
 from organism.server.http.logs import Access
 from organism.server.http.rights import ROUTES, Right, right_of
@@ -52,29 +52,6 @@ class JsonResponse(StarletteJson):
 
     def render(self, content: Any) -> bytes:
         return encoded(content)
-
-
-class LiveResponse(Response):
-    """An answer that goes on: ``stream`` writes its body until it ends, the client leaves or the token ends."""
-
-    def __init__(
-        self, call: Call, stream: Streaming, media_type: str, headers: Mapping[str, str] | None = None
-    ) -> None:
-        super().__init__(headers={"content-type": media_type, **(headers or {})})
-        del self.headers["content-length"]
-        self._call = call
-        self._stream = stream
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        answers = self._call.process.connections.answers
-        answers[self._stream] = self._call.who
-        try:
-            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-            if scope["method"] == "HEAD":
-                self._stream.end()
-            await self._stream.run(receive, send)
-        finally:
-            answers.pop(self._stream, None)
 
 
 Documents = Callable[[str], Awaitable[bytes]]

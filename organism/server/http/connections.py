@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final, Protocol
 
-from starlette.types import Receive, Send
-
 from organism.errors import Forbidden, InvalidAuthorization, RateLimitExceeded
 from organism.model.principal import Principal
 from organism.server.http.auth import RateLimiter, Tokens
@@ -26,16 +24,6 @@ class Subscriber(Protocol):
         """Close the connection with this code."""
 
 
-class Streaming(Protocol):
-    """An HTTP answer that goes on."""
-
-    async def run(self, receive: Receive, send: Send) -> None:
-        """Send until the end, then end the response."""
-
-    def end(self) -> None:
-        """Come to an end."""
-
-
 class ConnectionRegistry:
     """The open connections by token, and the answers that go on. ``now`` gives seconds that do not go back."""
 
@@ -44,8 +32,8 @@ class ConnectionRegistry:
         self._now = now
         self._subscribers: dict[bytes, set[Subscriber]] = {}
         self._rates: dict[bytes, RateLimiter] = {}
-        self.answers: dict[Streaming, Principal] = {}
-        """To whom each answer goes on, until it ends by itself or the token does."""
+        self.answers: dict[Callable[[], None], Principal] = {}
+        """What ends each HTTP answer that goes on, and whose it is: it ends with their token."""
 
     @property
     def count(self) -> int:
@@ -90,8 +78,8 @@ class ConnectionRegistry:
                 continue
             for subscriber in subscribers:
                 subscriber.who = who
-        for answer, who in tuple(self.answers.items()):
+        for end, who in tuple(self.answers.items()):
             try:
                 self._tokens.current(who)
             except InvalidAuthorization:
-                answer.end()
+                end()

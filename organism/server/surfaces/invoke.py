@@ -5,7 +5,7 @@ Both surfaces, by the path's name and by the body's, at the root and below /api/
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -18,16 +18,14 @@ from organism.model.agent import Prompt
 from organism.model.commands import Inject, Injected
 from organism.model.run import RunEntry
 from organism.server.http.bodies import named_in
-from organism.server.http.call import CALLER, Call, JsonResponse, LiveResponse, Route, caller_fields
+from organism.server.http.call import CALLER, Call, JsonResponse, Route, caller_fields
 from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
 from organism.server.http.shapes import Invoked
+from organism.server.http.streaming import live_response
 from organism.server.surfaces import requests as request
-from organism.server.surfaces.run import RunStream, entries_of, first_entries, refusal, writer_for
+from organism.server.surfaces.run import entries_of, first_entries, refusal, written
 from organism.server.surfaces.vercel import FORMAT, STREAM, UiStream, with_parts
 from organism.server.surfaces.waiting import unless_left
-from organism.server.ws.stream import HEARTBEAT
-
-UNBUFFERED: Final = {"x-accel-buffering": "no"}
 
 
 async def invoke(call: Call) -> Response:
@@ -60,13 +58,15 @@ async def _invoke(call: Call, named: str | None) -> Response:
 
 
 async def _answer(
-    call: Call, wanted: request.InvokeRequest, shape: Shape, sent: Injected, entries: AsyncIterator[RunEntry]
+    call: Call, wanted: request.InvokeRequest, shape: Shape, sent: Injected, entries: AsyncGenerator[RunEntry, None]
 ) -> Response:
     first = await first_entries(entries)
     if (refused := refusal(first)) is not None:
         raise refused
     if shape.is_stream:
-        return _stream(call, wanted, sent, first, entries)
+        write = UiStream(sent.message_id).lines if wanted.is_ui else None
+        parts = written(first, entries, wanted.kind, write)
+        return await live_response(call, parts, wanted.kind, STREAM if wanted.is_ui else None)
     return await _batch(wanted, shape, sent, first, entries)
 
 
@@ -79,15 +79,6 @@ def _payload(wanted: request.InvokeRequest, listener: Listener) -> Mapping[str, 
         raise errors.InvalidField(f"{wanted.agent} takes a {kind}; send it as data.inputs.payload.", param=wanted.place)
     history = [{"role": said.role, "content": said.content} for said in wanted.history]
     return {"message": wanted.message, **({"history": history} if history else {})}
-
-
-def _stream(
-    call: Call, wanted: request.InvokeRequest, sent: Injected, first: list[RunEntry], rest: AsyncIterator[RunEntry]
-) -> Response:
-    write = UiStream(sent.message_id).lines if wanted.is_ui else writer_for(wanted.kind)
-    headers = UNBUFFERED | (STREAM if wanted.is_ui else {})
-    beat = HEARTBEAT if wanted.kind == request.EVENTS else b""
-    return LiveResponse(call, RunStream(first, rest, write, beat), wanted.kind, headers)
 
 
 async def _batch(

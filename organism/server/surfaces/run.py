@@ -6,16 +6,13 @@ A handler that shows no run has entries made of its replies.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from contextlib import aclosing
 from typing import Any, Final
 
 import orjson
-from msgspec import field
-from starlette.types import Receive, Send
 
 from organism.errors import HandlingFailed, OrganismError, ThreadKilled
-from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.events.vocabulary import (
     RUN_ENTRIES,
@@ -37,9 +34,7 @@ from organism.model.ids import CONSOLE
 from organism.model.run import RunEntry
 from organism.pump.run.feed import Delta, LiveText
 from organism.server.http import problems
-from organism.server.http.call import until_left
-from organism.server.surfaces.requests import EVENTS
-from organism.server.ws.stream import HEARTBEAT_SECONDS
+from organism.server.http.streaming import SSE
 from organism.tenants import Tenant
 from organism.views.run import entry_of
 from organism.views.threads import ENDS
@@ -51,14 +46,15 @@ MOST_HEARD: Final = 1000
 """Pieces of text that may wait for a slow client; what comes beyond reaches it from the log, gathered."""
 
 
-async def entries_of(tenant: Tenant, sent: Injected) -> AsyncIterator[RunEntry]:
+async def entries_of(tenant: Tenant, sent: Injected) -> AsyncGenerator[RunEntry, None]:
     """The entries, from the first to ``done``. They end without it if the log closes before.
 
     A handler that shows no run answers by what it sends: each reply to ``console`` is a message.
     """
     run = _RunFollower(tenant, sent)
-    async for entry in run.entries():
-        yield entry
+    async with aclosing(run.entries()) as entries:
+        async for entry in entries:
+            yield entry
     if run.outcome in {"killed", "dead"}:
         for entry in _failed(is_killed=run.outcome == "killed"):
             yield entry
@@ -82,7 +78,7 @@ class _RunFollower:
         self._is_over = False
         self.outcome = ""
 
-    async def entries(self) -> AsyncIterator[RunEntry]:
+    async def entries(self) -> AsyncGenerator[RunEntry, None]:
         """The entries up to ``done``; none if the handling shows no run."""
         reading = asyncio.ensure_future(self._read())
         reading.add_done_callback(lambda _: self._entries.put_nowait(None))
@@ -207,12 +203,6 @@ _ENOUGH: Final = frozenset({"message_delta", "thought_delta", "message", "though
 """Entries that show something of the run: an error before the first of them is answered with its own status."""
 
 
-def writer_for(kind: str) -> Callable[[RunEntry], bytes]:
-    """How an entry is written in a stream of this media type."""
-    form = b"data: %b\n\n" if kind == EVENTS else b"%b\n"
-    return lambda entry: form % orjson.dumps(entry)
-
-
 async def first_entries(entries: AsyncIterator[RunEntry]) -> list[RunEntry]:
     """The entries up to the first that shows something. After an error the next attempt may still succeed."""
     first: list[RunEntry] = []
@@ -223,58 +213,20 @@ async def first_entries(entries: AsyncIterator[RunEntry]) -> list[RunEntry]:
     return first
 
 
-class RunStream(Entity):
-    """A response that goes on until the run is done, the client leaves, or the server stops; the run goes on anyway.
+async def written(
+    first: Iterable[RunEntry],
+    rest: AsyncGenerator[RunEntry, None],
+    kind: str,
+    write: Callable[[RunEntry], bytes] | None = None,
+) -> AsyncGenerator[bytes, None]:
+    """The entries as ``write`` writes them, or as a stream of this media type has them.
 
-    ``heartbeat`` is sent while nothing else is, so that no proxy takes the connection for dead.
+    A stream without ``done`` was cut: the run goes on anyway.
     """
-
-    _first: Iterable[RunEntry]
-    _rest: AsyncIterator[RunEntry]
-    _write: Callable[[RunEntry], bytes]
-    _heartbeat: bytes = b""
-    _news: asyncio.Event = field(default_factory=asyncio.Event)
-    _sending: asyncio.Future[None] | None = None
-    _is_over: bool = False
-
-    async def run(self, receive: Receive, send: Send) -> None:
-        """Send until the end, then end the response. A stream without ``done`` was cut."""
-        self._sending = asyncio.ensure_future(self._send_all(send))
-        leaving = asyncio.ensure_future(until_left(receive))
-        beating = asyncio.ensure_future(self._beat(send))
-        try:
-            if not self._is_over:
-                await asyncio.wait({self._sending, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            self._sending.cancel()
-            leaving.cancel()
-            beating.cancel()
-            with suppress(asyncio.CancelledError, OrganismError):
-                await self._sending
-        await send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    async def _send_all(self, send: Send) -> None:
-        for entry in self._first:
-            await self._send(send, entry)
-        async for entry in self._rest:
-            await self._send(send, entry)
-
-    async def _send(self, send: Send, entry: RunEntry) -> None:
-        if written := self._write(entry):
-            self._news.set()
-            await send({"type": "http.response.body", "body": written, "more_body": True})
-
-    async def _beat(self, send: Send) -> None:
-        while self._heartbeat:
-            self._news.clear()
-            try:
-                async with asyncio.timeout(HEARTBEAT_SECONDS):
-                    await self._news.wait()
-            except TimeoutError:
-                await send({"type": "http.response.body", "body": self._heartbeat, "more_body": True})
-
-    def end(self) -> None:
-        """Send no more."""
-        self._is_over = True
-        if self._sending is not None:
-            self._sending.cancel()
+    form = b"data: %b\n\n" if kind == SSE else b"%b\n"
+    write = write or (lambda entry: form % orjson.dumps(entry))
+    async with aclosing(rest):
+        for entry in first:
+            yield write(entry)
+        async for entry in rest:
+            yield write(entry)

@@ -2,29 +2,39 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass, replace
 from typing import Final
 
 from starlette.responses import Response
 
 from organism.errors import BadPosition, RateLimitExceeded
+from organism.model.principal import Principal
 from organism.server.http.auth import LIFE_SECONDS
 from organism.server.http.bodies import NoBody, named_in
-from organism.server.http.call import Call, JsonResponse, LiveResponse, Route
+from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import Gives, gives
 from organism.server.http.shapes import Ticket
+from organism.server.http.streaming import SSE, live_response
 from organism.server.http.words import FrameNames, Position
 from organism.server.push.frames import as_events
 from organism.server.push.snapshot import Start, start_from_position, start_from_snapshot
 from organism.server.push.viewer import Tail, Viewer
 from organism.server.ws.commands import IN_ADDRESS, LISTS, Subscribe, opening_of, position_in
-from organism.server.ws.stream import Stream
 
 TAKEN: Final = ("since", "log", *LISTS)
 LAST_SEEN: Final = "headers.last-event-id"
-KIND: Final = "text/event-stream"
-UNBUFFERED: Final = {"x-accel-buffering": "no"}
-"""Asks a proxy not to gather events before it passes them on."""
+
+
+@dataclass(eq=False)
+class EventStream:
+    """A client of ``GET /events``, as the registry of connections knows it."""
+
+    who: Principal
+    viewer: Viewer
+
+    def dismiss(self, _code: int) -> None:
+        self.viewer.end()
 
 
 async def events(call: Call) -> Response:
@@ -32,13 +42,21 @@ async def events(call: Call) -> Response:
 
     ``Last-Event-ID``, else ``since``, goes on after a position that the client has, as ``/ws?since=`` does.
     """
-    asked = opening_of(call.query, TAKEN)
+    return await live_response(call, _stream(call, opening_of(call.query, TAKEN)), SSE)
+
+
+async def _stream(call: Call, asked: Subscribe) -> AsyncGenerator[bytes, None]:
     tail = call.process.tail(call.tenant)
-    start = await _start(call, asked, tail)
-    viewer = Viewer(tail, replace(asked.filter(), form=as_events), start)
-    first = viewer.own("connected", **start.connected)
-    stream = Stream(call.who, call.process.connections, tail, viewer, first)
-    return LiveResponse(call, stream, KIND, UNBUFFERED)
+    with tail.watched():
+        start = await _start(call, asked, tail)
+        stream = EventStream(call.who, Viewer(tail, replace(asked.filter(), form=as_events), start))
+        call.process.connections.add(stream)
+        try:
+            yield stream.viewer.own("connected", **start.connected)
+            async for frames in stream.viewer.stream():
+                yield frames
+        finally:
+            call.process.connections.remove(stream)
 
 
 async def _start(call: Call, asked: Subscribe, tail: Tail) -> Start:
@@ -62,7 +80,7 @@ async def ticket(call: Call) -> Response:
 ROUTES: Final = (
     Route(
         *("GET", "/events", events),
-        gives=(Gives(str, kind=KIND),),
+        gives=(Gives(str, kind=SSE),),
         query=TAKEN,
         narrow={"since": Position, "events": FrameNames},
         headers=("Last-Event-ID",),

@@ -12,6 +12,7 @@ import httpx2
 import orjson
 import pytest
 
+from organism.server.http import streaming
 from organism.server.surfaces import run
 from organism.views.run import fold
 from tests.server.invoking.talkers import talkers
@@ -160,7 +161,7 @@ async def test_whoever_waits_for_a_run_and_leaves_is_waited_for_no_longer(server
 async def test_events_have_a_heartbeat_while_nothing_is_told_and_lines_have_none(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "HEARTBEAT_SECONDS", 0.01)
+    monkeypatch.setattr(streaming, "HEARTBEAT_SECONDS", 0.01)
     url = f"{server.url}/agents/asking/invoke"
     once = {**server.bearer, "idempotency-key": "beat"}
     for more in ({"accept": "text/event-stream"}, {"x-ag-messages-format": "vercel", "accept": "text/event-stream"}):
