@@ -14,6 +14,8 @@ import orjson
 import pytest
 
 from organism.bootstrap import Parts
+from organism.events.vocabulary import MessageSent
+from organism.log.log import EventFilter
 from organism.server.http import streaming
 from organism.views.run import fold
 from tests.flows.speaker import Speaker
