@@ -1,4 +1,4 @@
-"""The watchdog: a handler that blocks the loop without saying so is reported within a second, with its stack (G7)."""
+"""The watchdog: a handler that blocks the loop without saying so is reported within a second, with its lines (G7)."""
 
 from __future__ import annotations
 
@@ -6,19 +6,18 @@ import asyncio
 import sys
 import threading
 import time
-import traceback
 from collections.abc import Callable
 from typing import Final
 
 import structlog
 
+from organism.config.code_lines import lines_of_frame, text_of
 from organism.events.vocabulary import LoopBlocked
 from organism.pump.decide.decision import Decision
 from organism.pump.writer import Writer
 
 BLOCKED_SECONDS: Final = 0.7
 CHECK_SECONDS: Final = 0.2
-STACK_CHARACTERS: Final = 8_000
 IDLE: Final = ("/asyncio/runners.py", "/selectors.py")
 """Where a loop stands that nobody blocks: it is the machine that gives it no time."""
 
@@ -67,8 +66,10 @@ class Watchdog:
         frame = sys._current_frames().get(self._loop_thread)  # noqa: SLF001 - the only way to see another thread's stack
         if frame is None or frame.f_code.co_filename.endswith(IDLE):
             return False
-        stack = "".join(traceback.format_stack(frame))[-STACK_CHARACTERS:]
-        self._logger.error("loop_blocked", seconds=round(time.monotonic() - since, 1), stack=stack)
+        writer = self._writable()
+        modules = writer.state.rules.settings.modules if writer is not None else None
+        stack = text_of(lines_of_frame(frame, modules))
+        self._logger.error("loop_blocked", seconds=round(time.monotonic() - since, 1), traceback=stack)
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self._record, since, stack)
         return True

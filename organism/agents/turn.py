@@ -115,7 +115,7 @@ class Turn:
             metadata.usage_instructions,
             await self._reminders(),
         )
-        conversation = Conversation(instructions, metadata.thread_id)
+        conversation = Conversation(instructions, metadata.call_id)
         sender = metadata.from_id
         text = agent.text_of(payload, sender)
         if sender != CONSOLE:
@@ -196,7 +196,7 @@ class Turn:
 
     async def _ask(self, to: str, call_id: str, payload: object) -> Result:
         try:
-            reply = await self._metadata.ask(to, payload, call_id=call_id)
+            reply = await self._metadata.ask(to, payload, tool_call_id=call_id)
         except AskError as error:
             if to == SYSTEM_TODO and error.code == "no_reply":  # closing a reminder has no reply
                 return Result('{"closed":true}')

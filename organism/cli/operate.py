@@ -11,7 +11,19 @@ from rich.text import Text
 from organism.cli import options as opts
 from organism.cli.client import FOR_MODELS, Client, drop_none, path_of
 from organism.cli.send import read_json
-from organism.cli.show import Columns, Rows, clock_time, compact, ids_text, show_list, show_text, state_of
+from organism.cli.show import (
+    Columns,
+    Rows,
+    clock_time,
+    compact,
+    ids_text,
+    note_rest,
+    print_json,
+    show_letters,
+    show_list,
+    show_text,
+    state_of,
+)
 from organism.model.redact import visible
 
 
@@ -49,30 +61,42 @@ def stop(options: opts.Remote) -> None:
     show_text(options, Client(options).post("/organism/stop"), "stopping: what runs gets its grace")
 
 
-LETTERS: Final[Columns] = {
-    "DEAD LETTER": "id",
-    "AGENT": "agent",
-    "CODE": "code",
-    "ATTEMPTS": "attempts",
-    "REASON": "reason",
-}
-
-
 def dead_letters(options: opts.OpenItems) -> None:
+    """Each failure with the lines that it went through, and below it those that failed with it."""
     found = Client(options).rows("dead-letters", {"thread_id": options.thread}, options.limit)
-    remedy = "correct what failed, organism reload, organism dead-letters replay DEAD_LETTER (or discard)"
-    show_list(options, found, LETTERS, "no dead letters", remedy)
+    if options.json:
+        print_json(found.rows)
+        return
+    note_rest(found)
+    show_letters(found.rows)
 
 
 def replay(options: opts.Replay) -> None:
+    """One, with the rest of its failure; or all of a thread, which is shown as it then stands."""
+    client = Client(options)
+    if (message := _letter(options)) is None:
+        if options.payload is not None:
+            raise typer.BadParameter("--payload belongs to one dead letter: name it.")
+        path = path_of("threads", options.thread or "", "dead-letters", "replay")
+        _show_state(options, client.post(path, key=options.key))
+        return
     body = {} if options.payload is None else {"payload": read_json(options.payload, "--payload")}
-    answer = Client(options).post(path_of("dead-letters", options.message, "replay"), body, key=options.key)
+    answer = client.post(path_of("dead-letters", message, "replay"), body, key=options.key)
     show_text(options, answer, ids_text(answer))
 
 
 def discard(options: opts.Discard) -> None:
-    """Close it; its thread is shown as it then stands."""
-    _show_state(options, Client(options).delete(path_of("dead-letters", options.message)))
+    """Close it, with the rest of its failure; the thread is shown as it then stands."""
+    message, client = _letter(options), Client(options)
+    thread = path_of("threads", options.thread or "", "dead-letters", "discard")
+    _show_state(options, client.post(thread) if message is None else client.delete(path_of("dead-letters", message)))
+
+
+def _letter(options: opts.Replay | opts.Discard) -> str | None:
+    """The dead letter that is named; None if it is all of a thread."""
+    if (options.message is None) == (options.thread is None):
+        raise typer.BadParameter("name one of them: a MESSAGE or --thread THREAD.")
+    return options.message
 
 
 APPROVALS: Final[Columns] = {

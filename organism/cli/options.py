@@ -41,7 +41,8 @@ Config = Annotated[Path, Option(metavar="FILE", help="The organism's configurati
 Data = Annotated[Path, Option(metavar="DIR", help="The data directory.")]
 Json = Annotated[bool, Option("--json", help="Print JSON for programs.")]
 Limit = Annotated[int, Option(metavar="N", min=1, help="At most so many.")]
-LetterId = Annotated[str, Argument(metavar="MESSAGE", help="The dead letter's id.")]
+LetterId = Annotated[str | None, Argument(metavar="MESSAGE", help="The dead letter's id.")]
+LettersOf = Annotated[str | None, Option(metavar="THREAD", help="All of this thread instead of one.")]
 TokenName = Annotated[str, Argument(metavar="NAME", help="The token's name.")]
 IdempotencyKey = Annotated[str | None, Option(metavar="KEY", help="An idempotency key: the same one acts only once.")]
 Since = Annotated[str | None, Option(metavar="TIME", help="Only those since then (2026-01-31T12:00:00Z).")]
@@ -180,13 +181,15 @@ class OpenItems(Remote):
 
 
 class Replay(Remote):
-    message: LetterId
+    message: LetterId = None
+    thread: LettersOf = None
     payload: str | None = option("JSON", "Another payload in its place; @FILE reads a file, - standard input.")
     key: IdempotencyKey = None
 
 
 class Discard(Remote):
-    message: LetterId
+    message: LetterId = None
+    thread: LettersOf = None
 
 
 class Approvals(Remote):

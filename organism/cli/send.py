@@ -17,7 +17,7 @@ import typer
 from organism.cli.client import Client, drop_none, path_of
 from organism.cli.exits import Exit
 from organism.cli.options import Chat, Inject
-from organism.cli.show import compact, fail, ids_text, message_line, note, out, print_json, state_of
+from organism.cli.show import compact, fail, ids_text, message_line, note, out, print_json, show_letters, state_of
 
 
 def read_text(value: str, hint: str) -> str:
@@ -47,7 +47,7 @@ def _parse_json(text: str, hint: str, expected: str) -> Any:
 
 
 def inject(options: Inject) -> None:
-    """Send a message. With ``--wait``, show the replies, and exit with 1 if the thread ended in an error."""
+    """Send a message. With ``--wait``, show the replies; if something failed or was refused show it, exit with 1."""
     text = read_text(options.payload, "PAYLOAD")
     target = drop_none({"to": options.to, "thread_id": options.thread, "wait": options.wait or None})
     client = Client(options)
@@ -57,12 +57,21 @@ def inject(options: Inject) -> None:
     else:
         payload = _parse_json(text, "PAYLOAD", "JSON or XML")
         answer = client.post("/inject", {**target, "payload": payload}, options.key)
+    letters = _letters_since(client, answer) if "thread" in answer else []
     if options.json:
-        print_json(answer)
+        print_json({**answer, "dead_letters": letters} if letters else answer)
     else:
         _show_sent(answer, waited=options.wait is not None)
-    if answer.get("thread", {}).get("status") in {"error", "killed"}:
+        if letters:
+            show_letters(letters)
+    if letters or answer.get("thread", {}).get("status") in {"error", "killed"}:
         raise typer.Exit(Exit.FAILED)
+
+
+def _letters_since(client: Client, sent: Mapping[str, Any]) -> list[Any]:
+    """The thread's dead letters that came of it: what failed for good, and sends that were refused."""
+    letters = client.rows_if_allowed("dead-letters", {"thread_id": sent["thread_id"]})
+    return [letter for letter in letters if letter["position"] >= sent["position"]]
 
 
 def _show_sent(answer: Mapping[str, Any], *, waited: bool) -> None:

@@ -11,6 +11,7 @@ import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import chain, repeat
 from typing import Any, Final, NamedTuple, NoReturn
 
 import orjson
@@ -133,8 +134,13 @@ def _escaped(document: bytes) -> str:
     return _CONTROLS.sub(lambda found: f"\\u{ord(found[0]):04x}", document.decode())
 
 
-def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str) -> None:
-    """A table whose last column takes the rest of a terminal's line; without rows, the text ``empty``."""
+def table(
+    columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str, below: Sequence[Sequence[str]] = ()
+) -> None:
+    """A table whose last column takes the rest of a terminal's line; without rows, the text ``empty``.
+
+    ``below`` has the lines that follow each row, if any do.
+    """
     lines = [[cell if isinstance(cell, Text) else Text(" ".join(cell.split())) for cell in row] for row in rows]
     console = out()
     if not lines:
@@ -144,15 +150,14 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[Cell]], empty: str) ->
     widths = [max(line[at].cell_len for line in lines) for at in range(len(columns) - 1)]
     taken = sum(widths) + len(GAP) * len(widths)
     is_apart = console.is_terminal and console.width - taken < LAST_CELL_WIDTH
-    for *firsts, last in lines:
+    for (*firsts, last), after in zip(lines, chain([()], below or repeat(())), strict=False):
         for cell, width in zip(firsts, widths, strict=True):
             cell.pad_right(width - cell.cell_len)
-        if not is_apart:
-            print_line(Text(GAP).join([*firsts, last]))
-            continue
-        print_line(Text(GAP).join(firsts))
-        if last.plain:
+        print_line(Text(GAP).join(firsts if is_apart else [*firsts, last]))
+        if is_apart and last.plain:
             print_line(Text.assemble(GAP, last))
+        for line in after:
+            print_line(_one_line(f"{GAP}{GAP}{line}"))
 
 
 def print_line(text: Text) -> None:
@@ -174,15 +179,47 @@ def fields(named: Mapping[str, Cell | None]) -> None:
 
 def show_list(options: Remote, found: Rows, columns: Columns, empty: str, remedy: str = "") -> None:
     """A list as JSON or as a table, with how many there are if those are not all, and what to do about the rows."""
-    shown = len(found.rows)
     if options.json:
         print_json(found.rows)
         return
     table([*columns], (cells(row, columns) for row in found.rows), empty)
+    note_rest(found, remedy)
+
+
+def note_rest(found: Rows, remedy: str = "") -> None:
+    """How many there are if those that were shown are not all, and what to do about them."""
+    shown = len(found.rows)
     if found.total > shown:
         note(f"{shown} of {found.total}; --limit shows more")
     if remedy and shown:
         note(f"next: {remedy}")
+
+
+LETTERS: Final[Columns] = {
+    "DEAD LETTER": lambda letter: Text("  " * ("root" in letter) + letter["id"]),
+    "AGENT": "agent",
+    "CODE": "code",
+    "ATTEMPTS": "attempts",
+    "REASON": "reason",
+}
+
+
+def show_letters(letters: Sequence[Mapping[str, Any]]) -> None:
+    """Each failure with its lines, the one that raised first; indented below it, the dead letters that hang on it."""
+    failures: dict[str, list[Mapping[str, Any]]] = {}
+    for letter in letters:  # the newest first: what hangs on another comes before it
+        failures.setdefault(letter.get("root", letter["id"]), []).insert(0, letter)
+    rows = [letter for failure in failures.values() for letter in failure]
+    below = [_code(letter) for letter in rows]
+    table([*LETTERS], (cells(letter, LETTERS) for letter in rows), "no dead letters", below)
+    if rows:
+        note("next: correct what failed, organism reload, organism dead-letters replay DEAD_LETTER (or discard)")
+
+
+def _code(letter: Mapping[str, Any]) -> list[str]:
+    return [
+        f"{line['file']}:{line['line']} in {line['function']}: {line['code']}" for line in letter.get("traceback", ())
+    ]
 
 
 def cells(row: Mapping[str, Any], columns: Columns) -> list[Cell]:

@@ -160,6 +160,8 @@ def threads(options: opts.Threads) -> None:
         show.out().print(
             f"{len(thread['messages'])} of {total}; organism messages --thread {thread['id']} --limit {total}"
         )
+    if thread["status"] == "error":
+        show.note(f"next: organism dead-letters list --thread {thread['id']}")
 
 
 MESSAGES: Final[show.Columns] = {

@@ -269,8 +269,21 @@ class MessageDropped(Event, frozen=True):
     agent: str
 
 
+class CodeLine(Struct, frozen=True, gc=False):
+    """A line that a failure went through: ``file`` as its module is named, ``code`` as it was loaded, no values."""
+
+    file: str
+    line: int
+    function: str
+    code: str = ""
+
+
 class MessageDead(Event, frozen=True, rename={"sender": "from"}):
-    """It became a dead letter; ``sent`` is the position of its ``message_sent``."""
+    """It became a dead letter; ``sent`` is the position of its ``message_sent``.
+
+    ``traceback`` are the handler's own lines, the one that raised first. ``root`` is the dead letter with which an ask
+    of its handling failed, and so the handling.
+    """
 
     message: str
     agent: str
@@ -280,6 +293,8 @@ class MessageDead(Event, frozen=True, rename={"sender": "from"}):
     code: DeathCode
     reason: str
     attempts: int
+    traceback: tuple[CodeLine, ...] = ()
+    root: str = ""
 
 
 class MessageRefused(Event, frozen=True, rename={"sender": "from"}):
@@ -318,11 +333,13 @@ StepEffect = Literal["", "pure", "idempotent", "unsafe"]
 Resolution = Literal["done", "redo", "fail"]
 
 
-class StepError(Struct, frozen=True, gc=False):
-    """How a step or a call failed."""
+class StepError(Struct, frozen=True, gc=False, omit_defaults=True):
+    """How a step or a call failed. Of an ask also why, and the dead letter that it comes from."""
 
     code: str
     message: str
+    cause: str = ""
+    dead_letter: str = ""
 
 
 class StepStarted(Event, frozen=True):

@@ -107,6 +107,18 @@ class DiscardDeadLetter(Command, frozen=True, kw_only=True):
     message_id: str
 
 
+class ReplayDeadLetters(Command, frozen=True, kw_only=True):
+    """Send all dead letters of a thread again."""
+
+    thread_id: str
+
+
+class DiscardDeadLetters(Command, frozen=True, kw_only=True):
+    """Close all dead letters of a thread for good."""
+
+    thread_id: str
+
+
 class ResolveIndeterminate(Command, frozen=True, kw_only=True):
     """Say what became of an unsafe effect: ``id`` is ``MESSAGE:STEP``."""
 

@@ -77,12 +77,34 @@ class Approval:
 
 
 class AskError(Exception):
-    """An ``ask`` got no reply. ``code`` says why: routing, validation, timeout, dead_letter or no_reply."""
+    """An ``ask`` got no reply. ``code`` says why: routing, validation, timeout, dead_letter or no_reply.
 
-    def __init__(self, code: AskCode, message: str) -> None:
-        super().__init__(message)
+    ``message`` is the same whoever failed, and why. The error's text says more: ``listener``, who was asked,
+    ``message_id``, the question, and ``cause``, why what was asked failed; ``dead_letter`` is the id of that failure.
+    """
+
+    def __init__(  # noqa: PLR0913 - what is known of the question
+        self,
+        code: AskCode,
+        message: str,
+        *,
+        listener: str = "",
+        message_id: str = "",
+        cause: str = "",
+        dead_letter: str = "",
+    ) -> None:
+        named = " ".join(each for each in (listener, message_id and f"({message_id})") if each)
+        super().__init__(" ".join(each for each in (named and f"{named}:", message, cause) if each))
         self.code = code
         self.message = message
+        self.listener = listener
+        self.message_id = message_id
+        self.cause = cause
+        self.dead_letter = dead_letter
+
+
+class NonRetryable(Exception):
+    """For a handler to raise where no further attempt can succeed: its message becomes a dead letter at once."""
 
 
 class EffectError(Exception):
@@ -112,7 +134,12 @@ class HandlerMetadata(ABC):
     @property
     @abstractmethod
     def thread_id(self) -> str:
-        """An opaque call token: the same for a call and for the replies to what was sent in it."""
+        """The thread's id, as the API and the log show it."""
+
+    @property
+    @abstractmethod
+    def call_id(self) -> str:
+        """An opaque token of this call: the same for the replies to what was sent in it."""
 
     @property
     @abstractmethod
@@ -150,12 +177,12 @@ class HandlerMetadata(ABC):
         """When the handling's own running time is over if it never waits, UTC."""
 
     @abstractmethod
-    async def ask(self, to: str, payload: object, timeout: float | None = None, *, call_id: str = "") -> Any:
+    async def ask(self, to: str, payload: object, timeout: float | None = None, *, tool_call_id: str = "") -> Any:
         """Send ``payload`` to the peer ``to`` and give the payload of its reply.
 
         ``timeout`` is in seconds (default: the organism's ``ask_timeout_s``); time in which the peer is paused does not
-        count. Raises ``AskError``. While it waits, the handler's slot is free for others. ``call_id`` is that of the
-        ``tool_call`` entry by which the run shows it: if a person is asked about the call, the run shows that too.
+        count. Raises ``AskError``. While it waits, the handler's slot is free for others. ``tool_call_id`` is that of
+        the ``tool_call`` entry by which the run shows it: if a person is asked about the call, the run shows that too.
         """
 
     @abstractmethod

@@ -74,6 +74,8 @@ class PlainStep(Entity):
 
     ``open`` counts the open messages in an ask's branch: when none is left, no answer can come any more. ``expires``
     and ``stopped_at``, since when its clock stands still, are in µs; ``content_at`` is the position of its result.
+    ``request`` is the message that an ask sent; ``lost`` is the error that it gets if nothing answers it, once a
+    message of its branch is a dead letter.
     """
 
     number: int
@@ -89,6 +91,8 @@ class PlainStep(Entity):
     expires: int = 0
     stopped_at: int = 0
     unknown: bool = False
+    request: str = ""
+    lost: StepError | None = None
 
 
 class Step(PlainStep, kw_only=True):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Never, TypeGuard, TypeVar, get_args
 
@@ -15,6 +16,8 @@ from organism.errors import (
     AlreadyResolved,
     CommitUnknown,
     IdempotencyKeyReused,
+    InvalidField,
+    InvalidRequest,
     LogUnavailable,
     NotFound,
     RequestInProgress,
@@ -51,7 +54,7 @@ from organism.model import commands as c
 from organism.model.thread import NO_ROOT, Root, Step, Thread
 from organism.pump.decide import gates, inject
 from organism.pump.decide.decision import Decision, StepEnd
-from organism.pump.decide.inject import DeadLetter
+from organism.pump.decide.inject import DeadLetter, Failed
 from organism.pump.writer import Writer
 from organism.views.views import Query, Row, ViewStore, Where
 
@@ -60,6 +63,10 @@ _REFUSALS: Final = get_args(RefusalCode)
 """Codes of dead letters that are refused sends: they never made a thread fail."""
 _STEPS_READ: Final = 1 << 20
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
+
+OF_DEAD_LETTERS: Final = (c.ReplayDeadLetter, c.DiscardDeadLetter, c.ReplayDeadLetters, c.DiscardDeadLetters)
+MOST_FAILURES: Final = 500
+"""So many dead letters of a thread are sent again, or discarded, by one act."""
 
 T = TypeVar("T")
 Answer = c.Injected | c.Done
@@ -136,6 +143,8 @@ class Operator:
             c.KillThread: self._kill_thread,
             c.ReplayDeadLetter: self._replay,
             c.DiscardDeadLetter: self._discard,
+            c.ReplayDeadLetters: self._replay_all,
+            c.DiscardDeadLetters: self._discard_all,
             c.ResolveIndeterminate: self._resolve_effect,
             c.ResolveApproval: self._resolve_approval,
         }
@@ -180,7 +189,7 @@ class Operator:
 
     def _rests_on_rows(self, command: c.Command) -> bool:
         """Whether it is about a thread that has ended, or a dead letter: the fold knows neither."""
-        if isinstance(command, c.ReplayDeadLetter | c.DiscardDeadLetter):
+        if isinstance(command, OF_DEAD_LETTERS):
             return True
         thread_id = getattr(command, "thread_id", None)
         return thread_id is not None and self.active(thread_id) is None
@@ -360,27 +369,56 @@ class Operator:
         return await self._finish(decision, command)
 
     async def _replay(self, command: c.ReplayDeadLetter) -> c.Injected:
-        """Send a dead letter again, in its thread and in the call that it stood in."""
-        state = self._writer.state
-        letter = await self._dead_letter(command.message_id)
+        """Send a dead letter again, with all of its failure: in its thread and in the call that it stood in."""
+        failure = await self._failure_of(command.message_id)
+        letter = failure.letter
+        if command.json is not None and letter.event.message != command.message_id:
+            raise InvalidField(
+                f"{letter.event.message} waited for this message and failed with it, so that one is sent again: "
+                "edit its payload, or replay without one.",
+                param="/payload",
+            )
         thread, reopened = await self._active_or_reopened(command, letter.thread_id)
         if self.stopping:
             raise Stopping
-        sent = inject.prepare_replay(state, letter, command.json)
-        decision = Decision.on(state, thread, None, command.actor)
-        decision.correlation = letter.correlation or sent.message_id
+        sent = inject.prepare_replay(self._writer.state, letter, command.json)
+        decision = Decision.on(self._writer.state, thread, None, command.actor)
         if reopened is not None:
             decision.open_thread(letter.thread_id, reopened)
-        index = inject.add_replay(decision, letter, sent, edited=command.json is not None)
+        index = inject.add_replay(decision, failure, sent, edited=command.json is not None)
         return await self._finish_sent(decision, command, sent, index)
 
+    async def _replay_all(self, command: c.ReplayDeadLetters) -> c.Done:
+        """Send each failure of the thread again, in the order of their messages; what would be refused again stays."""
+        thread, reopened = await self._active_or_reopened(command, command.thread_id)
+        if self.stopping:
+            raise Stopping
+        prepared: list[tuple[Failed, inject.Prepared]] = []
+        for failure in await self._failures(command.thread_id):
+            with suppress(InvalidRequest):
+                prepared.append((failure, inject.prepare_replay(self._writer.state, failure.letter, None)))
+        decision = Decision.on(self._writer.state, thread, None, command.actor)
+        if prepared and reopened is not None:
+            decision.open_thread(command.thread_id, reopened)
+        for failure, sent in prepared:
+            inject.add_replay(decision, failure, sent, edited=False)
+        return await self._finish(decision, command)
+
     async def _discard(self, command: c.DiscardDeadLetter) -> c.Done:
-        letter = await self._dead_letter(command.message_id)
-        found = await self._found(command, letter.thread_id, may_be_killed=True)
+        failure = await self._failure_of(command.message_id)
+        return await self._discarded(command, failure.letter.thread_id, [failure])
+
+    async def _discard_all(self, command: c.DiscardDeadLetters) -> c.Done:
+        return await self._discarded(command, command.thread_id, await self._failures(command.thread_id))
+
+    async def _discarded(self, command: c.Command, thread_id: str, failures: Iterable[Failed]) -> c.Done:
+        found = await self._found(command, thread_id, may_be_killed=True)
         thread = found if isinstance(found, Thread) else None
         decision = Decision.on(self._writer.state, thread, None, command.actor)
-        decision.thread_id = letter.thread_id
-        decision.add(MessageDiscarded(command.message_id, failed=not letter.was_refused))
+        decision.thread_id = thread_id
+        for failure in failures:
+            for message_id, is_failed in failure.letters.items():
+                decision.add(MessageDiscarded(message_id, failed=is_failed))
         return await self._finish(decision, command)
 
     # -- what commands read of the log before they decide
@@ -401,6 +439,30 @@ class Operator:
             todos=ended.todos,
             tokens=row["tokens"],
         )
+
+    async def _failures(self, thread_id: str) -> list[Failed]:
+        """Those of the thread that can be read, as many as one act takes."""
+        where = (Where("thread_id", "=", thread_id), Where("hangs_on", "=", ""))
+        page = await self._views.rows("dead_letters", Query(where, "position", limit=MOST_FAILURES))
+        failures: list[Failed] = []
+        for row in orjson.loads(page.rows):
+            with suppress(NotFound):  # its content was erased
+                failures.append(await self._failure_of(row["id"]))
+        return failures
+
+    async def _failure_of(self, message_id: str) -> Failed:
+        """The failure that an open dead letter is of. Raises as ``_dead_letter`` does."""
+        letter = await self._dead_letter(message_id)
+        row = await self._views.private_row("dead_letters", message_id) or {}
+        root = row.get("root", message_id)
+        hanging = await self._views.rows("dead_letters", Query((Where("hangs_on", "=", root),), limit=MOST_FAILURES))
+        if not hanging.count:
+            return Failed(letter, {message_id: not letter.was_refused})
+        first = await self._views.private_row("dead_letters", root)
+        rows = [*orjson.loads(hanging.rows), *([first] if first is not None else [])]
+        outermost = min(rows, key=lambda each: each["position"])["id"]
+        letters = {each["id"]: each["code"] not in _REFUSALS for each in rows}
+        return Failed(letter if outermost == message_id else await self._dead_letter(outermost), letters)
 
     async def _dead_letter(self, message_id: str) -> DeadLetter:
         """The dead letter. Raises ``NotFound``, also if its content was erased, or ``AlreadyResolved``."""

@@ -13,6 +13,9 @@ from collections.abc import Callable, Iterable, Sequence
 from contextvars import copy_context
 from typing import Final
 
+import structlog
+
+from organism.config.code_lines import lines_of_coroutine, text_of
 from organism.events.record import Record
 from organism.events.vocabulary import Event, StepError
 from organism.log.log import EventLog
@@ -34,6 +37,24 @@ TIMED_OUT: Final = StepError("timeout", "There was no answer in time.")
 
 Follow = Callable[[Sequence[Record[Event]]], None]
 """Takes a thread's records of one unit."""
+
+
+logger = structlog.get_logger("organism")
+
+
+def log_failure(message: Message, failure: Failure, *, is_tried_again: bool) -> None:
+    """Tell who runs the server. What failed with another's failure, which is told already, is one line."""
+    log = logger.warning if is_tried_again or failure.root else logger.error
+    log(
+        "handler_failed",
+        agent=message.to,
+        thread_id=message.thread.id,
+        message_id=message.id,
+        attempt=message.starts,
+        is_tried_again=is_tried_again,
+        error=failure.text,
+        **({"root": failure.root} if failure.root else {"traceback": text_of(failure.traceback)}),
+    )
 
 
 class Pump:
@@ -114,7 +135,8 @@ class Pump:
         listener = state.rules.listeners.get(message.to)
         if listener is None:  # a reload has removed it while the message waited
             decision = Decision.on(state, message.thread, message)
-            ending.dead(decision, message, "listener_gone", f"There is no listener named {message.to} any more.")
+            gone = Failure("listener_gone", f"There is no listener named {message.to} any more.")
+            ending.dead(decision, message, gone)
             self.write(decision)
             return
         queued, left_us = self.mailboxes.queued[message.id], int(listener.timeout_s * 1_000_000)
@@ -190,16 +212,13 @@ class Pump:
         message = handling.message
         decision = Decision.on(self.state, message.thread, message)
         handling.cut(decision)
-        if not failure.is_final and (
+        is_tried_again = not failure.is_final and (
             decision.find_unknown(message) or message.failures + 1 < self.state.rules.retry.attempts
-        ):
-            ending.retry(decision, message, failure)
-            self.leave(handling)
-            self.write(decision)
-        else:
-            ending.park(decision, message, failure)
-            self.leave(handling)
-            self.write(decision)
+        )
+        log_failure(message, failure, is_tried_again=is_tried_again)
+        (ending.retry if is_tried_again else ending.park)(decision, message, failure)
+        self.leave(handling)
+        self.write(decision)
 
     def kill(self, decision: Decision, root: Thread) -> None:
         """End the thread and those below it; once that is on disk, their handlers are cancelled."""
@@ -226,7 +245,7 @@ class Pump:
         """Tick from now on, if it does not yet."""
         if self._next_tick is None and not self._is_dropped:
             self._ticked_at = self.state.now()
-            self._next_tick = self._loop.call_later(TICK_SECONDS, self._tick)
+            self._next_tick = self._loop.call_later(TICK_SECONDS, self._tick, context=self._context)
 
     def _tick(self) -> None:
         """Do what is due, and stop handlers that ran too long, also those that swallow the cancellation."""
@@ -240,7 +259,8 @@ class Pump:
                 handling.ran_at += passed_us
             elif handling.is_overdue(now):
                 text = f"TimedOut: The handler ran longer than {handling.listener.timeout_s:g} s."
-                self._failed(handling, Failure("timeout", text))
+                lines = lines_of_coroutine(handling.coroutine, handling.rules.settings.modules)
+                self._failed(handling, Failure("timeout", text, traceback=lines))
                 handling.cancel()
         if self.handlings or self.state.folded.due:
             self._ensure_ticking()

@@ -21,6 +21,7 @@ from organism.log.log import EventLog
 from organism.model.thread import NOBODY, Call, Message, PlainMessage, PlainStep, Step, Thread
 from organism.pump.decide import ending
 from organism.pump.decide.decision import Decision
+from organism.pump.decide.ending import Failure
 from organism.pump.state import DUE_KEPT, FoldedState, State
 from organism.pump.writer import Writer
 from organism.views.views import Query
@@ -94,7 +95,7 @@ def _requeue(decision: Decision, message: Message) -> None:
     is_indeterminate = decision.find_unknown(message)
     if message.deaths >= state.rules.retry.attempts and not is_indeterminate:
         reason = f"It ran at {message.deaths} deaths of the process, which is all that retry.attempts allows."
-        ending.dead(decision, message, "killed_process", reason)
+        ending.dead(decision, message, Failure("killed_process", reason))
         return
     decision.queue(message)
 

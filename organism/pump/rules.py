@@ -145,6 +145,7 @@ class Refused:
     code: RefusalCode
     why: RefusalReason
     reason: str
+    dead_letter: str = ""
 
 
 class Sender(NamedTuple):

@@ -224,7 +224,7 @@ def _message_sent(state: FoldedState, record: Record[MessageSent]) -> None:
         return
     message = Message.sent(record, thread)
     if event.step is not None:
-        message.step = message.ask = state.step(*event.step)
+        _place_in_ask(message, state.step(*event.step))
     _place_in_call(state, message, record)
     if message.ask is not None:
         message.ask.open += 1
@@ -233,6 +233,13 @@ def _message_sent(state: FoldedState, record: Record[MessageSent]) -> None:
     if message.ask is not None and state.is_paused(message):
         for step in asks_above(message):
             step.stop_clock(record.at)
+
+
+def _place_in_ask(message: Message, ask: Step | None) -> None:
+    """An ask has sent the message; of a group's, the first stands for all."""
+    message.step = message.ask = ask
+    if ask is not None:
+        ask.request = ask.request or message.id
 
 
 def _place_in_call(state: FoldedState, message: Message, record: Record[MessageSent]) -> None:
@@ -306,15 +313,37 @@ def _message_dead(state: FoldedState, record: Record[MessageDead]) -> None:
     if message is not None:
         message.thread.failed += 1
         message.thread.reason = event.reason
+        if message.ask is not None:
+            message.ask.lost = _lost(message, event)
     state.end(event.message)
     state.life_ended = True
     state.failures_in_row[event.agent] = state.failures_in_row.get(event.agent, 0) + 1
 
 
+def _lost(message: Message, dead: MessageDead) -> StepError:
+    """What the ask in whose branch the message died gets if nothing else answers it."""
+    errors = [step.error for step in (message.steps or {}).values() if step.error is not None]
+    cause = next((error.cause for error in errors if dead.root and error.dead_letter == dead.root), dead.reason)
+    root = dead.root or dead.message
+    if message.step is message.ask:
+        return StepError("dead_letter", "The message became a dead letter.", cause, root)
+    return StepError("no_reply", "Nothing is left that could answer.", cause, root)
+
+
 def _dead_letter_closed(state: FoldedState, record: Record[MessageReplayed | MessageDiscarded]) -> None:
-    thread = state.threads.get(record.thread or "")
-    if thread is not None and record.event.failed:
+    """Handlings that fail from now on do not fail because of it any more."""
+    event, thread = record.event, state.threads.get(record.thread or "")
+    if thread is None:
+        return
+    if event.failed:
         thread.failed = max(0, thread.failed - 1)
+    closed = event.dead if isinstance(event, MessageReplayed) else event.message
+    for message in state.messages.values() if thread.open else ():
+        for step in (message.steps or {}).values() if message.thread is thread else ():
+            if step.error is not None and step.error.dead_letter == closed:
+                step.error = replace(step.error, dead_letter="")
+            if step.lost is not None and step.lost.dead_letter == closed:
+                step.lost = None
 
 
 def _thread_created(state: FoldedState, record: Record[ThreadCreated]) -> None:

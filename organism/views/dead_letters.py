@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
+
+from msgspec.structs import asdict
 
 from organism.events.record import Record
 from organism.events.vocabulary import (
@@ -35,11 +37,14 @@ def apply(_key: str, _row: Row | None, record: Record[MessageDead | MessageRefus
     """The dead letter, or None once it is closed.
 
     ``agent`` is who was to handle it, or who wanted to send it; ``timestamp`` is when it died. ``position`` is where
-    its payload lies: that of the message itself, or of the refusal.
+    its payload lies: that of the message itself, or of the refusal. ``traceback`` are the handler's own lines, the one
+    that raised first. ``root`` is there if the handling failed with an ask: the dead letter that this one hangs on.
     """
     event = record.event
+    root, more = "", dict[str, Any]()
     if isinstance(event, MessageDead):
-        agent, to, attempts, position = event.agent, event.agent, event.attempts, event.sent
+        agent, to, attempts, position, root = event.agent, event.agent, event.attempts, event.sent, event.root
+        more = {"traceback": [asdict(line) for line in event.traceback]} if event.traceback else {}
     elif isinstance(event, MessageRefused):
         agent, to, attempts, position = event.sender, event.to, 0, record.position
     else:
@@ -56,7 +61,10 @@ def apply(_key: str, _row: Row | None, record: Record[MessageDead | MessageRefus
         "attempts": attempts,
         "timestamp": iso(record.at),
         "position": position,
+        **({"root": root} if root else {}),
+        **more,
         "_died_at": record.at,
+        "_hangs_on": root,
     }
 
 
@@ -68,11 +76,17 @@ _KEYS: Final[Mapping[type[Event], Keys]] = {MessageDead: _own_id, MessageRefused
 
 DEAD_LETTERS = ReadModel(
     name="dead_letters",
-    version=2,
+    version=3,
     types=_KEYS,
     fold=fold_each(_KEYS, apply),
-    columns={"position": "INTEGER", "thread_id": "TEXT", "agent": "TEXT", "died_at": "INTEGER"},
-    indexes=(("died_at",), ("thread_id", "died_at")),
+    columns={
+        "position": "INTEGER",
+        "thread_id": "TEXT",
+        "agent": "TEXT",
+        "died_at": "INTEGER",
+        "hangs_on": "TEXT",
+    },
+    indexes=(("died_at",), ("thread_id", "died_at"), ("hangs_on",)),
     with_content=True,
 )
 

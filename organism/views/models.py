@@ -30,10 +30,10 @@ READ_MODELS: Final[tuple[ReadModel, ...]] = (
 
 WAITING: Final[Mapping[str, tuple[Where, ...]]] = {
     "approvals": (Where("status", "=", "pending"),),
-    "dead_letters": (),
+    "dead_letters": (Where("hangs_on", "=", ""),),
     "indeterminate": (),
 }
-"""The rows that wait for a person, by their read model."""
+"""The rows that wait for a person, by their read model: of dead letters those that hang on no other."""
 
 
 async def waiting_for_people(views: ViewStore, at: int | None = None) -> dict[str, int]:

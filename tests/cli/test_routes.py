@@ -35,6 +35,8 @@ LINES = {
     "POST /threads/{id}/kill": "kill T",
     "POST /threads/{id}/pause": "pause --thread T",
     "POST /threads/{id}/resume": "resume --thread T",
+    "POST /threads/{id}/dead-letters/replay": "dead-letters replay --thread T",
+    "POST /threads/{id}/dead-letters/discard": "dead-letters discard --thread T",
     "GET /messages": "messages",
     "GET /messages/{id}": "messages M",
     "GET /messages/{id}/why": "messages M --why",

@@ -9,6 +9,8 @@ import pytest
 from playwright.async_api import Page, async_playwright, expect
 
 from tests.e2e.serving import Process, serving
+from tests.flows.test_failures import ASKERS, CHAIN
+from tests.flows.world import World
 from tests.server.served import LISTENERS
 
 pytestmark = pytest.mark.e2e
@@ -103,6 +105,29 @@ async def test_agents_and_threads_are_controlled_by_keyboard(page: Page, tmp_pat
         await page.get_by_role("button", name="Kill thread").click()
         await expect(page.locator("#threads .thread")).to_have_attribute("data-state", "killed")
         assert (await client.get(f"/threads/{thread}")).json()["status"] == "killed"
+
+
+async def test_a_failure_is_shown_on_the_terminal_and_the_page_with_its_line_and_replayed_there(
+    page: Page, tmp_path: Path
+) -> None:
+    made = World(tmp_path, CHAIN, dict(ASKERS))
+    async with serving(tmp_path / "data", config=made.config) as server, server.client() as client:
+        await ready(page, server)
+        await expect(page.locator("#waiting-count")).to_have_text("0")
+        await client.post("/inject", json={"to": "outer", "payload": {"text": "ann"}})
+        card = page.locator("#waiting .waits")
+        await expect(card).to_have_count(1)
+        await expect(card.locator("strong")).to_have_text("inner failed")
+        await expect(card.locator(".fault")).to_have_text("KeyError: 'ann' (with it: outer, middle)")
+        await expect(card.locator("pre")).to_contain_text("return HandlerResponse.respond(Told(NAMES[name]))")
+        await expect(page.locator("#waiting-count")).to_have_text("1")
+        await server.until_said("actors/play.py:")
+        made.write(CHAIN.replace("NAMES = {}", 'NAMES = {"ann": "Ann"}'))
+        await client.post("/organism/reload")
+        await page.get_by_role("button", name="Replay: inner failed").click()
+        await expect(page.locator("#threads .thread .state")).to_have_text("completed")
+        await expect(page.locator("#waiting-panel")).to_be_hidden()
+        await expect(page.locator("#waiting-count")).to_have_text("0")
 
 
 async def test_without_a_token_the_page_asks_for_one_and_refuses_a_wrong_one(page: Page, tmp_path: Path) -> None:

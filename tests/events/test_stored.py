@@ -18,6 +18,7 @@ from organism.events.record import Actor, Record
 from organism.events.stored import VERSION, Placed, Seal, StoredUnit, decode_unit, encode_unit, upcast
 from organism.events.vocabulary import (
     EVENTS,
+    CodeLine,
     Declared,
     Event,
     MessageSent,
@@ -137,7 +138,7 @@ def test_a_row_of_a_newer_version_is_refused_with_what_to_do() -> None:
 
 def test_no_name_on_the_wire_changes_by_mistake() -> None:
     """Rows hold these names; without ``?`` one has to be there. To rename, drop or demand one takes a new version."""
-    shared = {each.__name__: each for each in (Actor, Declared, StepError, Todo)}
+    shared = {each.__name__: each for each in (Actor, CodeLine, Declared, StepError, Todo)}
     named = {name: _names(kind) for name, kind in {**shared, **EVENTS}.items()}
     assert named == msgspec.json.decode(GOLDEN.read_bytes())
 

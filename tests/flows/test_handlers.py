@@ -50,22 +50,23 @@ async def test_a_call_token_is_opaque_and_the_same_for_a_call_and_the_replies_in
     made = world(
         """
         async def front(payload: Ask | Told, metadata: HandlerMetadata):
-            TRACE.append(metadata.thread_id)
+            TRACE.append((metadata.call_id, metadata.thread_id))
             if isinstance(payload, Ask):
                 return HandlerResponse(Ask("x"), to="back")
 
         async def back(payload: Ask, metadata: HandlerMetadata):
-            TRACE.append(metadata.thread_id)
+            TRACE.append((metadata.call_id, metadata.thread_id))
             return HandlerResponse.respond(Told("x"))
         """,
         {"front": {"peers": ["back"]}, "back": {}},
     )
     async with made.running(on_disk=False) as o:
         first = await o.inject("front", {"text": "x"}, wait=True)
-        asked, called, replied = play(o)["TRACE"]
+        (asked, called, replied), threads = zip(*play(o)["TRACE"], strict=True)
         await o.inject("front", {"text": "x"}, thread_id=first.thread_id, wait=True)
-        again = play(o)["TRACE"][3]
+        again = play(o)["TRACE"][3][0]
     assert asked == replied
+    assert set(threads) == {first.thread_id}, "the thread has its own id, as the API shows it"
     assert len({asked, called, again, first.thread_id}) == 4
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,8 +13,9 @@ from starlette.types import Message
 
 from organism.model.redact import Redactor
 from organism.server.http import logs
+from tests.flows.world import World
 from tests.server.logged import Terminal, logged
-from tests.server.served import Frames, Served
+from tests.server.served import Frames, Served, served
 
 FORGED = 'x\n{"level":"error","event":"forged"}\r\x1b[2J\x1b]0;title\x07\u2028\u2029\x85\u202e\x00\x7f'
 SECRET = "canary-4711-of-the-vault"
@@ -186,3 +188,30 @@ async def test_a_request_that_the_stop_does_not_wait_for_is_told_so_in_the_shape
     assert sent[0]["status"] == 503
     assert b'"code":"stopping"' in sent[1]["body"]
     assert (b"x-content-type-options", b"nosniff") in sent[0]["headers"]
+
+
+async def test_what_a_handler_logs_names_its_thread_and_a_failure_its_line(tmp_path: Path) -> None:
+    source = """
+    import logging, structlog
+
+    async def worker(payload: Ask, metadata: HandlerMetadata):
+        logging.getLogger("shop").warning("by logging")
+        structlog.get_logger("shop").warning("by structlog")
+        return HandlerResponse.respond(Told(payload.texts))
+    """
+    made = World(tmp_path, source, {"worker": {}}, retry={"attempts": 2, "base_delay_s": 0, "max_delay_s": 0})
+    for is_terminal in (False, True):
+        with logged(is_terminal=is_terminal, level="warning") as said:
+            async with served(made.config) as server:
+                sent = await server.inject("worker", {"text": "x"})
+        if is_terminal:
+            lines = [line for line in said.lines if line.startswith("    ")]
+            assert lines[0].endswith(" in worker")
+            assert lines[1].strip() == "return HandlerResponse.respond(Told(payload.texts))"
+            continue
+        names = {"agent": "worker", "thread_id": sent["thread_id"], "message_id": sent["message_id"]}
+        for entry in said.entries:
+            assert names.items() <= entry.items()
+        events = ["by logging", "by structlog", "handler_failed"]
+        assert [entry["event"] for entry in said.entries] == events * 2
+        assert [entry["level"] for entry in said.entries if entry["event"] == events[2]] == ["warning", "error"]

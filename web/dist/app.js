@@ -9,6 +9,8 @@ const TOKEN = "organism.token";
 const THEME = "organism.theme";
 const RECENT_MESSAGES = 100;
 const THREADS_SHOWN = 100;
+const WAITING_SHOWN = 100;
+const WAITING_DELAY_MS = 100;
 
 const $ = (id) => document.getElementById(id);
 const make = (name, properties = {}, ...children) => {
@@ -23,6 +25,7 @@ let connection = null;
 let form = null;
 let formOf = null;
 let chosenThread = null;
+let waitingTimer = 0;
 const dirty = new Set();
 
 // ── API ──────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -49,10 +52,27 @@ async function loadThread(id) {
   show("messages");
 }
 
-async function act(button, path) {
+/** What waits for a person, read again whenever something of it has come or gone; a burst is read once. */
+function loadWaiting() {
+  waitingTimer ||= setTimeout(async () => {
+    waitingTimer = 0;
+    try {
+      const paths = ["/organism", "/approvals?status=pending", "/dead-letters", "/indeterminate"];
+      const [organism, ...lists] = await Promise.all(paths.map((path, at) => api(at ? `${path}${path.includes("?") ? "&" : "?"}limit=${WAITING_SHOWN}` : path)));
+      const [{ approvals }, { dead_letters: deadLetters }, { indeterminate }] = lists;
+      state.waiting = { approvals, deadLetters, indeterminate };
+      if (state.organism) state.organism.waiting_for_people = organism.waiting_for_people;
+      show("organism", "waiting");
+    } catch (error) {
+      say(error.message, true);
+    }
+  }, WAITING_DELAY_MS);
+}
+
+async function act(button, path, method = "POST", body = undefined) {
   button.disabled = true;
   try {
-    return await api(path, { method: "POST" });
+    return await api(path, { method, body });
   } catch (error) {
     say(error.message, true);
   } finally {
@@ -86,6 +106,7 @@ function onFrame(frame) {
     chooseReceivers();
     loadRecent().catch((error) => say(error.message, true));
   }
+  if (frame.event === "connected" || touched.includes("waiting")) loadWaiting();
   if (touched.includes("reload")) {
     api(`/agents?limit=500`).then(({ agents }) => {
       replaceAgents(state, agents);
@@ -111,6 +132,7 @@ function draw() {
   if (parts.has("agents")) drawAgents();
   if (parts.has("threads")) drawThreads();
   if (parts.has("messages")) drawStream();
+  if (parts.has("waiting")) drawWaiting();
 }
 
 // ── views ────────────────────────────────────────────────────────────────────────────────────────────────────────
@@ -125,6 +147,8 @@ function drawOrganism() {
   $("organism-status").dataset.state = organism.status;
   $("active-threads").textContent = organism.active_threads.toLocaleString();
   $("total-messages").textContent = organism.total_messages.toLocaleString();
+  const { approvals, dead_letters, indeterminate } = organism.waiting_for_people;
+  $("waiting-count").textContent = (approvals + dead_letters + indeterminate).toLocaleString();
   $("pause-organism").hidden = false;
   $("pause-organism").textContent = organism.status === "paused" ? "Resume all" : "Pause all";
 }
@@ -208,6 +232,66 @@ function drawThread(root, thread) {
   root.querySelector(".pause").textContent = thread.paused ? "Resume" : "Pause";
   root.querySelector(".kill").hidden = !isActive;
 }
+
+function drawWaiting() {
+  const { approvals, deadLetters, indeterminate } = state.waiting;
+  const roots = deadLetters.filter((letter) => !letter.root);
+  const items = [...approvals.map(approvalItem), ...roots.map(failureItem), ...indeterminate.map(effectItem)];
+  $("waiting-panel").hidden = !items.length;
+  reconcile($("waiting"), items, (item) => `${item.path} ${item.detail}`, newWaiting, () => {});
+}
+
+const approvalItem = (approval) => ({
+  path: `/approvals/${approval.id}/resolve`,
+  title: `${approval.agent} asks`,
+  text: approval.why ?? "Nothing is done before you agree.",
+  detail: visible(JSON.stringify(approval.preview, null, 2)),
+  acts: [["Approve", "POST", { decision: "approve" }], ["Reject", "POST", { decision: "reject" }]],
+});
+
+/** A failure: the dead letter that it comes from with its lines, the one that raised first, and who failed with it. */
+const failureItem = (letter) => {
+  const others = state.waiting.deadLetters.filter((other) => other.root === letter.id).map((other) => other.agent);
+  const lines = (letter.traceback ?? []).map((line) => `${line.file}:${line.line} in ${line.function}\n    ${line.code}`);
+  return {
+    path: `/dead-letters/${letter.id}`,
+    title: letter.attempts ? `${letter.agent} failed` : `${letter.agent} could not send to ${letter.to}`,
+    text: others.length ? `${letter.reason} (with it: ${others.join(", ")})` : letter.reason,
+    detail: visible(lines.join("\n")),
+    next: "Correct what failed and reload, then replay.",
+    acts: [["Replay", "POST", undefined, "/replay"], ["Discard", "DELETE"]],
+  };
+};
+
+const effectItem = (effect) => ({
+  path: `/indeterminate/${effect.id}/resolve`,
+  title: `${effect.agent}: did it happen?`,
+  text: `The effect ${effect.key} began and did not end.`,
+  detail: "",
+  next: "Find out, then say what became of it.",
+  acts: [["It happened", "POST", { outcome: "done" }], ["Do it again", "POST", { outcome: "redo" }], ["It failed", "POST", { outcome: "fail" }]],
+});
+
+function newWaiting(item) {
+  const buttons = item.acts.map(([name, method, body, more = ""]) => {
+    const button = make("button", { type: "button", className: "quiet", textContent: name });
+    button.setAttribute("aria-label", `${name}: ${item.title}`);
+    button.addEventListener("click", () => act(button, item.path + more, method, body));
+    return button;
+  });
+  return make(
+    "li",
+    { className: "card waits" },
+    make("strong", { textContent: item.title }),
+    make("p", { className: "fault", textContent: item.text }),
+    item.detail ? make("pre", { textContent: item.detail }) : null,
+    item.next ? make("p", { className: "hint", textContent: item.next }) : null,
+    make("div", { className: "actions" }, ...buttons),
+  );
+}
+
+/** The text with what nobody sees in it written out: characters that turn others around, and those without width. */
+const visible = (text) => text.replace(/[^\P{C}\n]|[\p{Zl}\p{Zp}]/gu, (one) => `⟨U+${one.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`);
 
 function drawStream() {
   const shown = state.messages.filter((entry) => !chosenThread || entry.thread_id === chosenThread).reverse();

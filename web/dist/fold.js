@@ -11,9 +11,10 @@ export const empty = () => ({
   threads: new Map(),
   threadsTotal: 0,
   messages: [],
+  waiting: { approvals: [], deadLetters: [], indeterminate: [] },
 });
 
-/** Applies one frame in place and names what it touched: any of organism, agents, threads, messages. */
+/** Applies one frame in place and names what it touched: any of organism, agents, threads, messages, waiting. */
 export function apply(state, frame) {
   const touched = (FOLDS[frame.event] ?? (() => []))(state, frame);
   if (frame.event !== "connected" && Number.isInteger(frame.position) && isFromLog(frame)) {
@@ -23,7 +24,7 @@ export function apply(state, frame) {
 }
 
 /** Answers to commands carry positions too; only what comes from the log moves the cursor. */
-const isFromLog = (frame) => frame.event in FOLDS || ["checkpoint", "caught_up", "approval", "indeterminate"].includes(frame.event);
+const isFromLog = (frame) => frame.event in FOLDS || ["checkpoint", "caught_up"].includes(frame.event);
 
 /** Adds messages that were read by REST to those that came live; each is there once, in order. */
 export function mergeMessages(state, older) {
@@ -124,8 +125,11 @@ const FOLDS = {
       text: letter.reason ?? letter.id,
       title: frame.status === "open" ? `dead letter: ${letter.code}` : `dead letter ${frame.status}`,
     });
-    return ["messages"];
+    return ["messages", "waiting"];
   },
+
+  approval: () => ["waiting"],
+  indeterminate: () => ["waiting"],
 
   reload: () => ["reload"],
 };

@@ -318,6 +318,15 @@ export interface ClosedDeadLetter {
   id: string;
 }
 
+/** A line of a handler's own code; no values. */
+export interface CodeLine {
+  file: string;
+  line: number;
+  function: string;
+  /** The line as it was loaded. */
+  code: string;
+}
+
 /** It is done. */
 export interface CommandDone {
   event: "ok";
@@ -460,6 +469,10 @@ export interface DeadLetter {
   timestamp: string;
   /** Where it stands in the log. */
   position: number;
+  /** The dead letter that it failed with, and is closed with. */
+  root?: string;
+  /** The handler's own lines, the one that raised first. */
+  traceback?: CodeLine[];
   /** Of the receiver's schema; `{"erased":true}` once it was erased. */
   payload: unknown;
 }
@@ -490,6 +503,10 @@ export interface DeadLetterHead {
   timestamp: string;
   /** Where it stands in the log. */
   position: number;
+  /** The dead letter that it failed with, and is closed with. */
+  root?: string;
+  /** The handler's own lines, the one that raised first. */
+  traceback?: CodeLine[];
 }
 
 /** Open dead letters, newest first. */
@@ -849,7 +866,7 @@ export interface IndeterminateBody {
   result?: unknown;
 }
 
-/** Open questions, oldest first. */
+/** Open questions, newest first. */
 export interface IndeterminateList {
   /** How many are here. */
   count: number;
@@ -986,7 +1003,7 @@ export interface Message {
   xml?: string | null;
 }
 
-/** It became a dead letter; `sent` is the position of its `message_sent`. */
+/** It became a dead letter; `sent` is the position of its `message_sent`. `traceback` are the handler's own lines, the one that raised first. `root` is the dead letter with which an ask of its handling failed, and so the handling. */
 export interface MessageDeadData {
   message: string;
   agent: string;
@@ -1003,6 +1020,8 @@ export interface MessageDeadData {
     | "wrong_return";
   reason: string;
   attempts: number;
+  traceback?: CodeLine[];
+  root?: string;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -1705,10 +1724,12 @@ export interface SpoofAttemptData {
   content_owner?: string;
 }
 
-/** How a step or a call failed. */
+/** How a step or a call failed. Of an ask also why, and the dead letter that it comes from. */
 export interface StepError {
   code: string;
   message: string;
+  cause?: string;
+  dead_letter?: string;
 }
 
 /** A step got its result, which is the record's content (an ask has its reply instead), or its error. */
@@ -2385,6 +2406,16 @@ export interface Routes {
     answer: Thread;
   };
   "POST /api/v1/threads/{id}/resume": {
+    query: {};
+    body: NoBody;
+    answer: Thread;
+  };
+  "POST /api/v1/threads/{id}/dead-letters/replay": {
+    query: {};
+    body: NoBody;
+    answer: Thread;
+  };
+  "POST /api/v1/threads/{id}/dead-letters/discard": {
     query: {};
     body: NoBody;
     answer: Thread;

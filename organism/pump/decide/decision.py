@@ -159,7 +159,7 @@ class Decision(Unit, kw_only=True, eq=False):
         for message in self.ended:
             ask = message.ask
             if ask is not None and ask.open == 0 and ask.ok is None:
-                self.record(ask, NO_REPLY)
+                self.record(ask, ask.lost or NO_REPLY)
 
     def close(self) -> None:
         """Complete the unit: the end of the thread, and the positions that it rests on."""

@@ -12,6 +12,7 @@ from organism.events.vocabulary import (
     RUN_ENTRIES,
     AgentPaused,
     ApprovalCancelled,
+    CodeLine,
     DeathCode,
     MessageDead,
     MessageDropped,
@@ -28,15 +29,20 @@ from organism.pump.state import State
 
 KILLED: Final = StepError("killed", "The thread was killed.")
 UNKNOWN_AFTER_KILL: Final = StepError("unknown", "The thread was killed while this effect was under way.")
-DEAD_LETTER: Final = StepError("dead_letter", "The message became a dead letter.")
 
 
 class Failure(NamedTuple):
-    """Why a handling failed, as a dead letter says it. ``is_final``: no further attempt can succeed."""
+    """Why a handling failed, as a dead letter says it. ``is_final``: no further attempt can succeed.
+
+    ``traceback`` are the handler's own lines, the one that raised first; ``root`` is the dead letter that an ask of it
+    failed with.
+    """
 
     code: DeathCode
     text: str
     is_final: bool = False
+    traceback: tuple[CodeLine, ...] = ()
+    root: str = ""
 
 
 def finish(decision: Decision, message: Message, stop_reason: str) -> None:
@@ -68,7 +74,7 @@ def park(decision: Decision, message: Message, failure: Failure) -> None:
     """The handling failed for good: the message becomes a dead letter."""
     _cancel_approvals(decision, message)
     decision.add(MessageFailed(message.id, message.to, message.starts, failure.text))
-    dead(decision, message, failure.code, failure.text)
+    dead(decision, message, failure)
     most, folded = decision.state.rules.limits.pause_after_failures, decision.state.folded
     if most and folded.failures_in_row.get(message.to, 0) >= most and message.to not in folded.paused_agents:
         decision.add(AgentPaused(message.to, "failures"))
@@ -80,7 +86,7 @@ def _cancel_approvals(decision: Decision, message: Message) -> None:
             decision.add(ApprovalCancelled(step.approval))
 
 
-def dead(decision: Decision, message: Message, code: DeathCode, reason: str) -> None:
+def dead(decision: Decision, message: Message, failure: Failure) -> None:
     """The message becomes a dead letter; an ask that nobody else can answer gets that as its error."""
     spend.settle_all_lost(decision, message)
     if message.shown is not None:
@@ -91,14 +97,13 @@ def dead(decision: Decision, message: Message, code: DeathCode, reason: str) -> 
         sender=message.sender,
         type=message.type,
         sent=message.position,
-        code=code,
-        reason=reason,
+        code=failure.code,
+        reason=failure.text,
         attempts=message.starts,
+        traceback=failure.traceback,
+        root=failure.root,
     )
     decision.add(letter, thread=message.thread.id)
-    ask = message.step
-    if ask is not None and ask.ok is None and ask.open == 0:
-        decision.record(ask, DEAD_LETTER)
     decision.ended.append(message)
 
 

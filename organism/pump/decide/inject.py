@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -132,6 +132,17 @@ class DeadLetter:
         return isinstance(self.event, MessageRefused)
 
 
+@dataclass(frozen=True, slots=True)
+class Failed:
+    """One failure: the dead letter that is sent again, for which no other message waits; and all that it closes.
+
+    ``letters`` says of each whether it is a failed handling.
+    """
+
+    letter: DeadLetter
+    letters: Mapping[str, bool]
+
+
 def prepare_replay(state: State, letter: DeadLetter, edited: object) -> Prepared:
     """Check it as a new send by today's rules. Raises ``InvalidRequest``."""
     rules, dead = state.rules, letter.event
@@ -145,10 +156,13 @@ def prepare_replay(state: State, letter: DeadLetter, edited: object) -> Prepared
     return Prepared(message_id, dead.to, rules.codec.encode(dead.sender, dead.to, token_of(message_id), value, limits))
 
 
-def add_replay(decision: Decision, letter: DeadLetter, again: Prepared, *, edited: bool) -> int:
-    """Close the dead letter and send; gives the index of the new message's record."""
-    dead = letter.event
-    decision.add(MessageReplayed(dead.message, again.message_id, edited, failed=not letter.was_refused))
+def add_replay(decision: Decision, failure: Failed, again: Prepared, *, edited: bool) -> int:
+    """Close the dead letters and send; gives the index of the new message's record."""
+    letter, dead = failure.letter, failure.letter.event
+    decision.correlation = letter.correlation or again.message_id
+    for message_id, is_failed in failure.letters.items():
+        is_edited = edited and message_id == dead.message
+        decision.add(MessageReplayed(message_id, again.message_id, is_edited, failed=is_failed))
     sent = MessageSent(
         again.message_id,
         sender=dead.sender,

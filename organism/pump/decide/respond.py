@@ -221,7 +221,7 @@ class Outbox(Entity):
             authors=self._authors(),
         )
         self.decision.add(event, Content(self.message.thread.id, _json_of(self.rules, payload)))
-        return refused
+        return Refused(refused.code, refused.why, refused.reason, event.message)
 
     def _report(self, refused: Refused) -> None:
         """One generic ``SystemError`` to the agent whose send was refused, handled in the call in which it sent."""

@@ -16,9 +16,12 @@ from random import Random
 from typing import Any, Final, NamedTuple, Unpack, cast
 from uuid import UUID
 
+import msgspec
 import orjson
+from structlog.contextvars import bind_contextvars
 
-from organism.config.foreign import described, json_of, shown
+from organism.config.code_lines import lines_of_error
+from organism.config.foreign import attempt, described, json_of, shown
 from organism.config.prompts import SERVED
 from organism.config.settings import Listener, Row
 from organism.errors import InvalidPayload
@@ -33,9 +36,10 @@ from organism.model.handler import (
     EffectUnknown,
     HandlerMetadata,
     HandlerResponse,
+    NonRetryable,
 )
 from organism.model.ids import token_of
-from organism.model.thread import CONSENT, Step
+from organism.model.thread import CONSENT, Message, Step
 from organism.model.tool import ToolError, ToolErrorCode
 from organism.pump.decide import gates, spend
 from organism.pump.decide.ending import Failure
@@ -86,6 +90,8 @@ async def run(
 async def _outcome(handling: Handling, services: Services) -> Responses | Failure:
     queued = handling.queued
     SERVED.set(handling.rules.settings.prompts)  # the handling's task has a context of its own
+    message = handling.message
+    bind_contextvars(agent=message.to, thread_id=message.thread.id, message_id=message.id)  # of what its code logs
     try:
         payload = queued.payload
         if payload is None or queued.generation != handling.rules.generation:
@@ -95,7 +101,34 @@ async def _outcome(handling: Handling, services: Services) -> Responses | Failur
     except Unreadable as error:
         return Failure("schema_changed", str(error), is_final=True)
     except BaseException as error:  # noqa: BLE001 - recorded as the failure of this handling, whatever it is
-        return Failure("wrong_return" if type(error) is WrongReturn else "handler_error", described(error))
+        return _failure(handling, error)
+
+
+def _failure(handling: Handling, error: BaseException) -> Failure:
+    """What an exception means for the handling. What failed with another's failure had that one's attempts."""
+    kind, root = type(error), attempt(lambda: _root_of(error, handling.message)).result or ""
+    return Failure(
+        "wrong_return" if kind is WrongReturn else "handler_error",
+        described(error),
+        is_final=bool(root) or kind is WrongReturn or issubclass(kind, NonRetryable),
+        traceback=lines_of_error(error, handling.rules.settings.modules),
+        root=root,
+    )
+
+
+def _root_of(error: BaseException, message: Message) -> str:
+    """The open dead letter that an ask of the message failed with, and the error comes from; empty if it does not."""
+    letters = {step.error.dead_letter for step in (message.steps or {}).values() if step.error is not None}
+    ahead, seen = [error], set[int]()
+    while ahead:
+        each = ahead.pop()
+        if isinstance(each, AskError) and each.dead_letter in letters:
+            return each.dead_letter
+        seen.add(id(each))
+        inner = each.exceptions if isinstance(each, BaseExceptionGroup) else ()
+        before = each.__cause__ or (None if each.__suppress_context__ else each.__context__)
+        ahead += [other for other in (before, *inner) if other is not None and id(other) not in seen]
+    return ""
 
 
 async def _answer(handling: Handling, services: Services, payload: Any) -> object:
@@ -225,6 +258,10 @@ class Steps(HandlerMetadata):
 
     @property
     def thread_id(self) -> str:
+        return self._handling.message.thread.id
+
+    @property
+    def call_id(self) -> str:
         message = self._handling.message
         return token_of(message.call.id if message.call is not None else message.id)
 
@@ -264,9 +301,9 @@ class Steps(HandlerMetadata):
         handling = self._handling
         return datetime.fromtimestamp(handling.started_at / 1_000_000 + handling.listener.timeout_s, UTC)
 
-    async def ask(self, to: str, payload: object, timeout: float | None = None, *, call_id: str = "") -> Any:
+    async def ask(self, to: str, payload: object, timeout: float | None = None, *, tool_call_id: str = "") -> Any:
         # A subclass may raise in any method, and these are used inside a decision.
-        to, call_id = str.__str__(to), str.__str__(call_id)
+        to, tool_call_id = str.__str__(to), str.__str__(tool_call_id)
         handling = self._handling
         number = handling.next_number()
         digest = step_digest("ask", to, _json_or_repr(handling.rules, payload_and_notes(payload)[0]))
@@ -277,16 +314,18 @@ class Steps(HandlerMetadata):
             seconds = timeout if timeout is not None else handling.rules.limits.ask_timeout_s
             expires = decision.at + int(min(seconds, LONGEST_SECONDS) * 1_000_000)
             named = handling.message.id, handling.message.to, number
-            step = handling.begin_step(decision, StepStarted(*named, "ask", digest, key=call_id, expires=expires))
+            step = handling.begin_step(decision, StepStarted(*named, "ask", digest, key=tool_call_id, expires=expires))
             handling.suspend(step)
             outbox = Outbox(decision, handling.message, handling.listener, handling.rules)
             refused = outbox.send(to, payload, step)
             if refused is not None:
-                decision.record(step, StepError(refused.code, GENERIC[refused.code]))
+                decision.record(step, StepError(refused.code, GENERIC[refused.code], dead_letter=refused.dead_letter))
             handling.writer.write(decision)
         await handling.answer(step)
         if step.error is not None:
-            raise AskError(step.error.code, step.error.message)  # type: ignore[arg-type]  # only such codes are recorded
+            code, message, cause, letter = msgspec.structs.astuple(step.error)
+            sent = step.request or letter
+            raise AskError(code, message, listener=to, message_id=sent, cause=cause, dead_letter=letter)
         if number not in handling.values:
             if not step.content_at:
                 await handling.writer.settled()

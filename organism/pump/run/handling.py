@@ -75,6 +75,11 @@ class Handling(Entity):
         if self.task is not None:
             self.task.cancel()
 
+    @property
+    def coroutine(self) -> Any:
+        """Its code, as it runs or waits."""
+        return self.task.get_coro() if self.task is not None else None
+
     def end(self) -> None:
         """It is over: what its code still does comes to nothing."""
         self.dead = True

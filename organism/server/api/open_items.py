@@ -48,7 +48,9 @@ APPROVALS: Final = Listing(
         "since": since("asked_at"),
     },
 )
-INDETERMINATE: Final = Listing("indeterminate", "position", filters={**OF_THREAD_OR_AGENT, "since": since("found_at")})
+INDETERMINATE: Final = Listing(
+    "indeterminate", "position", descending=True, filters={**OF_THREAD_OR_AGENT, "since": since("found_at")}
+)
 
 
 async def dead_letters(call: Call) -> Response:
@@ -107,7 +109,7 @@ async def resolve(call: Call) -> Response:
 
 
 async def indeterminate(call: Call) -> Response:
-    """Every open one, oldest first."""
+    """Every open one, newest first."""
     return await list_of(call, INDETERMINATE)
 
 

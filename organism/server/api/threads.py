@@ -9,7 +9,7 @@ import orjson
 from starlette.responses import Response
 
 from organism.errors import NotFound
-from organism.model.commands import KillThread, PauseThread, ResumeThread
+from organism.model.commands import DiscardDeadLetters, KillThread, PauseThread, ReplayDeadLetters, ResumeThread
 from organism.server.http import lists
 from organism.server.http.bodies import Faults, NoBody
 from organism.server.http.call import Call, JsonResponse, Route
@@ -19,6 +19,7 @@ from organism.server.http.words import ThreadStatus
 from organism.server.json import splice
 from organism.views.views import CHANGED, Query, Where
 
+OfThread = KillThread | PauseThread | ResumeThread | ReplayDeadLetters | DiscardDeadLetters
 THREADS: Final = lists.Listing(
     "threads",
     CHANGED,
@@ -78,7 +79,17 @@ async def resume(call: Call) -> Response:
     return await _control(call, ResumeThread)
 
 
-async def _control(call: Call, command: type[KillThread | PauseThread | ResumeThread]) -> Response:
+async def replay(call: Call) -> Response:
+    """Send its dead letters again, each failure once; what would be refused again stays."""
+    return await _control(call, ReplayDeadLetters)
+
+
+async def discard(call: Call) -> Response:
+    """Close its dead letters for good."""
+    return await _control(call, DiscardDeadLetters)
+
+
+async def _control(call: Call, command: type[OfThread]) -> Response:
     await call.body_as(NoBody)
     await call.do(command(thread_id=call.path_params["id"], **call.command_fields()))
     return JsonResponse(await call.row("threads", call.path_params["id"]))
@@ -107,4 +118,6 @@ ROUTES: Final = (
     _control_route("/threads/{id}/kill", kill),
     _control_route("/threads/{id}/pause", pause),
     _control_route("/threads/{id}/resume", resume),
+    _control_route("/threads/{id}/dead-letters/replay", replay),
+    _control_route("/threads/{id}/dead-letters/discard", discard),
 )

@@ -28,6 +28,7 @@ def configure_logs(stream: TextIO, redactor: Redactor, level: str = "warning") -
     """Log from ``level`` on to the stream, in lines for people if it is a terminal."""
     least = getattr(logging, level.upper())
     shared: list[Processor] = [
+        structlog.contextvars.merge_contextvars,
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
@@ -72,7 +73,7 @@ def line_of_json(_logger: Any, _name: str, entry: Entry) -> str:
 
 def line_for_people(_logger: Any, _name: str, entry: Entry) -> str:
     """``time level event field=value …``, with the trace below if there is one, each of its lines indented."""
-    trace = str(entry.pop("exception", ""))
+    trace = "\n".join(str(entry.pop(key)) for key in ("traceback", "exception") if key in entry)
     time, level, event = (visible(str(entry.pop(key, ""))) for key in _FIRST)
     fields = [f"{visible(key)}={visible(_plain(value))}" for key, value in entry.items()]
     return "\n    ".join((" ".join((time, f"{level:<7}", event, *fields)), *map(visible, trace.splitlines())))

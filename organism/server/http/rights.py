@@ -83,6 +83,8 @@ ROUTES: Final[Mapping[str, Right]] = {
     "POST /threads/{id}/kill": _CONTROL_THREAD,
     "POST /threads/{id}/pause": _CONTROL_THREAD,
     "POST /threads/{id}/resume": _CONTROL_THREAD,
+    "POST /threads/{id}/dead-letters/replay": Right("inject", {"id": "thread"}),
+    "POST /threads/{id}/dead-letters/discard": _CONTROL_THREAD,
     "GET /messages": READ,
     "GET /messages/{id}": Right("read", {"id": "message"}),
     "GET /messages/{id}/why": READ,

@@ -105,6 +105,15 @@ class ThreadWithMessages(Thread):
     next: Annotated[words.Cursor | None, Field(description="The `cursor` for `/threads/{id}/messages` to go on with.")]
 
 
+class CodeLine(TypedDict):
+    """A line of a handler's own code; no values."""
+
+    file: Annotated[str, Field(examples=["handlers/hello.py"])]
+    line: words.Count
+    function: Annotated[str, Field(examples=["greet"])]
+    code: Annotated[str, Field(description="The line as it was loaded.", examples=["name = NAMES[payload.name]"])]
+
+
 class DeadLetterHead(TypedDict):
     """A message that failed for good, or a send that was refused."""
 
@@ -119,6 +128,12 @@ class DeadLetterHead(TypedDict):
     attempts: words.Count
     timestamp: Annotated[words.Time, Field(description="When it died. UTC, ISO 8601.")]
     position: words.Position
+    root: NotRequired[
+        Annotated[words.MessageId, Field(description="The dead letter that it failed with, and is closed with.")]
+    ]
+    traceback: NotRequired[
+        Annotated[list[CodeLine], Field(description="The handler's own lines, the one that raised first.")]
+    ]
 
 
 class DeadLetter(DeadLetterHead):
@@ -203,7 +218,7 @@ class ApprovalList(Page):
 
 
 class IndeterminateList(Page):
-    """Open questions, oldest first."""
+    """Open questions, newest first."""
 
     indeterminate: list[Indeterminate]
 

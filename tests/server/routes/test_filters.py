@@ -38,7 +38,7 @@ async def waiting(server: Served, name: str) -> list[dict[str, Any]]:
             await server.inject(agent, {"text": text}, wait=None)
             await frames.until(event)
     rows: list[dict[str, Any]] = (await server.get(f"/{name.replace('_', '-')}"))[name]
-    return rows[::-1] if name == "dead_letters" else rows  # failures are listed newest first
+    return rows if name == "approvals" else rows[::-1]  # failures are listed newest first
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -52,7 +52,7 @@ async def test_what_waits_for_people_is_found_by_its_agent_and_by_when_it_began(
             ("agent=troubled", [first]),
             ("agent=other", [second]),
             ("agent=nobody", []),
-            (f"since={first[KINDS[name][2]]}", [second, first] if name == "dead_letters" else [first, second]),
+            (f"since={first[KINDS[name][2]]}", [first, second] if name == "approvals" else [second, first]),
             (f"since={since}", [second]),
             ("since=2100-01-01T00:00:00Z", []),
             (f"agent=troubled&since={since}", []),

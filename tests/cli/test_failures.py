@@ -1,0 +1,58 @@
+"""A failure from the command line alone: which line it was, and how it is resolved."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.cli.test_verbs import ask
+from tests.flows.test_failures import ASKERS, CHAIN
+from tests.flows.world import World
+from tests.server.routes.test_dead_letters import STRAY
+from tests.server.served import Frames, Served, served
+
+AT_FAULT = "in find: return HandlerResponse.respond(Told(NAMES[name]))"
+
+
+@pytest.fixture
+async def asking(tmp_path: Path) -> AsyncIterator[Served]:
+    """Listeners that ask each other; the innermost fails, and one sends where it may not."""
+    async with served(World(tmp_path, CHAIN + STRAY, {**ASKERS, "stray": {}}).config) as server:
+        yield server
+
+
+async def test_inject_wait_shows_the_line_that_raised_and_what_failed_with_it(asking: Served) -> None:
+    ran = await ask(asking, "inject", "outer", '{"text":"ann"}', "--wait", "20")
+    assert ran.code == 1
+    lines = ran.out.splitlines()
+    first = next(at for at, line in enumerate(lines) if "KeyError: 'ann'" in line)
+    assert lines[first + 1].startswith("    actors/play.py:")
+    assert lines[first + 1].endswith(AT_FAULT)
+    assert [line.split()[1] for line in lines if line.startswith("  msg-")] == ["middle", "outer"]
+    listed = (await ask(asking, "dead-letters", "list")).out
+    assert AT_FAULT in listed
+
+
+async def test_a_send_that_was_refused_is_told_by_inject_wait_and_its_exit_code(asking: Served) -> None:
+    ran = await ask(asking, "inject", "stray", '{"text":"ann"}', "--wait", "20")
+    assert (ran.code, "stray may not send to inner" in ran.out) == (1, True)
+    told = await ask(asking, "inject", "stray", '{"text":"ann"}', "--wait", "20", "--json")
+    (letter,) = told.json["dead_letters"]
+    assert (told.code, letter["code"], told.json["thread"]["status"]) == (1, "routing", "completed")
+
+
+async def test_all_dead_letters_of_a_thread_are_replayed_or_discarded_by_one_command(asking: Served) -> None:
+    thread = (await asking.inject("outer", {"text": "ann"}))["thread_id"]
+    async with asking.socket() as socket:
+        assert (await ask(asking, "dead-letters", "replay", "--thread", thread)).out == f"{thread} active\n"
+        await Frames(socket).until("thread_updated", status="error")
+    assert (await ask(asking, "dead-letters", "discard", "--thread", thread)).code == 0
+    assert (await ask(asking, "dead-letters", "list")).out == "no dead letters\n"
+    for wrong in (
+        ("replay",),
+        ("discard", "msg-1", "--thread", thread),
+        ("replay", "--thread", thread, "--payload", "1"),
+    ):
+        assert (await ask(asking, "dead-letters", *wrong)).code == 2

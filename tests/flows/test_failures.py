@@ -1,0 +1,236 @@
+"""Failures: they lead to the line, are one thing however many asks wait for them, and are resolved as one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+import pytest
+
+from organism.errors import AlreadyResolved, InvalidField
+from organism.events.vocabulary import MessageDead, MessageRefused, MessageStarted
+from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter, ReplayDeadLetters
+from organism.testing import Running
+from organism.views.views import Query
+from tests.flows.stage import at_gate, open_gate
+from tests.flows.world import MakeWorld
+
+CHAIN = """
+import json
+NAMES = {}
+
+async def outer(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse.respond(await metadata.ask("middle", payload))
+
+async def middle(payload: Ask, metadata: HandlerMetadata):
+    try:
+        return HandlerResponse.respond(await metadata.ask("inner", payload))
+    except AskError as error:
+        raise RuntimeError("no luck") from error
+
+async def inner(payload: Ask, metadata: HandlerMetadata):
+    return find(payload.text)
+
+def find(name):
+    return HandlerResponse.respond(Told(NAMES[name]))
+"""
+ASKERS: Mapping[str, Any] = {"outer": {"peers": ["middle"]}, "middle": {"peers": ["inner"]}, "inner": {}}
+
+
+async def letters(o: Running) -> dict[str, dict[str, Any]]:
+    """The open dead letters, by agent."""
+    rows = orjson.loads((await o.views.rows("dead_letters", Query())).rows)
+    return {row["agent"]: row for row in rows}
+
+
+async def starts(o: Running) -> list[str]:
+    """Who was started, in order."""
+    return [record.event.agent for record in await o.records(MessageStarted)]
+
+
+@pytest.mark.parametrize("replayed", ASKERS)
+async def test_a_failure_behind_asks_has_its_attempts_once_and_a_replay_of_any_of_it_resolves_it(
+    world: MakeWorld, replayed: str
+) -> None:
+    made = world(CHAIN, dict(ASKERS))
+    async with made.running() as o:
+        failed = await o.inject("outer", {"text": "ann"}, wait=True)
+        assert await starts(o) == ["outer", "middle", "inner", "inner", "inner"]
+        dead = await letters(o)
+        root = dead["inner"]["id"]
+        assert [dead[name].get("root") for name in ASKERS] == [root, root, None]
+        made.write(CHAIN.replace("NAMES = {}", 'NAMES = {"ann": "Ann"}'))
+        await o.organism.reload()
+        await o.do(ReplayDeadLetter(message_id=dead[replayed]["id"]))
+        assert await o.tenant.ended(failed.thread_id, 30)
+        assert await letters(o) == {}
+        assert (await o.thread(failed.thread_id))["status"] == "completed"
+        assert await o.replies(failed.thread_id) == ({"text": "Ann"},)
+        with pytest.raises(AlreadyResolved):
+            await o.do(ReplayDeadLetter(message_id=root))
+
+
+async def test_a_dead_letter_has_the_lines_of_its_handlers_own_code_without_values(world: MakeWorld) -> None:
+    source = """
+    import asyncio, json
+
+    async def direct(payload: Ask, metadata: HandlerMetadata):
+        return read(payload.text)
+
+    def read(text):
+        secret = "4711"
+        return json.loads(text)
+
+    async def grouped(payload: Ask, metadata: HandlerMetadata):
+        async with asyncio.TaskGroup() as group:
+            group.create_task(later(payload.text))
+
+    async def later(text):
+        raise KeyError(text)
+
+    async def waiting(payload: Ask, metadata: HandlerMetadata):
+        await asyncio.Event().wait()
+    """
+    made = world(source, {"direct": {}, "grouped": {}, "waiting": {"timeout_s": 0.1}}, retry={"attempts": 1})
+    text = (made.folder / "actors" / "play.py").read_text().splitlines()
+    async with made.running() as o:
+        for name in ("direct", "grouped", "waiting"):
+            await o.inject(name, {"text": "x"}, wait=True)
+        found = await letters(o)
+    said = {name: [(each["function"], each["code"]) for each in row["traceback"]] for name, row in found.items()}
+    assert said["direct"] == [("read", "return json.loads(text)"), ("direct", "return read(payload.text)")]
+    assert said["grouped"][0] == ("later", "raise KeyError(text)")
+    assert said["waiting"] == [("waiting", "await asyncio.Event().wait()")]
+    first = found["direct"]["traceback"][0]
+    assert first["file"] == "actors/play.py"
+    assert text[first["line"] - 1].strip() == first["code"]
+    assert "4711" not in str(found)
+
+
+async def test_an_ask_error_names_who_was_asked_the_question_and_its_cause(world: MakeWorld) -> None:
+    source = """
+    async def asker(payload: Ask, metadata: HandlerMetadata):
+        try:
+            await metadata.ask(payload.text, Ask("x"), timeout=0.1)
+        except AskError as error:
+            TRACE.append((error.listener, error.message_id, error.cause, error.dead_letter, str(error)))
+
+    async def broken(payload: Ask, metadata: HandlerMetadata):
+        raise ValueError("no good")
+
+    async def passing(payload: Ask, metadata: HandlerMetadata):
+        return HandlerResponse(payload, to="broken")
+
+    async def slow(payload: Ask, metadata: HandlerMetadata):
+        await gate("slow")
+    """
+    peers = {"asker": {"peers": ["broken", "passing", "slow"]}, "passing": {"peers": ["broken"]}}
+    made = world(source, {**peers, "broken": {}, "slow": {}}, retry={"attempts": 1})
+    async with made.running() as o:
+        for name in ("broken", "passing", "slow"):
+            thread = (await o.inject("asker", {"text": name})).thread_id
+            if name == "slow":
+                await at_gate(o, "slow")
+                await o.tenant.ended(thread, 0.5)
+                open_gate(o, "slow")
+            assert await o.tenant.ended(thread, 30)
+        trace = play(o)["TRACE"]
+        dead = [record.event.message for record in await o.records(MessageDead)]
+        asked = [record.event.message for record in await o.records(MessageStarted) if record.event.agent != "asker"]
+    broken, passing, slow = trace
+    assert broken[:4] == ("broken", asked[0], "ValueError: no good", dead[0])
+    assert asked[0] in broken[4]
+    assert "ValueError: no good" in broken[4]
+    assert passing[:4] == ("passing", asked[1], "ValueError: no good", dead[1])
+    assert slow[:4] == ("slow", asked[3], "", "")
+
+
+def play(o: Running) -> dict[str, Any]:
+    """What the handlers' module holds."""
+    found: dict[str, Any] = getattr(o.organism.settings.listeners[0].handler, "__globals__", {})
+    return found
+
+
+async def test_a_refused_ask_and_what_failed_with_it_are_one_failure(world: MakeWorld) -> None:
+    made = world(CHAIN, {**ASKERS, "middle": {"peers": []}})
+    async with made.running() as o:
+        failed = await o.inject("outer", {"text": "ann"}, wait=True)
+        (refused,) = await o.records(MessageRefused)
+        rows = orjson.loads((await o.views.rows("dead_letters", Query())).rows)
+        assert {row.get("root") for row in rows if row["id"] != refused.event.message} == {refused.event.message}
+        await o.do(DiscardDeadLetter(message_id=refused.event.message))
+        assert await letters(o) == {}
+    assert failed.thread is not None
+    assert failed.thread["status"] == "error"
+
+
+async def test_what_cannot_succeed_is_not_tried_again(world: MakeWorld) -> None:
+    source = """
+    from organism import NonRetryable
+
+    class Broken(NonRetryable):
+        pass
+
+    async def final(payload: Ask, metadata: HandlerMetadata):
+        raise Broken("for good")
+
+    async def wrong(payload: Ask, metadata: HandlerMetadata):
+        return "no response"
+    """
+    async with world(source, {"final": {}, "wrong": {}}).running() as o:
+        for name in ("final", "wrong"):
+            await o.inject(name, {"text": "x"}, wait=True)
+        dead = [(record.event.code, record.event.attempts) for record in await o.records(MessageDead)]
+    assert dead == [("handler_error", 1), ("wrong_return", 1)]
+
+
+async def test_an_edited_payload_belongs_to_the_message_that_is_sent_again(world: MakeWorld) -> None:
+    source = CHAIN.replace("NAMES = {}", 'NAMES = {"ann": "Ann"}')
+    async with world(source, dict(ASKERS)).running() as o:
+        failed = await o.inject("outer", {"text": "bob"}, wait=True)
+        dead = await letters(o)
+        with pytest.raises(InvalidField):
+            await o.do(ReplayDeadLetter(message_id=dead["inner"]["id"], json={"text": "ann"}))
+        await o.do(ReplayDeadLetter(message_id=dead["outer"]["id"], json={"text": "ann"}))
+        assert await o.tenant.ended(failed.thread_id, 30)
+        assert await o.replies(failed.thread_id) == ({"text": "Ann"},)
+
+
+async def test_a_handling_does_not_hang_on_a_dead_letter_that_was_closed_before_it_failed(world: MakeWorld) -> None:
+    source = """
+    async def asker(payload: Ask, metadata: HandlerMetadata):
+        try:
+            await metadata.ask("broken", payload)
+        except AskError:
+            await gate("asker")
+            raise
+
+    async def broken(payload: Ask, metadata: HandlerMetadata):
+        raise ValueError("no good")
+    """
+    made = world(source, {"asker": {"peers": ["broken"]}, "broken": {}}, retry={"attempts": 1})
+    async with made.running() as o:
+        sent = await o.inject("asker", {"text": "x"})
+        await at_gate(o, "asker")
+        await o.do(DiscardDeadLetter(message_id=(await letters(o))["broken"]["id"]))
+        open_gate(o, "asker")
+        assert await o.tenant.ended(sent.thread_id, 30)
+        found = await letters(o)
+    assert list(found) == ["asker"]
+    assert "root" not in found["asker"]
+
+
+async def test_all_failures_of_a_thread_are_sent_again_at_once_after_a_restart_too(world: MakeWorld) -> None:
+    made = world(CHAIN, dict(ASKERS))
+    async with made.running() as o:
+        first = await o.inject("outer", {"text": "ann"}, wait=True)
+        await o.inject("inner", {"text": "ann"}, thread_id=first.thread_id, wait=True)
+        assert len(await letters(o)) == 3
+    made.write(CHAIN.replace("NAMES = {}", 'NAMES = {"ann": "Ann"}'))
+    async with made.running() as o:
+        await o.do(ReplayDeadLetters(thread_id=first.thread_id))
+        assert await o.tenant.ended(first.thread_id, 30)
+        assert await letters(o) == {}
+        assert await o.replies(first.thread_id) == ({"text": "Ann"}, {"text": "Ann"})
+        assert (await o.thread(first.thread_id))["status"] == "completed"
