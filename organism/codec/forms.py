@@ -49,8 +49,8 @@ Place = tuple["Place", str | int] | None
 """Where a JSON value stands: the place of its owner and the key in it. Only a fault makes a JSON pointer of it."""
 Write = Callable[[Any], str]
 Read = Callable[[_Element], Any]
-Give = Callable[[Any], Any]
-Take = Callable[[Any, Place, list[Fault]], Any]
+ToJson = Callable[[Any], Any]
+FromJson = Callable[[Any, Place, list[Fault]], Any]
 
 _XSI_DECLARED = attribute("xmlns:xsi", XSI)
 _NIL_MARK = attribute("xsi:nil", "true")
@@ -60,16 +60,17 @@ _UNREAD = object()
 class Form(NamedTuple):
     """How values of one shape are written and read.
 
-    ``write`` gives what stands between an element's tags; it raises ``Unfit`` for a wrong value, AttributeError for a
-    missing one, RecursionError for one that holds itself. ``read`` gives the value of a valid element; it raises what a
-    ``__post_init__`` raises, ``Unfit`` where a pattern does not match, and ValueError where Python's range is narrower
-    than the XSD's. ``to_json`` gives what ``orjson`` can write. ``from_json`` adds its faults, and then gives anything.
+    ``write`` returns what stands between an element's tags; it raises ``Unfit`` for a wrong value, AttributeError for a
+    missing one, RecursionError for one that contains itself. ``read`` returns the value of a valid element; it raises
+    what a ``__post_init__`` raises, ``Unfit`` where a pattern does not match, and ValueError where Python's range is
+    narrower than the XSD's. ``to_json`` returns what ``orjson`` can write. ``from_json`` adds to the faults; after one
+    its result means nothing.
     """
 
     write: Write
     read: Read
-    to_json: Give
-    from_json: Take
+    to_json: ToJson
+    from_json: FromJson
 
 
 class Forms:
@@ -117,9 +118,9 @@ class Forms:
         ]
         template = "".join(element for element, _, _ in elements)
         writes, reads = [write for _, write, _ in elements], [read for _, _, read in elements]
-        gives = [form.to_json for form in forms]
+        to_jsons = [form.to_json for form in forms]
         make = _maker(record)
-        values_of: Give = (
+        values_of: ToJson = (
             attrgetter(*names) if len(names) > 1 else lambda value: tuple([getattr(value, name) for name in names])
         )
 
@@ -142,8 +143,8 @@ class Forms:
         return Form(
             write,
             read,
-            lambda value: dict(zip(names, map(call, gives, values_of(value)), strict=True)),
-            _record_taker(record, [form.from_json for form in forms]),
+            lambda value: dict(zip(names, map(call, to_jsons, values_of(value)), strict=True)),
+            _record_from_json(record, [form.from_json for form in forms]),
         )
 
     def _variant(self, classes: tuple[type, ...]) -> Form:
@@ -173,9 +174,9 @@ class Forms:
         )
 
 
-def _record_taker(record: Record, takes: list[Take]) -> Take:
+def _record_from_json(record: Record, from_jsons: list[FromJson]) -> FromJson:
     make = _maker(record)
-    fields = {field.name: (take, field.absent) for field, take in zip(record.fields, takes, strict=True)}
+    fields = {field.name: (read, field.absent) for field, read in zip(record.fields, from_jsons, strict=True)}
     listed = ", ".join(fields) or "none"
 
     def from_json(value: Any, at: Place, faults: list[Fault]) -> Any:
@@ -185,9 +186,9 @@ def _record_taker(record: Record, takes: list[Take]) -> Take:
         for name in islice((str(name) for name in value if name not in fields), MAX_FAULTS):
             _wrong(faults, (at, name), f"this field is not known; known are {listed}")
         values = []
-        for name, (take, absent) in fields.items():
+        for name, (read, absent) in fields.items():
             if name in value:
-                values.append(take(value[name], (at, name), faults))
+                values.append(read(value[name], (at, name), faults))
             elif absent is not None:
                 values.append(absent())
             else:
@@ -242,7 +243,7 @@ def _scalar(shape: Scalar) -> Form:
 
 
 def _text_reader(shape: Scalar) -> Callable[[str], str]:
-    """A function that gives the text, held to its pattern: the XSD does not check it (docs/adr/0051-patterns.md)."""
+    """A function that returns the text if its pattern matches: the XSD does not check it (adr/0051)."""
     check = checker(shape)
 
     def read(text: str) -> str:

@@ -28,7 +28,7 @@ from organism.codec.limits import (
     too_deep,
 )
 from organism.codec.schema import PayloadSchema
-from organism.codec.xml import first_fault, hold_bytes, parse, parse_foreign
+from organism.codec.xml import check_size, first_fault, parse, parse_foreign
 from organism.codec.xsd import element_names, envelope_xsd
 from organism.errors import Fault, InvalidPayload
 
@@ -165,7 +165,7 @@ class Codec:
             content = schema.form.write(payload)
             xml = (template % (escaped(from_), escaped(to), escaped(token), content)).encode()
             if len(xml) > limits.payload_bytes:
-                hold_bytes(len(schema.document(content).encode()), limits.payload_bytes)
+                check_size(len(schema.document(content).encode()), limits.payload_bytes)
             root = parse(xml, limits)
         except PayloadOverLimit:
             raise

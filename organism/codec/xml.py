@@ -63,7 +63,7 @@ _IS_TOO_DEEP = etree.XPath("boolean(/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*/*
 
 def parse(document: bytes, limits: PayloadLimits, overhead_bytes: int = ENVELOPE_BYTES) -> _Element:
     """The root of ``document``, within the caps and with no DOCTYPE; raises ``InvalidPayload``."""
-    _hold_text(document, limits.payload_bytes + overhead_bytes)
+    _check_text(document, limits.payload_bytes + overhead_bytes)
     try:
         root = etree.fromstring(document, _PARSER)
     except etree.XMLSyntaxError as error:
@@ -82,8 +82,8 @@ def parse_foreign(
     document: bytes, limits: PayloadLimits, names: Collection[str], overhead_bytes: int = ENVELOPE_BYTES
 ) -> _Element:
     """As ``parse``, for a document from outside: elements may only be called by one of ``names``."""
-    _hold_text(document, limits.payload_bytes + overhead_bytes)
-    _Gate(limits, names).hold(document)
+    _check_text(document, limits.payload_bytes + overhead_bytes)
+    _Gate(limits, names).check(document)
     return parse(document, limits, overhead_bytes)
 
 
@@ -100,14 +100,14 @@ def first_fault(element: _Element, schema: etree.XMLSchema) -> str:
     return ""
 
 
-def hold_bytes(came: int, most: int) -> None:
+def check_size(came: int, most: int) -> None:
     """Refuse a document that is too long."""
     if came > most:
         raise PayloadOverLimit(f"The payload is too large: expected at most {most:,} bytes of XML, came {came:,}.")
 
 
-def _hold_text(document: bytes, most: int) -> None:
-    hold_bytes(len(document), most)
+def _check_text(document: bytes, most: int) -> None:
+    check_size(len(document), most)
     try:
         document.decode()
     except UnicodeDecodeError as error:
@@ -127,7 +127,7 @@ class _Gate:
         self._unknown_depth = MAX_DEPTH + 1
         """The depth of the unknown element that the reader is in."""
 
-    def hold(self, document: bytes) -> None:
+    def check(self, document: bytes) -> None:
         gate = pyexpat.ParserCreate("utf-8")  # whatever the document declares
         gate.StartDoctypeDeclHandler = _refuse_doctype
         gate.StartElementHandler = self._open
