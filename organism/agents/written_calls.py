@@ -15,18 +15,19 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from itertools import islice
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from organism.model.completion import ToolCall
 
 MOST_WASTED_CHARS: Final = 1_000_000
-"""The search for calls ends after so many characters were read in vain, so that no text takes long."""
+"""The search ends after reading so many characters in vain, so that no text takes long."""
 CHARS_A_PLACE: Final = 100
-"""The least that looking at one place counts as."""
+"""What looking at one place costs at least."""
 MOST_PLACES: Final = 100
-"""Calls are taken at so many places; each is compared with all text from outside."""
+"""Calls are taken at so many places: each is compared with all text from outside."""
 MOST_DEPTH: Final = 32
 
 _START: Final = re.compile(
@@ -35,17 +36,15 @@ _START: Final = re.compile(
 )
 _TAG_ENDS: Final = re.compile(r"</tool_call>|(?=<tool_call>)")
 _FUNCTION_ENDS: Final = re.compile(r"</function>")
-_NEXT: Final = re.compile(r"[ \t]*[;,]?[ \t]*")
 _LINE_ENDS: Final = re.compile(r"[ \t]*+(?:[;,][ \t]*+)?(?:\n|\Z|```)")
-_LIST_ENDS: Final = re.compile(r"\s*+(?:,\s*+)?\]")
 _NAMED: Final = re.compile(r"[\"']name[\"']\s*:\s*[\"']([\w.\-]+)[\"']")
 _BEGUN: Final = re.compile(
     r"[\s\[]*\{\s*(?:[\"'](?:id|type)[\"']\s*:\s*[\"'][^\"']*[\"']\s*,\s*)*[\"']name[\"']\s*:\s*[\"']([\w.\-]+)[\"']"
 )
 _WORDS: Final = ("arguments", "parameters", "args", "params", "kwargs", "input")
-"""What models call the arguments of a call."""
+"""The keys under which models write a call's arguments."""
 _TEXTS: Final = frozenset({"arguments", "parameters"})
-"""Where they may stand as a text, too."""
+"""The keys under which they may stand as text, too."""
 _ARGUED: Final = re.compile(rf"[\"'](?:{'|'.join(_WORDS)})[\"']\s*:")
 _WRAPPING: Final = re.compile(r"```[a-zA-Z_]*|<\|[a-z_]+\|>|\[TOOL_CALLS\]|</?tool_calls?>")
 _ONLY_SIGNS: Final = re.compile(r"[\s;,\[\]]*")
@@ -72,7 +71,7 @@ Offered = Mapping[str, Sequence[str]]
 
 
 def written_calls(text: str, offered: Offered, is_quoted: Callable[[str], bool]) -> tuple[tuple[ToolCall, ...], str]:
-    """The calls in a text, in order, and what else it says. What ``is_quoted`` from text of others stays text."""
+    """The calls in a text, in order, and the rest of the text. What ``is_quoted`` from text of others stays text."""
     if not any(name in text for name in offered):
         return (), text
     calls: list[ToolCall] = []
@@ -90,13 +89,13 @@ def written_calls(text: str, offered: Offered, is_quoted: Callable[[str], bool])
 
 
 def _prose(pieces: Sequence[str]) -> str:
-    """What is left between calls: no marks of their wrapping, no signs that separated them."""
+    """The text between calls, without their wrapping and separators."""
     bare = [_WRAPPING.sub("", piece) for piece in pieces]
     return "".join(piece for piece in bare if not _ONLY_SIGNS.fullmatch(piece)).strip()
 
 
 def _broken(text: str, offered: Offered, is_quoted: Callable[[str], bool]) -> tuple[ToolCall, ...]:
-    """The call that the whole text means to be, with arguments that cannot be read."""
+    """The call that the whole text is meant to be, with unreadable arguments."""
     bare = _WRAPPING.sub("", text).strip()
     begun = _BEGUN.match(bare)
     if begun is None or not _ARGUED.search(bare) or begun[1] not in offered or is_quoted(bare):
@@ -126,15 +125,15 @@ class _Search:
             return self._tagged(start.end())
         if start["function"]:
             return self._function(start["function"], start.end())
-        calls, end = self._value(start.start()) if start[0] in {"{", "["} else self._line(start.end())
-        return self._list(start.end()) if start[0] == "[" and not calls else (calls, end)
+        is_line = start[0] not in {"{", "["}
+        return self._expression(start.end() if is_line else start.start(), is_line=is_line)
 
     def _until(self, ends: re.Pattern[str], at: int) -> tuple[str, int]:
         found = ends.search(self._text, at)
         return (self._text[at : found.start()], found.end()) if found else (self._text[at:], len(self._text))
 
     def _tagged(self, at: int) -> tuple[list[ToolCall], int]:
-        """What stands between the tags is meant as a call, also where it cannot be read."""
+        """Text between the tags is meant as a call, even if it cannot be read."""
         source, end = self._until(_TAG_ENDS, at)
         calls = [call for _, _, found in _Search(source, self._offered).found() for call in found]
         named = _NAMED.search(source)
@@ -148,22 +147,28 @@ class _Search:
         source, end = self._until(_FUNCTION_ENDS, at)
         return [_call(name, _arguments(source), source.strip())], end
 
-    def _value(self, at: int) -> tuple[list[ToolCall], int]:
+    def _expression(self, at: int, *, is_line: bool) -> tuple[list[ToolCall], int]:
+        """What is nothing but a call or a list of calls; ``is_line``: on a line of its own."""
         reader = _Literals(self._text, at)
-        try:
-            value = reader.value()
-        except NotLiteral:
-            self._wasted_chars += reader.at - at
-            return [], at + 1
-        source = self._text[at : reader.at]
-        calls = [self._call_in(item, source) for item in (value if isinstance(value, list) else [value])]
-        whole = [call for call in calls if call is not None]
-        if len(whole) == len(calls):
-            return whole, reader.at
+        with suppress(NotLiteral):
+            value = reader.expression()
+            source = self._text[at : reader.at]
+            found = [self._call_in(item, source) for item in (value if isinstance(value, list) else [value])]
+            calls = [call for call in found if call is not None]
+            if len(calls) == len(found) and (not is_line or _LINE_ENDS.match(self._text, reader.at)):
+                return calls, reader.at
+            if isinstance(value, dict):  # what it holds is no call either
+                self._wasted_chars += reader.at - at
+                return [], reader.at
         self._wasted_chars += reader.at - at
-        return [], reader.at
+        return [], at + 1
 
     def _call_in(self, value: Any, source: str) -> ToolCall | None:
+        if isinstance(value, _Called):
+            order = self._offered.get(value.name)
+            if order is None or len(value.positional) > len(order):
+                return None
+            return _call(value.name, {**dict(zip(order, value.positional, strict=False)), **value.named}, source)
         inner = value.get("function") if isinstance(value, dict) else None
         value = inner if isinstance(inner, dict) else value
         if not isinstance(value, dict) or not _KEYS.issuperset(value):
@@ -176,37 +181,6 @@ class _Search:
         if word not in _TEXTS and not isinstance(given, dict):
             return None
         return _call(name, _arguments(given) if isinstance(given, str) else _table(given), source)
-
-    def _list(self, at: int) -> tuple[list[ToolCall], int]:
-        """``[f(a=1), g()]``; ``at`` is behind the bracket."""
-        calls, end = self._sequence(at)
-        closes = _LIST_ENDS.match(self._text, end)
-        return (calls, closes.end()) if calls and closes else ([], at)
-
-    def _line(self, at: int) -> tuple[list[ToolCall], int]:
-        calls, end = self._sequence(at)
-        return (calls, end) if calls and _LINE_ENDS.match(self._text, end) else ([], at + 1)
-
-    def _sequence(self, at: int) -> tuple[list[ToolCall], int]:
-        """Calls one after the other, up to the first thing that is none."""
-        calls: list[ToolCall] = []
-        while True:
-            reader = _Literals(self._text, at)
-            try:
-                name, positional, named = reader.call()
-            except NotLiteral:
-                self._wasted_chars += reader.at - at
-                return calls, at
-            order = self._offered.get(name)
-            if order is None or len(positional) > len(order):
-                return [], at
-            given = {**dict(zip(order, positional, strict=False)), **named}
-            calls.append(_call(name, given, ""))
-            at = reader.at
-            between = _NEXT.match(self._text, at)
-            if between is None or not between[0].strip():
-                return calls, at
-            at = between.end()
 
 
 def _arguments(text: str) -> Mapping[str, Any] | None:
@@ -234,6 +208,14 @@ class NotLiteral(ValueError):
     """What stands there is no call and no literal."""
 
 
+class _Called(NamedTuple):
+    """A call as Python writes it."""
+
+    name: str
+    positional: list[Any]
+    named: dict[str, Any]
+
+
 class _Literals:
     """Reads literals of Python and JSON, and calls with them, up to ``at``. Each method raises ``NotLiteral``."""
 
@@ -242,18 +224,25 @@ class _Literals:
         self._depth = 0
         self.at = at
 
-    def call(self) -> tuple[str, list[Any], dict[str, Any]]:
-        """The name of a call, and its arguments without and with a name."""
-        kind, name = self._next()
-        self._expect(kind == "name" and self._next() == ("sign", "("))
-        positional: list[Any] = []
-        named: dict[str, Any] = {}
-        for token in self._items(")"):
-            if token[0] == "keyword":
-                named[token[1]] = self.value()
+    def expression(self) -> Any:
+        """A literal, a call, or a list of both."""
+        token = self._next()
+        return (
+            list(map(self._call_or_value, self._items("]"))) if token == ("sign", "[") else self._call_or_value(token)
+        )
+
+    def _call_or_value(self, token: tuple[str, str]) -> Any:
+        kind, name = token
+        if kind != "name" or name in _CONSTANTS:
+            return self._value(token)
+        self._expect(self._next() == ("sign", "("))
+        called = _Called(name, [], {})
+        for argument in self._items(")"):
+            if argument[0] == "keyword":
+                called.named[argument[1]] = self.value()
             else:
-                positional.append(self._value(token))
-        return name, positional, named
+                called.positional.append(self._value(argument))
+        return called
 
     def value(self) -> Any:
         return self._value(self._next())
