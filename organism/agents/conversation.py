@@ -1,6 +1,6 @@
 """The messages of one turn, and the fences around text of others in them (S20).
 
-A fence's mark is a digest over a secret of the turn: not in the text, not predictable, the same after a restart.
+A fence's mark is a digest over a secret of the turn: unpredictable, not in the text, the same after a restart.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _FENCED: Final = re.compile(
 
 
 class Conversation:
-    """A turn's messages as OpenAI-compatible servers take them. ``secret`` makes the marks of its fences."""
+    """A turn's messages, as OpenAI-compatible servers take them. The fences' marks are made of ``secret``."""
 
     def __init__(self, instructions: Iterable[str], secret: str) -> None:
         self._secret = secret
@@ -37,7 +37,7 @@ class Conversation:
         self._messages += [{"role": said.role, "content": said.content} for said in history]
 
     def ask(self, text: str, sender: str | None = None) -> None:
-        """The message of this turn; with ``sender``, as the text of another agent or tool that it is."""
+        """The message of this turn; with ``sender``, fenced as the text of another agent or tool."""
         content = text if sender is None else fenced(f"message from {sender}", text, self._secret)
         self._messages.append({"role": "user", "content": content})
 
@@ -52,26 +52,26 @@ class Conversation:
 
 
 def _written(call: ToolCall) -> dict[str, Any]:
-    """Servers read the arguments of earlier calls as JSON; invalid ones stand only in the call's result."""
+    """Servers parse the arguments of earlier calls as JSON; invalid ones appear only in the call's result."""
     arguments = orjson.dumps(call.input or {}).decode()
     return {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": arguments}}
 
 
 class Fenced(NamedTuple):
-    """What stands in a fence: ``label`` says what it is."""
+    """The text in a fence, and the label that says what it is."""
 
     label: str
     text: str
 
 
 def fenced(label: str, text: str, secret: str) -> str:
-    """``text`` between marks. ``label`` is one line of the organism's own words."""
+    """``text`` between marks. ``label`` is one line of our own words."""
     mark = _mark(secret, label, text)
     return f"<<{label} [{mark}]>>\n{text}\n<<end [{mark}]>>"
 
 
 def unfenced(content: str) -> Fenced | None:
-    """What a message holds that is one fence from beginning to end; None if it is not."""
+    """The content of a message that is one fence from beginning to end; else None."""
     found = _FENCED.fullmatch(content)
     return Fenced(found["label"], found["text"]) if found else None
 

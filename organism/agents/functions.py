@@ -1,4 +1,4 @@
-"""An agent's functions: its tools and its peers, as its model may call them."""
+"""An agent's functions: its tools and peers, as its model may call them."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Function:
 
 
 class Functions:
-    """What one agent may call. ``specs`` is what its model is offered, ``arguments`` the names of each one's own."""
+    """What one agent may call. ``specs`` are offered to its model; ``arguments`` are each function's argument names."""
 
     def __init__(self, functions: Sequence[Function]) -> None:
         self._functions = functions
@@ -52,13 +52,13 @@ class Functions:
         return self._found.get(name)
 
     def taking(self) -> dict[str, Function]:
-        """Each payload class that one function alone takes, with that function."""
+        """Each payload class that exactly one function takes, with that function."""
         names = Counter(function.payload_class.__name__ for function in self._functions)
         return {name: each for each in self._functions if names[name := each.payload_class.__name__] == 1}
 
 
 def functions_of(agent: Listener, listeners: Mapping[str, Listener], codec: Codec) -> Functions:
-    """The functions of ``agent``: its tools, then the peers that it names; with ``system.todo`` its two reminders."""
+    """The functions of ``agent``: its tools, its peers, and with ``system.todo`` the two reminder functions."""
     named = dict.fromkeys((*agent.tools, *agent.peers))
     offered = [listeners[name] for name in named if name in listeners]
     reminders = REMINDERS if SYSTEM_TODO in agent.peers else {}
@@ -71,7 +71,7 @@ def _function(listener: Listener, name: str, codec: Codec) -> Function:
     payload_class = listener.payload_class
 
     def make(arguments: Mapping[str, Any]) -> object:
-        """The payload as the listener takes it: its size too, so that the model hears what is wrong."""
+        """The payload as the listener takes it, its size included, so that the model learns what is wrong."""
         json = call_json(listener, arguments)
         return codec.from_json(payload_class.__name__, json, PayloadLimits(listener.max_payload_bytes))
 
@@ -106,5 +106,5 @@ def _free_name(name: str, taken: Mapping[str, str]) -> str:
 
 
 def wire_name(name: str) -> str:
-    """The name of a function that does not exist, as a server takes it in the messages that follow."""
+    """An unknown function's name in a form that servers accept in the messages that follow."""
     return _FOREIGN.sub("_", name)[:MOST_NAME_CHARS] or "unnamed"

@@ -1,4 +1,4 @@
-"""Invoke: what a handler delivers, and what a caller gets. A batch is the fold of what a streaming caller gets."""
+"""Invoke: what a handler delivers and what a caller gets. A batch is the fold of the stream."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ STREAM: Final[InvokeMode] = "stream"
 
 @dataclass(frozen=True, slots=True)
 class Flags:
-    """What a caller asks for; None is what was not said."""
+    """What a caller asks for; None means not given."""
 
     stream: bool | None = None
     trim: bool | None = None
@@ -27,14 +27,14 @@ class Flags:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What the caller gets: entries as they come or all at once, of the whole turn or of its last unit."""
+    """What the caller gets: a stream or a batch, of the whole turn or of its last unit."""
 
     is_stream: bool
     is_trimmed: bool
 
 
 def delivers(listener: Listener) -> tuple[InvokeMode, ...]:
-    """What it declares, else batches; of the turn loop, which runs no prompt's version (``A2@v1``), both."""
+    """The modes that it declares; else batch, and for the turn loop batch and stream."""
     if listener.invoke:
         return listener.invoke
     return (BATCH, STREAM) if is_turn(listener) else (BATCH,)
@@ -46,7 +46,7 @@ def is_turn(listener: Listener) -> bool:
 
 
 def resolved(flags: Flags, modes: tuple[InvokeMode, ...]) -> Shape:
-    """What the flags get, by default the handler's own shape. Raises ``NotAcceptable`` or ``ForceNotSupported``."""
+    """The shape that the flags ask for, by default the handler's. Raises ``NotAcceptable`` or ``ForceNotSupported``."""
     if flags.force:
         raise ForceNotSupported(param="/flags/force", requested="force", supported=modes)
     if flags.stream is None:

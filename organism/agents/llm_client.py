@@ -1,7 +1,7 @@
-"""The lowest way to a model, for programs outside of organisms; handlers call ``metadata.complete`` instead.
+"""Calls a model from a program outside of organisms; handlers call ``metadata.complete`` instead.
 
-With ``OPENAI_API_KEY`` or ``OPENAI_BASE_URL`` OpenAI answers, or a compatible server; else the offline model. A model's
-name goes to the provider as it is. Each call is one attempt, and nothing is kept between two.
+With ``OPENAI_API_KEY`` or ``OPENAI_BASE_URL`` set, OpenAI or a compatible server answers; else the offline model. The
+model's name is sent as it is. Each call is one attempt, and nothing is kept between calls.
 """
 
 from __future__ import annotations
@@ -35,11 +35,12 @@ def call(
     temperature: float = 0.0,
     max_tokens: int | None = None,
 ) -> Completion:
-    """What the model answers, as it came; in an event loop use ``acall``.
+    """The model's answer; in an event loop use ``acall``.
 
-    ``response_format`` is a JSON Schema, or the API's own. Raises ``ProviderError``, or ``ValueError`` for no call.
+    ``response_format`` is a JSON Schema, or the API's own form. Raises ``ProviderError``, and ``ValueError`` for wrong
+    arguments.
     """
-    return _waited_for(acall(model, messages, response_format, temperature, max_tokens))
+    return _run(acall(model, messages, response_format, temperature, max_tokens))
 
 
 async def acall(
@@ -51,13 +52,13 @@ async def acall(
 ) -> Completion:
     """``call`` for programs with an event loop."""
     parts = [part async for part in stream(model, messages, response_format, temperature, max_tokens)]
-    told = next((part.cost_usd for part in parts if isinstance(part, Usage)), None)
-    is_told = told is not None and is_amount(told)
+    cost = next((part.cost_usd for part in parts if isinstance(part, Usage)), None)
+    upstream = exact(cost) if cost is not None and is_amount(cost) else None
     return added_up(
         parts,
         model=model,
-        cost_usd=exact(told) if told is not None and is_told else NOTHING,
-        cost_source="upstream" if is_told else "zero",
+        cost_usd=NOTHING if upstream is None else upstream,
+        cost_source="zero" if upstream is None else "upstream",
         served_by="openai" if any(_configured()) else "offline",
     )
 
@@ -69,7 +70,7 @@ async def stream(
     temperature: float = 0.0,
     max_tokens: int | None = None,
 ) -> AsyncGenerator[Part, None]:
-    """The parts of the answer as they come, a ``Finish`` last. Raises as ``call`` does."""
+    """The parts of the answer as they come, ``Finish`` last. Raises as ``call`` does."""
     _check(model, messages, response_format, max_tokens)
     request = ModelRequest(
         model=model,
@@ -95,7 +96,7 @@ async def stream(
 
 
 def _check(model: Any, messages: Any, response_format: Any, max_tokens: Any) -> None:
-    """Refuse what no provider could be asked, by what was expected and what came."""
+    """Raise ``ValueError`` for arguments that no provider takes."""
     if not isinstance(model, str) or not model:
         raise ValueError(f"Expected the name of a model, such as 'gpt-4.1-mini'; came {model!r}.")
     is_list = isinstance(messages, Sequence) and bool(messages)
@@ -112,13 +113,13 @@ def _logger() -> Any:
 
 
 def _configured() -> tuple[str | None, str | None]:
-    """The key and the address that the environment gives; without both the offline model answers."""
+    """The key and the address from the environment; without either the offline model answers."""
     key, url = (os.environ.get(name, "").strip() or None for name in (API_KEY, BASE_URL))
     return key, url
 
 
-def _waited_for(answer: Coroutine[Any, Any, Result]) -> Result:
-    """Run it in a loop of its own, in a thread of its own where one runs already."""
+def _run(answer: Coroutine[Any, Any, Result]) -> Result:
+    """Run it in a new loop; in a new thread too if a loop runs here already."""
     try:
         asyncio.get_running_loop()
     except RuntimeError:

@@ -1,4 +1,4 @@
-"""AgentStack: from a name and a version to a prompt; its two functions stand before and after the call of the model."""
+"""AgentStack: from a name and a version to a prompt, which composes a model's input and validates its output."""
 
 from __future__ import annotations
 
@@ -36,9 +36,9 @@ JSON_ONLY: Final = (
 )
 LAST_SENTENCE: Final = "Reply with a single JSON object only, no extra text, matching the schema."
 
-MAX_TOLD: Final = 20
+MAX_SHOWN_FAULTS: Final = 20
 MAX_TEXT: Final = 1_000_000
-WRITTEN_ALIKE: Final = (date, time, timedelta, Decimal, Enum, PurePath, UUID)
+WRITTEN_AS_TEXT: Final = (date, time, timedelta, Decimal, Enum, PurePath, UUID)
 
 _END_OF_THOUGHT: Final = "</think>"
 _PLAIN_KEY: Final = re.compile(r"[\w.-]+")
@@ -54,18 +54,18 @@ class AgentPromptInputError(ValueError):
 
 
 class AgentPromptValidationError(ValueError):
-    """What the model gave does not fit the prompt's schema; ``faults`` names every field, by its JSON pointer."""
+    """The model's answer does not fit the prompt's schema; ``faults`` names every field, by its JSON pointer."""
 
     def __init__(self, who: str, faults: tuple[Fault, ...]) -> None:
-        told = [f"{fault.pointer}: {fault.message}".removeprefix(": ") for fault in faults[:MAX_TOLD]]
-        more = f"; and {len(faults) - MAX_TOLD} more" if len(faults) > MAX_TOLD else ""
-        super().__init__(f"The answer to {who} does not fit: {'; '.join(told)}{more}.")
+        shown = [f"{fault.pointer}: {fault.message}".removeprefix(": ") for fault in faults[:MAX_SHOWN_FAULTS]]
+        more = f"; and {len(faults) - MAX_SHOWN_FAULTS} more" if len(faults) > MAX_SHOWN_FAULTS else ""
+        super().__init__(f"The answer to {who} does not fit: {'; '.join(shown)}{more}.")
         self.faults = faults
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AgentPrompt:
-    """A prompt as its file configures it. ``max_output_tokens`` None leaves the bound to the model."""
+    """A prompt, as its file says. With ``max_output_tokens`` None the model sets the bound."""
 
     agent_name: str
     version: str
@@ -99,7 +99,7 @@ class AgentPrompt:
         """The answer as a plain dict: the schema's fields, in its order, with the defaults of what is missing.
 
         ``raw_output`` is the object itself, a ``Completion``, what an OpenAI-compatible server or SDK answers, or a
-        text in which one such object stands, in a fence or between sentences. Of several objects the one that fits is
+        text that holds one such object, in a fence or between sentences. Of several objects the one that fits is
         taken; if different ones fit, none is. Raises ``AgentPromptValidationError`` and nothing else.
         """
         who = f"{self.agent_name}@{self.version}"
@@ -124,7 +124,7 @@ class AgentPrompt:
         return fitted(value, schema), tuple(JsonSchema(schema).faults(value))
 
     def _instruction(self) -> str:
-        """What the mode asks for; the fields come from the configuration."""
+        """What the mode asks for, field by field."""
         if self.mode == "Chooser":
             return "\n".join(f"Choose `{name}` from {_listed(allowed)}." for name, allowed in self.enums.items())
         fields = "\n".join(_described(name, schema) for name, schema in self.output_schema["properties"].items())
@@ -138,7 +138,7 @@ class AgentFactory:
 
     @classmethod
     def create(cls, agent_name: str, version: str, input_payload: Mapping[str, Any]) -> AgentPrompt:
-        """The prompt, its payload checked: of its organism's files, elsewhere of the working directory's.
+        """The prompt from the organism's files, outside of organisms from the working directory; checks the payload.
 
         Raises ``UnknownAgentConfigError``, ``ConfigInvalid`` with every fault of it, or ``AgentPromptInputError``.
         """
@@ -181,7 +181,7 @@ def _invalid(path: str, faults: list[Fault]) -> ConfigInvalid:
 
 
 def check_payload(config: PromptConfig, payload: Mapping[str, Any]) -> None:
-    """Raises ``AgentPromptInputError`` if a key is missing that the configuration expects."""
+    """Raise ``AgentPromptInputError`` if a key is missing that the configuration requires."""
     if not isinstance(payload, Mapping):
         raise AgentPromptInputError(f"Expected input_payload as a dict, came a {type(payload).__name__}.")
     missing = [key for key in config.input_keys if key not in payload]
@@ -191,7 +191,7 @@ def check_payload(config: PromptConfig, payload: Mapping[str, Any]) -> None:
 
 
 def _lines(payload: Mapping[str, Any]) -> str:
-    """Each entry as ``key = "value"`` in one line of its own: no value can look like another line."""
+    """Each entry as ``key = "value"`` on a line of its own; no value can look like another line."""
     if not isinstance(payload, Mapping):
         raise AgentPromptInputError(f"Expected input_payload as a dict, came a {type(payload).__name__}.")
     return "\n".join(f"{_key(key)} = {_text(value)}" for key, value in payload.items())
@@ -204,7 +204,7 @@ def _key(key: Any) -> str:
 
 
 def _text(value: Any) -> str:
-    """A value as JSON, text in quotes, with every sign escaped that would end a line."""
+    """A value as JSON, with every character escaped that would end a line."""
     try:
         written = json.dumps(value, ensure_ascii=False, default=_as_text)
     except (TypeError, ValueError, RecursionError) as error:
@@ -213,8 +213,8 @@ def _text(value: Any) -> str:
 
 
 def _as_text(value: Any) -> str:
-    """Values that JSON lacks but that always have the same text; that of other objects may hold their address."""
-    if isinstance(value, WRITTEN_ALIKE):
+    """Values without JSON that always have the same text; other objects' text may hold their address."""
+    if isinstance(value, WRITTEN_AS_TEXT):
         return str(value)
     raise TypeError(f"a {type(value).__name__} has no text that is always the same; give its JSON instead")
 
@@ -232,62 +232,62 @@ def _described(name: str, schema: Mapping[str, Any]) -> str:
 
 
 def _candidates(raw: Any) -> list[Found]:
-    """The objects that the answer may mean, in their order; at least one. Raises ``NotJson``."""
-    said = _said(raw)
-    return _in_text(said) if isinstance(said, str) else [_copied(said)]
+    """The objects that the answer may mean, in order; at least one. Raises ``NotJson``."""
+    content = _content(raw)
+    return _in_text(content) if isinstance(content, str) else [_copied(content)]
 
 
-def _none(message: str) -> NotJson:
+def _refusal(message: str) -> NotJson:
     return NotJson([Fault("", message)])
 
 
-def _said(raw: Any) -> str | Mapping[str, Any]:
+def _content(raw: Any) -> str | Mapping[str, Any]:
     if isinstance(raw, Completion):
         return raw.text
     choices = _part(raw, "choices")
     first = choices[0] if isinstance(choices, Sequence) and choices else None
     message = _part(first, "message")
     if message is not None:
-        return _content(_part(message, "content"), _part(first, "finish_reason"))
+        return _message_content(_part(message, "content"), _part(first, "finish_reason"))
     if isinstance(raw, bytes | bytearray):
         return bytes(raw).decode("utf-8", "replace")
     if isinstance(raw, str | Mapping):
         return raw
-    raise _none(f"expected a JSON object or a text that holds one, came a {type(raw).__name__}")
+    raise _refusal(f"expected a JSON object or a text that holds one, came a {type(raw).__name__}")
 
 
 def _part(owner: Any, name: str) -> Any:
     return owner.get(name) if isinstance(owner, Mapping) else getattr(owner, name, None)
 
 
-def _content(content: Any, finish: Any) -> str | Mapping[str, Any]:
+def _message_content(content: Any, finish: Any) -> str | Mapping[str, Any]:
     if isinstance(content, Sequence) and not isinstance(content, str | bytes):
         texts = [_part(part, "text") for part in content]
         content = "".join(text for text in texts if isinstance(text, str))
     if isinstance(content, str | Mapping) and content:
         return content
     why = f" (it finished with `{finish}`)" if isinstance(finish, str) else ""
-    raise _none(f"the model's message has no text{why}")
+    raise _refusal(f"the model's message has no text{why}")
 
 
 def _copied(value: Mapping[str, Any]) -> Found:
-    """A copy that shares nothing with what was given, held to JSON like everything else."""
+    """A copy that shares nothing with the original, checked like any JSON."""
     try:
         return Found(read_json(json.dumps(value, ensure_ascii=True)), ())
     except NotJson:
         raise
     except (TypeError, ValueError, RecursionError) as error:
-        raise _none(f"expected an object of JSON: {error}") from None
+        raise _refusal(f"expected an object of JSON: {error}") from None
 
 
 def _in_text(text: str) -> list[Found]:
     if len(text) > MAX_TEXT:
-        raise _none(f"expected at most {MAX_TEXT} characters, came {len(text)}")
+        raise _refusal(f"expected at most {MAX_TEXT} characters, came {len(text)}")
     found = list(found_in(text.rpartition(_END_OF_THOUGHT)[2]))
     whole = [each for each in found if isinstance(each, Found)]
     if objects := [each for each in whole if isinstance(each.value, dict)]:
         return objects
     if whole:
-        raise _none("expected one JSON object, came a list")
+        raise _refusal("expected one JSON object, came a list")
     broken = [each for each in found if isinstance(each, Fault)]
-    raise NotJson(broken[:1]) if broken else _none(f"no JSON object stands in the text: {came(text)}")
+    raise NotJson(broken[:1]) if broken else _refusal(f"no JSON object stands in the text: {came(text)}")

@@ -1,4 +1,4 @@
-"""The port to models: what the gateway asks of a provider, and how a provider says that it failed."""
+"""The port to models, and how a provider reports a failure."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Fault = Literal["unauthorized", "rejected", "rate_limited", "unavailable", "time
 
 
 class ProviderError(Exception):
-    """A call failed. The text says what came and what to do; it holds no key and no prompt.
+    """A call failed. The text says what happened and what to do; it holds no key and no prompt.
 
     ``unauthorized`` is a wrong or missing key, ``rejected`` a request that the provider refuses, ``malformed`` an
     answer that cannot be understood. The others may be tried again, after ``retry_after_s`` if it is given.
@@ -32,7 +32,7 @@ class Provider(Protocol):
     """One configured model. A provider makes one attempt a call; retries are the gateway's."""
 
     def stream(self, request: ModelRequest) -> AsyncGenerator[Part, None]:
-        """The parts as they come, a ``Finish`` last. Closing it ends the call. Raises ``ProviderError``."""
+        """The parts as they come, ``Finish`` last. Closing it ends the call. Raises ``ProviderError``."""
 
     async def close(self) -> None:
         """Close the connections; nothing is asked afterwards."""

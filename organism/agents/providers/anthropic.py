@@ -61,7 +61,7 @@ def _body(request: ModelRequest, without: frozenset[str]) -> dict[str, Any]:
 
 
 def _accepted(schema: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The schema as the API takes it; one that the SDK cannot convert goes as it is."""
+    """The schema as the API takes it; one that the SDK cannot convert is sent as it is."""
     from anthropic import transform_schema
 
     try:
@@ -86,7 +86,7 @@ def _system(messages: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _turns(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
-    """The conversation. Results of tools belong to the user; consecutive messages of one side are one turn."""
+    """The conversation. Tool results belong to the user; consecutive messages of one side are one turn."""
     turns: list[dict[str, Any]] = []
     for message in messages:
         if message.get("role") in SYSTEM_ROLES:
@@ -114,7 +114,7 @@ def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _id(value: Any) -> str:
-    """The id of a call as this API takes it; another provider may have given it."""
+    """A call's id in the characters that this API takes; another provider may have made it."""
     return _NO_ID.sub("_", str(value))
 
 

@@ -1,4 +1,4 @@
-"""The errors of a call as ``ProviderError``; a server's own text is passed on only if it shows no key and no prompt."""
+"""The errors of a call as ``ProviderError``; a server's own text is quoted only if it shows no key and no prompt."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ NAMES: Final[Mapping[Fault, str]] = {
 }
 BY_NAME: Final[Mapping[str, Fault]] = {name: fault for fault, names in NAMES.items() for name in names.split()}
 OUT_OF_CREDIT: Final = frozenset({"insufficient_quota", "billing_error"})
-"""These come with 429, but no wait helps."""
+"""These come with 429, but waiting does not help."""
 PAYMENT_REQUIRED, NOT_FOUND, TOO_MANY = 402, 404, 429
 HAPPENING: Final[Mapping[Fault, str]] = {"rate_limited": "is asked too often", "rejected": "refused the request"}
 LOWEST_REDIRECT, LOWEST_ERROR, LOWEST_SERVER_ERROR = 300, 400, 500
@@ -41,7 +41,7 @@ KEY_CHARACTERS: Final = frozenset(map(chr, range(0x21, 0x7F)))
 SHOWN_CHARS: Final = 300
 READ_CHARS: Final = 4000
 REVEALING_WORDS: Final = 3
-"""A run of as many words in both texts counts as quoted; so do two long words, or one with digits."""
+"""So many words in a row in both texts count as quoted; so do two long words, or one with digits."""
 REVEALING_CHARS: Final = 4
 LONG_WORD_CHARS: Final = 5
 
@@ -52,7 +52,7 @@ _NAME: Final = re.compile(r"[\w.\[\]-]{1,80}")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """The address of a server, and its key: without one none is sent, unless ``key_env`` or ``needs_key`` wants it."""
+    """A server's address and key. A missing key is an error only with ``key_env`` or ``needs_key``."""
 
     base_url: str
     key: str | None = field(default=None, repr=False)
@@ -61,11 +61,11 @@ class Access:
 
     @property
     def host(self) -> str:
-        """The server as errors name it: host and port, nothing that could be a credential."""
+        """The server as errors name it: host and port, never a credential."""
         return urlsplit(self.base_url).netloc.rpartition("@")[2]
 
     def credential(self) -> str | None:
-        """The key as it is sent, if there is one. Raises ``ProviderError``."""
+        """The key to send, if there is one. Raises ``ProviderError``."""
         key = (self.key or "").strip()
         if not key and (self.key_env or self.needs_key):
             raise ProviderError("unauthorized", f"There is no key for {self.host}: {self.how_to_set}.")
@@ -85,7 +85,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True)
 class ServerError:
-    """An error in the words of the server: its text, and the names by which programs know it."""
+    """An error as the server reports it: its text, and its names for programs."""
 
     text: str = ""
     kind: str = ""
@@ -98,7 +98,7 @@ class ServerError:
 
 
 class Refused(ProviderError):
-    """The server answered with another status than success; ``report`` is what it says of that."""
+    """The server answered with an error status; ``report`` is its own account."""
 
     def __init__(self, fault: Fault, message: str, wait_s: float | None, status: int, report: ServerError) -> None:
         super().__init__(fault, message, wait_s)
@@ -108,7 +108,7 @@ class Refused(ProviderError):
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """Makes the errors of one call. ``now`` tells the time, in seconds since 1970."""
+    """Makes the errors of one call. ``now`` gives seconds since 1970."""
 
     access: Access
     request: ModelRequest
@@ -136,17 +136,17 @@ class Failures:
         if fault == "unauthorized":
             return Refused(fault, self._unauthorized(status), None, status, report)
         wait_s = None if fault == "rejected" else _retry_after_s(headers, self.now())
-        text = f"{self.access.host} {HAPPENING.get(fault, 'failed')}{self._told(report, str(status))}"
+        text = f"{self.access.host} {HAPPENING.get(fault, 'failed')}{self._account(report, str(status))}"
         return Refused(fault, f"{text}{self._hint(status, fault, wait_s)}", wait_s, status, report)
 
     def reported(self, report: ServerError) -> ProviderError:
-        """The error for a failure that the server reports within its answer."""
+        """The error for a failure that the server reports inside its answer."""
         status = int(report.code) if report.code.isdecimal() and len(report.code) <= len("500") else 0
         by_name: Fault = next((BY_NAME[name] for name in report.names if name in BY_NAME), "unavailable")
         fault = _fault(status, report) if status >= LOWEST_ERROR else by_name
         if fault == "unauthorized":
             return ProviderError(fault, self._unauthorized(status))
-        return ProviderError(fault, f"{self.access.host} broke off its answer{self._told(report)}")
+        return ProviderError(fault, f"{self.access.host} broke off its answer{self._account(report)}")
 
     def late(self, what: str, seconds: float) -> ProviderError:
         return ProviderError("timeout", f"{self.access.host} {what} within {seconds:.4g} s.")
@@ -158,7 +158,7 @@ class Failures:
         return ProviderError("malformed", f"{self.access.host} answered {what}; is `base_url` that of such an API?")
 
     def _broken(self, error: BaseException, connect_s: float, *, has_begun: bool) -> ProviderError:
-        """The error for a connection that was not made, or that broke."""
+        """The error for a connection that failed."""
         import httpx2
 
         if isinstance(error, httpx2.ConnectTimeout):
@@ -176,8 +176,8 @@ class Failures:
         verb = "wants a key" if self.access.credential() is None else "does not take the key"
         return f"{self.access.host} {verb}{f' ({status})' if status else ''}: {self.access.how_to_set}."
 
-    def _told(self, report: ServerError, *names: str) -> str:
-        """What the server says: its names for the error in brackets, and its text as far as it may be shown."""
+    def _account(self, report: ServerError, *names: str) -> str:
+        """The server's account: its names for the error in brackets, and its text if it may be shown."""
         names += tuple(name for name in report.names if quotable(name, self.request, self.access.key))
         text = quotable(report.text, self.request, self.access.key)
         named = f" ({', '.join(names)})" if names else ""
@@ -200,7 +200,7 @@ def _fault(status: int, report: ServerError) -> Fault:
 
 
 def _retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
-    """How long the server asks to wait: milliseconds, seconds or a date; None if it does not say."""
+    """How long the server asks to wait, given in milliseconds, seconds or as a date; None if it does not say."""
     for name, unit in (("retry-after-ms", 1000), ("retry-after", 1)):
         with suppress(ValueError):
             if math.isfinite(number := float(headers.get(name, ""))):
@@ -212,7 +212,7 @@ def _retry_after_s(headers: Mapping[str, str], now: float) -> float | None:
 
 
 def server_error(body: object) -> ServerError:
-    """The error in the JSON or the text of a body; servers agree on no form for it."""
+    """The error in a body, JSON or text; servers agree on no form for it."""
     if isinstance(body, list):
         return server_error(body[0]) if body else ServerError()
     if isinstance(body, str):
@@ -227,13 +227,13 @@ def server_error(body: object) -> ServerError:
 
 
 def _name(value: Any) -> str:
-    """A name such as ``rate_limit_error``; anything else is no name, and may be part of the prompt."""
+    """A name such as ``rate_limit_error``; anything else may be part of the prompt."""
     name = str(value) if isinstance(value, str | int) and not isinstance(value, bool) else ""
     return name if _NAME.fullmatch(name) else ""
 
 
 def quotable(text: str, request: ModelRequest, key: str | None) -> str:
-    """The server's text in one short line, or nothing if it repeats the key or the prompt."""
+    """The server's text in one short line; empty if it repeats the key or the prompt."""
     line = "".join(sign if sign.isprintable() else " " for sign in text[:READ_CHARS])
     line = " ".join(line.split())
     if (key and _shows(line, key)) or _repeats(line, list(_texts(request.messages))):
@@ -243,7 +243,7 @@ def quotable(text: str, request: ModelRequest, key: str | None) -> str:
 
 
 def _shows(line: str, key: str) -> bool:
-    """Whether a part of the key stands there; servers like to show its ends. A short one is made up, and no secret."""
+    """Whether the line shows an end of the key, as servers like to do. A short key is made up, and no secret."""
     if len(key) < SHORTEST:
         return False
     shown = max(REVEALING_CHARS, len(key) // 8)
@@ -251,7 +251,7 @@ def _shows(line: str, key: str) -> bool:
 
 
 def _repeats(line: str, prompt: Sequence[str]) -> bool:
-    """Whether the line repeats, quotes or holds a part of the prompt that is no coincidence."""
+    """Whether the line repeats or quotes so much of the prompt that it is no coincidence."""
     words = _words(line)
     prompt_words = f" {' '.join(word for text in prompt for word in _words(text))} "
     runs = [words[at : at + REVEALING_WORDS] for at in range(len(words) - REVEALING_WORDS + 1)]
@@ -269,7 +269,7 @@ def _words(text: str) -> list[str]:
 
 
 def _texts(value: Any) -> Iterator[str]:
-    """Every text in a request's messages, but for the roles and names that their form demands."""
+    """Every text in a request's messages, except roles and names."""
     if isinstance(value, str):
         yield value
     elif isinstance(value, Mapping):

@@ -1,4 +1,4 @@
-"""Texts and tokens of a request's messages. Tokens are estimated: four characters are one, a message has four more."""
+"""Texts and tokens of a request. Tokens are estimated: one for four characters, and four a message."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ TOKENS_PER_MESSAGE: Final = 4
 
 
 def text_of(content: Any) -> str:
-    """The text of a message's content, whether it is one text or a list of parts; parts of other kinds have none."""
+    """The text of a message's content, which is text or a list of parts; other parts than text have none."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list | tuple) else ()
@@ -33,7 +33,7 @@ def tokens_of_call(call: ToolCall) -> int:
 
 
 def tokens_of_request(request: ModelRequest) -> int:
-    """The tokens of all that the model reads: messages with the calls in them, tools, and the schema of the answer."""
+    """The tokens of all that the model reads: messages with their calls, tools, and the answer's schema."""
     tools = [[tool.name, tool.description, tool.parameters] for tool in request.tools]
     schemas = [*tools, *([request.response_format] if request.response_format else [])]
     return sum(_of_message(message) for message in request.messages) + sum(

@@ -24,7 +24,7 @@ _NO_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
 
 
 def body(request: ModelRequest, without: frozenset[str]) -> dict[str, Any]:
-    """The request, less the parameters that the server does not take; ``max_tokens`` then goes by its newer name."""
+    """The request without the parameters that the server does not know; ``max_tokens`` then has its newer name."""
     sent: dict[str, Any] = {"model": request.model, "messages": request.messages, "stream": True}
     sent |= {"stream_options": {"include_usage": True}, "temperature": request.temperature}
     if request.max_tokens is not None:
@@ -47,7 +47,7 @@ def body(request: ModelRequest, without: frozenset[str]) -> dict[str, Any]:
 
 
 def wrapped(form: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A response format: a plain JSON Schema is put into the form that the API wants, another one stands."""
+    """A response format in the API's own form; a plain JSON Schema is wrapped in it."""
     if form.get("type") in ("json_schema", "json_object", "text") and "properties" not in form:
         return form
     name = _NO_NAME.sub("_", str(form.get("title") or UNNAMED))[:64]
@@ -55,7 +55,7 @@ def wrapped(form: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _is_closed(schema: Any) -> bool:
-    """Whether every object in the schema is what ``strict`` demands: closed, and with all of its fields required."""
+    """Whether every object in the schema is closed and requires all of its fields, as ``strict`` demands."""
     if isinstance(schema, list | tuple):
         return all(map(_is_closed, schema))
     if not isinstance(schema, Mapping):

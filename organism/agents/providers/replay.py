@@ -1,4 +1,4 @@
-"""A model that gives what was answered before: nothing is sent, and nothing is made up."""
+"""A model that repeats recorded answers; nothing is sent."""
 
 from __future__ import annotations
 
@@ -27,17 +27,18 @@ PIECE_CHARS: Final = 40
 PAGE: Final = 500
 
 Recorded = Mapping[str, Sequence[Completion]]
-"""What was answered, in its order, by the digest of what was asked."""
+"""The recorded answers, in order, by the digest of their prompt."""
 
 
 def prompt_digest(request: ModelRequest) -> str:
-    """The digest of messages, tools and schema, whatever the order of their keys, as ``model_called`` records it."""
-    said: list[Any] = [request.messages, [[tool.name, tool.description, tool.parameters] for tool in request.tools]]
-    return hashlib.sha256(orjson.dumps([*said, request.response_format], option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+    """The digest of messages, tools and schema, independent of key order, as ``model_called`` records it."""
+    tools = [[tool.name, tool.description, tool.parameters] for tool in request.tools]
+    prompt = [request.messages, tools, request.response_format]
+    return hashlib.sha256(orjson.dumps(prompt, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 
 
 class Replay:
-    """Answers each call as calls with the same prompt were answered, in that order; then the last answer again."""
+    """Answers each call with the recorded answers to its prompt, in order; then with the last one again."""
 
     def __init__(self, recorded: Recorded) -> None:
         self._recorded = recorded
@@ -49,7 +50,7 @@ class Replay:
         answers = self._recorded.get(digest)
         if not answers:
             what = f"No answer is recorded for this call (model {request.model}, prompt {digest})"
-            raise ProviderError("rejected", f"{what}: what is replayed asks something else than it did then.")
+            raise ProviderError("rejected", f"{what}: the replay asks something else than the recorded run.")
         number = self._given.get(digest, 0)
         self._given[digest] = number + 1
         for part in _parts(answers[min(number, len(answers) - 1)]):
@@ -70,7 +71,7 @@ def _parts(completion: Completion) -> Iterator[Part]:
 
 
 async def recorded(log: History, threads: tuple[str, ...] = ()) -> Recorded:
-    """What models answered in these threads, or in all. What failed or was erased is not among it."""
+    """What models answered in these threads, or in all, without failed calls and erased answers."""
     answers: dict[str, list[Completion]] = {}
     prompts: dict[tuple[str, int], str] = {}
     shown: dict[tuple[str, str | None], str | None] = {}
@@ -78,23 +79,25 @@ async def recorded(log: History, threads: tuple[str, ...] = ()) -> Recorded:
     after = 0
     while records := await log.read(after, log.head, wanted, PAGE):
         for record in records:
-            event, said = record.event, _said(record)
+            event, content = record.event, _content(record)
             match event:
                 case RunMessageStart():
                     shown[event.message, event.id] = ""
                 case RunMessageDelta():  # a text of which a piece was erased is None
                     before = shown.get((event.message, event.id))
-                    shown[event.message, event.id] = None if before is None or said is None else before + said["delta"]
+                    shown[event.message, event.id] = (
+                        None if before is None or content is None else before + content["delta"]
+                    )
                 case ModelCalled():
                     prompts[event.message, event.step] = "" if event.error is not None else event.prompt
-                case StepRecorded() if said is not None and (prompt := prompts.pop((event.message, event.step), "")):
-                    text = said.get("text", shown.pop((event.message, said.get("shown", "")), None))
-                    answers.setdefault(prompt, []).extend([] if text is None else [completed(said, text)])
+                case StepRecorded() if content is not None and (prompt := prompts.pop((event.message, event.step), "")):
+                    text = content.get("text", shown.pop((event.message, content.get("shown", "")), None))
+                    answers.setdefault(prompt, []).extend([] if text is None else [completed(content, text)])
         after = records[-1].position
     return answers
 
 
-def _said(record: Record[Event]) -> Any:
-    """The content's JSON, but for an erased one."""
+def _content(record: Record[Event]) -> Any:
+    """The content's JSON; None if it was erased."""
     content = record.content
     return orjson.loads(content.json) if content is not None and not content.erased else None

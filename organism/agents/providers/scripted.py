@@ -58,8 +58,8 @@ def _pattern(source: object) -> Linear:
         raise ValueError(f"this pattern is not taken: {error}") from error
 
 
-class _Said:
-    """The newest text of the user, its number, the model's answers since, and the tool results not answered yet."""
+class _CallState:
+    """What conditions look at: the user's newest text and its number, the answers since, and open tool results."""
 
     def __init__(self, messages: Sequence[ChatMessage]) -> None:
         self.system = self.user = ""
@@ -79,7 +79,7 @@ class _Said:
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A condition on a text. ``holds`` ignores case, ``pattern`` is searched anywhere; None asks nothing."""
+    """A condition on a text. ``holds`` ignores case, ``pattern`` is searched anywhere; None means any."""
 
     holds: str | None = None
     is_: Annotated[str | None, Field(alias="is")] = None
@@ -95,7 +95,7 @@ class Text:
 
 @dataclass(frozen=True, slots=True)
 class When:
-    """Which calls an answer is for; None asks nothing, but without ``tool_result`` no result may be unanswered."""
+    """Which calls an answer is for; None means any, but ``user`` alone wants no open tool result."""
 
     user: Text | None = None
     tool_result: Text | None = None
@@ -105,7 +105,7 @@ class When:
     round: Count | None = None
     tools: tuple[str, ...] = ()
 
-    def fits(self, request: ModelRequest, now: _Said) -> bool:
+    def fits(self, request: ModelRequest, now: _CallState) -> bool:
         if self.tool_result is not None:
             if not any(self.tool_result.fits(result) for result in now.results):
                 return False
@@ -167,7 +167,7 @@ class Answer:
 
 
 class Scripted:
-    """Answers with the script's first answer that fits and is not used up. Its errors show what the user said."""
+    """Answers with the script's first answer that fits and is not used up. Its errors quote the user."""
 
     def __init__(self, answers: Sequence[Answer], name: str = "the script", sleep: Sleep = asyncio.sleep) -> None:
         self._answers = tuple(answers)
@@ -183,7 +183,7 @@ class Scripted:
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part, None]:
         """See ``Provider``."""
         answer, left_s = self._answer(request), request.timeout_s
-        fault, said = answer.fault, answer.text
+        fault, text = answer.fault, answer.text
 
         async def wait(seconds: float) -> None:
             nonlocal left_s
@@ -195,11 +195,11 @@ class Scripted:
 
         await wait(answer.delay_s)
         if fault is not None and fault.kind == "cut":
-            said = said[: len(said) // 2 if fault.after_chars is None else fault.after_chars]
+            text = text[: len(text) // 2 if fault.after_chars is None else fault.after_chars]
         elif fault is not None:
             await wait(left_s if fault.kind == "hang" else 0)
             raise _error(fault)
-        for number, part in enumerate(_deltas(answer, said)):
+        for number, part in enumerate(_deltas(answer, text)):
             await wait(answer.chunk_delay_s if number else 0)
             yield part
         if fault is not None:
@@ -215,7 +215,7 @@ class Scripted:
         """See ``Provider``: nothing is open."""
 
     def _answer(self, request: ModelRequest) -> Answer:
-        now = _Said(request.messages)
+        now = _CallState(request.messages)
         for at, answer in enumerate(self._answers):
             if (answer.times is None or self._given[at] < answer.times) and answer.when.fits(request, now):
                 self._given[at] += 1
@@ -224,8 +224,8 @@ class Scripted:
         raise ProviderError("rejected", _unanswered(self._name, request, now, used_up))
 
 
-def _deltas(answer: Answer, said: str) -> Iterator[Part]:
-    for kind, text in ((ThoughtDelta, answer.thought), (TextDelta, said)):
+def _deltas(answer: Answer, answered: str) -> Iterator[Part]:
+    for kind, text in ((ThoughtDelta, answer.thought), (TextDelta, answered)):
         for at in range(0, len(text), answer.chunk_chars):
             yield kind(text[at : at + answer.chunk_chars])
 
@@ -242,16 +242,16 @@ def _call(call: ScriptedCall, id_: str) -> ToolCall:
     return ToolCall(call.id or id_, call.name, arguments, call.raw)
 
 
-def _usage(request: ModelRequest, answer: Answer, told: ScriptedUsage, calls: Sequence[ToolCall]) -> Usage:
+def _usage(request: ModelRequest, answer: Answer, usage: ScriptedUsage, calls: Sequence[ToolCall]) -> Usage:
     written = tokens_of(answer.thought) + tokens_of(answer.text) + sum(map(tokens_of_call, calls))
     return Usage(
-        tokens_of_request(request) if told.input_tokens is None else told.input_tokens,
-        written if told.output_tokens is None else told.output_tokens,
-        told.cost_usd,
+        tokens_of_request(request) if usage.input_tokens is None else usage.input_tokens,
+        written if usage.output_tokens is None else usage.output_tokens,
+        usage.cost_usd,
     )
 
 
-def _unanswered(name: str, request: ModelRequest, now: _Said, used_up: int) -> str:
+def _unanswered(name: str, request: ModelRequest, now: _CallState, used_up: int) -> str:
     came = [f"model {request.model}", f"turn {now.turn}", f"round {now.round}", f"user said {_short(now.user)}"]
     came += [f"a tool answered {_short(result)}" for result in now.results]
     came += [f"tools {', '.join(tool.name for tool in request.tools)}"] if request.tools else []
@@ -264,7 +264,7 @@ def _short(text: str) -> str:
     return f"“{line}”" if len(line) <= SHOWN_CHARS else f"“{line[: SHOWN_CHARS - 1]}…”"
 
 
-# -- the file
+# ── the file ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 _ADAPTER: Final = TypeAdapter(tuple[Answer], config=ConfigDict(extra="forbid", strict=True))
 

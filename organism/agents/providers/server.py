@@ -1,4 +1,4 @@
-"""A provider that asks a server through its vendor's SDK: what `openai` and `anthropic` share."""
+"""What the providers `openai` and `anthropic` share: they ask a server through its vendor's SDK."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Sdk(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Api:
-    """What differs between two vendors."""
+    """What differs between vendors."""
 
     name: str
     base_url: str
     path: str
-    optional: tuple[str, ...]  # parameters to leave out where a server does not know them
+    optional: tuple[str, ...]  # parameters that are left out for servers that do not know them
     headers: Callable[[str], Mapping[str, str]]
     connect: Callable[[Access, str, httpx2.AsyncClient], Sdk]
     body: Callable[[ModelRequest, frozenset[str]], Mapping[str, Any]]
@@ -130,7 +130,7 @@ class Server:
                 await self._sdk.client.close()
 
     async def _opened(self) -> Sdk:
-        """The SDK. Loading it takes a second or two, so it is done in a thread and not counted to the call's time."""
+        """The SDK. Loading takes a second or two, so it is done in a thread and does not count as the call's time."""
         if self._is_closed:
             raise ProviderError("unavailable", f"The provider of {self._access.host} is closed.")
         if self._sdk is not None:
@@ -150,7 +150,7 @@ class Server:
         return self.api.connect(self._access, key or "none", http)
 
     async def _asked(self, sdk: Sdk, request: ModelRequest, call: _Call) -> Any:
-        """The SDK's stream, unread. A server that does not know a parameter is asked without it from then on."""
+        """The SDK's stream, unread. A server that refuses an optional parameter is asked without it from then on."""
         while True:
             body = self.api.body(request, self._without)
             content = request_json(body)
@@ -164,7 +164,7 @@ class Server:
                 self._without |= {unknown}
 
     def _unknown(self, refusal: Refused, body: Mapping[str, Any]) -> str | None:
-        """The optional parameter that the server does not take, if that is why it refused."""
+        """The optional parameter that the server does not know, if that is why it refused."""
         if refusal.status not in UNKNOWN_STATUSES:
             return None
         sent = (name for name in self.api.optional if name in body)
@@ -172,7 +172,7 @@ class Server:
 
 
 class _Call:
-    """Waits for the server as long as one call may take, and turns what goes wrong into ``ProviderError``."""
+    """Waits for the server within the time limits of one call, and turns failures into ``ProviderError``."""
 
     def __init__(self, sdk: Sdk, failures: Failures, whole_s: float, waits: Waits) -> None:
         from organism.agents.providers import transport
@@ -195,7 +195,7 @@ class _Call:
             failure = self.failures.late(missed, seconds)
         except self._errors as error:
             failure = self.failures.of(error, has_begun=self._has_begun, connect_s=self._waits.connect_s)
-        raise failure  # here, so that it does not carry an exception that shows the request
+        raise failure  # here, so that its context is no exception that shows the request
 
     async def next(self, events: Any, answer: Answer) -> Any:
         """The next event or ``END``. A failure after the model has finished loses nothing of its answer."""
@@ -216,12 +216,12 @@ class _Call:
         return event
 
     def _limit(self) -> tuple[float, str, float]:
-        """Until when the next event is waited for, what the server missed then, and within how many seconds."""
-        what, since, share = "did not begin to answer", self._began, self._waits.first_share
+        """The deadline of the next event, what a server that misses it did not do, and within how many seconds."""
+        missed, since, share = "did not begin to answer", self._began, self._waits.first_share
         if self._has_begun:
-            what, since, share = "did not go on", self._now(), self._waits.next_share
+            missed, since, share = "did not go on", self._now(), self._waits.next_share
         limit, seconds = since + share * self._whole_s, share * self._whole_s
-        return (limit, what, seconds) if limit < self._last else (self._last, "did not end its answer", self._whole_s)
+        return (limit, missed, seconds) if limit < self._last else (self._last, "did not end its answer", self._whole_s)
 
 
 def _object(text: bytes, failures: Failures) -> Mapping[str, Any]:
@@ -238,7 +238,9 @@ def request_json(body: Mapping[str, Any]) -> bytes:
     try:
         return orjson.dumps(body, default=dict)
     except TypeError:
-        raise ProviderError("rejected", "The request holds what JSON cannot say, such as half a character.") from None
+        raise ProviderError(
+            "rejected", "The request cannot be written as JSON: it may hold half a character."
+        ) from None
 
 
 def _is_unknown(name: str, report: ServerError) -> bool:

@@ -1,4 +1,4 @@
-"""The connections below a vendor's SDK: which headers go out, how much is read, what a broken one means."""
+"""The HTTP connections below a vendor's SDK: which headers are sent, and how much of an answer is read."""
 
 from __future__ import annotations
 
@@ -20,20 +20,20 @@ KEPT_S: Final = 60.0
 SENT_HEADERS: Final = frozenset(
     ["accept", "anthropic-version", "connection", "content-length", "content-type", "host", "user-agent"]
 )
-"""Sent besides the key. The SDKs would add what machine this is, and headers from their variables."""
+"""Sent besides the key. The SDKs would add details of this machine, and headers from environment variables."""
 
 ERRORS: Final = (httpx2.HTTPError, httpx2.StreamError, OSError)
 """What a connection raises where an SDK does not wrap it; a TLS record that cannot be read is an ``OSError``."""
 
 
 class Unreadable(httpx2.TransportError):
-    """An answer that will not be read any further; the text says how it came."""
+    """An answer that is not read any further; the text says why."""
 
 
 def http_client(
     base_url: str, credentials: Mapping[str, str], connect_s: float, socket: Path | None = None
 ) -> httpx2.AsyncClient:
-    """The SDK's client: no variables, no redirects, no limit of connections; it bounds only the time to connect."""
+    """The SDK's client: no environment, no redirects, unlimited connections; it bounds only the time to connect."""
     return httpx2.AsyncClient(
         transport=_Transport(base_url, credentials, socket),
         trust_env=False,
@@ -43,12 +43,12 @@ def http_client(
 
 
 def quiet(logger: str) -> None:
-    """Keep an SDK from logging requests, whatever the level of the root logger or its own variable says."""
+    """Keep an SDK from logging requests, whatever the root logger's level or the SDK's own variable says."""
     logging.getLogger(logger).setLevel(logging.WARNING)
 
 
 class _Transport(httpx2.AsyncBaseTransport):
-    """Dresses requests and bounds answers."""
+    """Sets the headers of requests and bounds answers."""
 
     def __init__(self, base_url: str, credentials: Mapping[str, str], socket: Path | None) -> None:
         # Loading the trusted authorities takes longer than a call, and only TLS needs them.
@@ -104,7 +104,7 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 class _Beginning(_Bounded):
-    """As much of an error as is worth reading."""
+    """The beginning of an error's body."""
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         left = MOST_ERROR_BYTES
