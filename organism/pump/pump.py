@@ -58,7 +58,7 @@ def log_failure(message: Message, failure: Failure, *, is_tried_again: bool) -> 
 
 
 class Pump:
-    """Runs one tenant's messages. ``handlings`` are under way. ``on_broken``: the state must be folded again."""
+    """Runs one tenant's messages. ``handlings``: those under way, by message. ``on_broken``: fold the state again."""
 
     def __init__(
         self,
@@ -87,7 +87,7 @@ class Pump:
         self._context = copy_context()
 
     def _schedule(self, decision: Decision) -> None:
-        """A decision is made: what may go on and start with it."""
+        """A decision is made: add what may now resume and start."""
         boxes = self.mailboxes
         for arrival in decision.arrivals:
             boxes.put(arrival.message, arrival.payload, arrival.generation)
@@ -108,7 +108,7 @@ class Pump:
     # -- log ─▶ actor
 
     def _act(self, unit: Decision) -> None:
-        """The unit is on disk: stop, resume and start handlers, tell who waits for it."""
+        """The unit is on disk: stop, resume and start handlers, and wake those who wait for it."""
         for stop in unit.stops:
             stop()
         for arrival in unit.arrivals:
@@ -150,7 +150,7 @@ class Pump:
         self._ensure_ticking()
 
     def _go_on(self, unit: Decision) -> None:
-        """Hand recorded steps to their handlers; those that have their slot again go on."""
+        """Give recorded steps to their handlers; resume those that have their slot again."""
         for end in unit.recorded:
             if end.record is not None:
                 end.step.content_at = end.record.position
@@ -162,7 +162,7 @@ class Pump:
                 handling.go_on()
 
     def tell_ended(self, thread_ids: Iterable[str]) -> None:
-        """Wake those who wait for the end of these threads."""
+        """Wake those who wait for these threads to end."""
         for thread_id in thread_ids:
             for waiter in self.endings.pop(thread_id, ()):
                 if not waiter.done():
@@ -173,7 +173,7 @@ class Pump:
         self._followers.setdefault(thread_id, []).append(take)
 
     def unfollow(self, thread_id: str, take: Follow) -> None:
-        """Call it no more."""
+        """Stop calling ``take``."""
         following = self._followers.get(thread_id, [])
         if take in following:
             following.remove(take)
@@ -189,7 +189,7 @@ class Pump:
     # -- actor ─▶ respond ─▶ log
 
     def _finished(self, handling: Handling, outcome: Responses | Failure) -> None:
-        """The handler gave its answer, or failed. What a handler still does after its end comes to nothing."""
+        """The handler answered or failed. Whatever it does after its end has no effect."""
         if handling.dead:
             return
         if handling.diverged:
@@ -208,7 +208,7 @@ class Pump:
         self.write(decision)
 
     def _failed(self, handling: Handling, failure: Failure) -> None:
-        """A new attempt later, or a dead letter if there were enough. An unknown effect waits for an operator first."""
+        """Retry later, or make a dead letter after the last attempt. An unknown effect first waits for an operator."""
         message = handling.message
         decision = Decision.on(self.state, message.thread, message)
         handling.cut(decision)
@@ -221,7 +221,7 @@ class Pump:
         self.write(decision)
 
     def kill(self, decision: Decision, root: Thread) -> None:
-        """End the thread and those below it; once that is on disk, their handlers are cancelled."""
+        """End the thread and its descendants; once that is on disk, their handlers are cancelled."""
         threads = ending.tree(self.state, root)
         decision.ends = tuple(thread.id for thread in threads)
         for handling in self.handlings.values():
@@ -229,7 +229,7 @@ class Pump:
                 handling.cut(decision)
         for message in ending.kill(decision, threads):
             running = self.handlings.get(message.id)
-            if running is not None:  # else its start is on its way to the disk: it will not begin
+            if running is not None:  # else its start is not on disk yet, and will not happen
                 decision.stops = (*decision.stops, running.cancel)
                 self.leave(running)
 
@@ -242,13 +242,13 @@ class Pump:
     # -- what is due
 
     def _ensure_ticking(self) -> None:
-        """Tick from now on, if it does not yet."""
+        """Start the timer unless it runs."""
         if self._next_tick is None and not self._is_dropped:
             self._ticked_at = self.state.now()
             self._next_tick = self._loop.call_later(TICK_SECONDS, self._tick, context=self._context)
 
     def _tick(self) -> None:
-        """Do what is due, and stop handlers that ran too long, also those that swallow the cancellation."""
+        """Do what is due; fail handlers that ran too long, even those that swallow the cancellation."""
         self._next_tick = None
         now = self.state.now()
         passed_us, self._ticked_at = now - self._ticked_at, now
@@ -283,11 +283,11 @@ class Pump:
     # -- the end
 
     def is_running(self) -> bool:
-        """Whether a handler runs, or its model does; those that wait for anything else do not count."""
+        """Whether any handler or its model call is running; handlers that wait for anything else do not count."""
         return any(handling.has_slot or handling.is_in_call() for handling in self.handlings.values())
 
     def drop_all(self) -> None:
-        """The state was given up, or the tenant stops: handlers do nothing more, and none starts from now on."""
+        """The state was discarded, or the tenant stops: end all handlings and start no more."""
         self._is_dropped = True
         for handling in self.handlings.values():
             handling.end()

@@ -83,14 +83,14 @@ async def begin_life(writer: Writer, life: Life, *, clean: bool | None = None) -
 
 
 def forget_pauses(decision: Decision, removed: Iterable[str]) -> None:
-    """A listener that is gone is not paused any more: one of its name that comes later is another."""
+    """End the pauses of removed listeners: a later one of the same name is another."""
     for name in removed:
         if name in decision.state.folded.paused_agents:
             decision.add(AgentResumed(name, "removal"))
 
 
 def _requeue(decision: Decision, message: Message) -> None:
-    """An open message waits in its line again, or is a dead letter if it died with the process too often."""
+    """Queue an open message again, or make it a dead letter if the process died with it too often."""
     state = decision.state
     is_indeterminate = decision.find_unknown(message)
     if message.deaths >= state.rules.retry.attempts and not is_indeterminate:
@@ -101,7 +101,7 @@ def _requeue(decision: Decision, message: Message) -> None:
 
 
 async def leave_snapshot(log: EventLog, state: State) -> None:
-    """Leave a snapshot of a state with nothing on its way to the log."""
+    """Save a snapshot of a state whose decisions are all on disk."""
     state.folded.position, state.folded.last_at = log.head, log.last_at
     await log.save_snapshot(SNAPSHOT, log.head, dump(state.folded))
 
@@ -196,7 +196,7 @@ def load(body: bytes) -> FoldedState:
 
 
 def _step(state: FoldedState, name: StepName | None) -> Step | None:
-    """The step of that name; one whose message has ended is closed, and stays known as an ask."""
+    """The step of that name; a closed ask in its place if its message has ended."""
     return None if name is None else state.step(*name) or _closed(*name)
 
 

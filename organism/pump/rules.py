@@ -24,7 +24,7 @@ from organism.model.tool import CONFIRM_TOKEN, ConfirmRequired, ToolArguments, T
 OWN_PAYLOADS = (SystemErrorPayload, ToolError, ConfirmRequired, TodoUntil, TodoRegistered, TodoComplete)
 """Payload classes that the organism itself sends or takes."""
 _NO_PARAMETER: Final = frozenset({"$schema", "title", "description"})
-"""What a payload's JSON Schema says of the payload as a whole, and a tool says elsewhere."""
+"""Keys of a payload's JSON Schema that describe it as a whole, which a tool does elsewhere."""
 
 
 class Rules:
@@ -73,7 +73,7 @@ class Rules:
         return self._limits_of.get(name, self.codec.limits)
 
     def usage(self, listener: Listener) -> str:
-        """How to talk to the listener's peers, as text for its prompt."""
+        """The text for the listener's prompt that describes its peers."""
         known = self._names.get(listener.name)
         if known is None:
             peers = (self.listeners[name] for name in listener.peers if name in self.listeners)
@@ -84,7 +84,7 @@ class Rules:
         return known
 
     def register(self, payload_class: type) -> None:
-        """Let the codec know this class, as it must before a reply of it is encoded or read."""
+        """Add a class to the codec, before a reply of it is encoded or read."""
         if not self.codec.knows(payload_class):
             self.codec = self.codec.with_class(payload_class)
 
@@ -100,7 +100,7 @@ def payload_classes(settings: Settings) -> tuple[type, ...]:
 
 
 def _answers(listener: Listener) -> tuple[type, ...]:
-    """What the turn loop answers with for a listener that it runs."""
+    """The class with which the turn loop answers for a listener that it runs."""
     return (Answer,) if listener.handler_path is None and not listener.is_shipped else ()
 
 
@@ -114,7 +114,7 @@ def tool_spec(listener: Listener, codec: Codec) -> ToolSpec:
 
 
 def _parameters(listener: Listener, own: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Those of a tool that is not ours, with room for the token if its calls are confirmed."""
+    """The parameters of an external tool, plus the token if its calls are confirmed."""
     if not listener.confirm:
         return own
     return {**own, "properties": {**own.get("properties", {}), CONFIRM_TOKEN: {"type": "string"}}}
@@ -126,7 +126,7 @@ def _description(listener: Listener, schema: Mapping[str, Any]) -> str:
 
 
 def call_json(listener: Listener, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The payload of a call as JSON. A tool that is not ours takes its arguments as text, and checks them itself."""
+    """The payload of a call as JSON. An external tool takes its arguments as text, and checks them itself."""
     return arguments if listener.payload_class is not ToolArguments else {"json": orjson.dumps(arguments).decode()}
 
 
@@ -135,7 +135,7 @@ GENERIC: Final = {
     "validation": "The message was not accepted.",
     "timeout": "There was no answer in time.",
 }
-"""What a sender reads, whatever the reason."""
+"""What the sender is told, whatever the reason."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +149,7 @@ class Refused:
 
 
 class Sender(NamedTuple):
-    """Who sends, in which depth, with how many messages of the thread open already."""
+    """Who sends, at which depth, with how many messages of the thread open already."""
 
     listener: Listener | None
     depth: int

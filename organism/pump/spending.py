@@ -2,7 +2,7 @@
 
 A call is reserved before it is made (``budget_reserved``) and settled when it is over (``budget_settled``); in between
 its reservation counts like money spent, whichever day it is. A day is one of UTC; what is settled belongs to the day on
-which it was settled. Of runs and threads that are over nothing need be known: see ``forget``.
+which it was settled. Runs and threads that are over are forgotten (``forget``).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from organism.model.money import NOTHING
 
 DAY_US: Final = 86_400_000_000
 ROOM: Final = 256
-"""So many runs and threads are known before those that are over are looked for."""
+"""Accounts of runs and threads kept before those that are over are forgotten."""
 
 
 class Amount(NamedTuple):
@@ -48,14 +48,14 @@ ZERO: Final = Amount()
 
 
 class Account(NamedTuple):
-    """What somebody has spent, and what is reserved for calls under way."""
+    """What was spent, and what is reserved for calls under way."""
 
     spent: Amount = ZERO
     reserved: Amount = ZERO
 
     @property
     def used(self) -> Amount:
-        """What is gone, or may be."""
+        """What is spent or reserved."""
         return self.spent.plus(self.reserved) if self.reserved.calls else self.spent
 
 
@@ -95,7 +95,7 @@ class Spending(Entity):
         return self.runs.get(message, EMPTY)
 
     def thread(self, thread: str) -> Account:
-        """The account of a thread since its birth, as long as it is active."""
+        """The account of a thread since it was created, while it is active."""
         return self.threads.get(thread, EMPTY)
 
     def agent_on(self, agent: str, at: int) -> Account:
@@ -117,14 +117,14 @@ class Spending(Entity):
         self.room = max(ROOM, 2 * (len(self.runs) + len(self.threads)))
 
     def reserved(self, record: Record[BudgetReserved]) -> None:
-        """A call will be made: it may use this much."""
+        """Reserve what a call may use."""
         self._turn(record.at)
         event = record.event
         reservation = self.open[key_of(event.message, event.step)] = Reservation(record.thread or "", event)
         self._book(reservation, ZERO, amount_of(event))
 
     def settled(self, record: Record[BudgetSettled]) -> None:
-        """The call is over: it has used this much. Only the first word on it counts."""
+        """Settle a call with what it used. Only the first settlement counts."""
         self._turn(record.at)
         event = record.event
         reservation = self.open.pop(key_of(event.message, event.step), None)
@@ -132,12 +132,12 @@ class Spending(Entity):
             self._book(reservation, amount_of(event), ZERO.less(amount_of(reservation.event)))
 
     def thread_reopened(self, record: Record[ThreadReopened]) -> None:
-        """A thread's bound is for all its lives: it comes back with what it has used."""
+        """A thread's limit covers all its lives: it is reopened with what it has used."""
         if tokens := record.event.tokens:
             self.threads[record.thread or ""] = Account(Amount(tokens))
 
     def _turn(self, at: int) -> None:
-        """A new day: nothing was spent on it yet."""
+        """Begin a new day if it has come: nothing is spent on it yet."""
         if at // DAY_US > self.day:
             self.day = at // DAY_US
             self.agents = {

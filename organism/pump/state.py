@@ -58,7 +58,7 @@ from organism.pump.rules import Rules
 from organism.pump.spending import Spending
 
 SHORT_LIFE_US: Final = 12_000_000
-"""A life that ended sooner, with something started and nothing ended, counts towards a crash loop (G8)."""
+"""A shorter life in which something started and nothing ended counts towards a crash loop (G8)."""
 
 
 DUE_KEPT: Final = 1024
@@ -111,8 +111,7 @@ class Due(NamedTuple):
 class FoldedState(Entity):
     """What is folded. Only ``fold`` and the pump's decisions change it.
 
-    ``due`` is a heap of all that is due, with what is over by now: that is dropped when its time has come, or when
-    there is too much of it.
+    ``due`` is a heap of what is due. Entries that are obsolete are dropped at their time, or when the heap is full.
     """
 
     threads: dict[str, Thread] = field(default_factory=dict)
@@ -155,7 +154,7 @@ class FoldedState(Entity):
         return self.paused or message.thread.paused or message.to in self.paused_agents
 
     def turn_clocks(self, at: int) -> None:
-        """A pause or a question began or ended: the clock of each step that it concerns stops or runs on."""
+        """A pause or a question began or ended: stop or restart the clocks of the steps that it concerns."""
         stopped: set[Step] = set()
         for message in self.messages.values():
             stopped.update(stopped_steps(message, is_paused=self.is_paused(message)))
@@ -169,19 +168,19 @@ class FoldedState(Entity):
                         self.schedule(Due(step.expires, message.id, step.number))
 
     def schedule(self, due: Due) -> None:
-        """Something is due at a time."""
+        """Add to what is due."""
         if len(self.due) >= self.due_room:
             self.schedule_all()
         heappush(self.due, due)
 
     def schedule_all(self) -> None:
-        """Make ``due`` again, of the open messages."""
+        """Rebuild ``due`` from the open messages."""
         self.due = [due for message in self.messages.values() for due in _due_of(message)]
         heapify(self.due)
         self.due_room = max(DUE_KEPT, 2 * len(self.due))
 
     def next_due(self, now: int) -> Due | None:
-        """Take the first of what is due by now, if there is any."""
+        """Take the first that is due by now, if any."""
         while self.due and self.due[0].at <= now:
             due = heappop(self.due)
             message = self.messages.get(due.message)
@@ -190,7 +189,7 @@ class FoldedState(Entity):
         return None
 
     def end(self, message_id: str) -> None:
-        """An open message is open no more."""
+        """Close an open message."""
         message = self.messages.pop(message_id, None)
         if message is None:
             return
@@ -243,7 +242,7 @@ def _place_in_ask(message: Message, ask: Step | None) -> None:
 
 
 def _place_in_call(state: FoldedState, message: Message, record: Record[MessageSent]) -> None:
-    """A message lies in the call of what caused it; a reply goes up to the call that it names."""
+    """Put a message into the call of its cause; a reply goes up to the call that it names."""
     event, thread = record.event, message.thread
     cause = state.messages.get(record.cause or "")
     if event.calls is not None:
@@ -291,7 +290,7 @@ def _message_dropped(state: FoldedState, record: Record[MessageDropped]) -> None
 
 
 def _message_retried(state: FoldedState, record: Record[MessageRetried]) -> None:
-    """The new attempt gives back what succeeded and runs the rest again; what failed for good stays so."""
+    """The new attempt replays what succeeded and runs the rest again; what failed for good stays failed."""
     message = state.messages[record.event.message]
     message.running = False
     message.failures += 1

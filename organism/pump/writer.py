@@ -1,4 +1,4 @@
-"""The writer of decisions: each goes to the log as one unit, and is acted on once it is on disk."""
+"""The writer of decisions: appends each to the log as one unit, and acts on it once it is on disk."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class Signal(asyncio.Event):
 
 
 class Writer:
-    """Writes decisions. ``on_made`` says what may start with a decision, before it is written."""
+    """Writes decisions. ``on_made`` may add to a decision before it is written; ``on_disk`` acts on it afterwards."""
 
     def __init__(
         self, log: EventLog, views: ViewStore, state: State, on_broken: Callable[[BaseException], None]
@@ -51,10 +51,10 @@ class Writer:
             self.on_disk(decision)
             return
         try:
-            if self.is_over:  # its state was given up, for one that the log gives
+            if self.is_over:  # its state was discarded: another one is folded from the log
                 raise LogUnavailable
             self.log.append(decision)
-        except (OrganismError, TypeError, ValueError) as error:  # the latter two: what came from a handler is no JSON
+        except (OrganismError, TypeError, ValueError) as error:  # the latter two: a handler gave what is not JSON
             self._lost(decision, error)
             return
         self._written += 1
@@ -68,11 +68,11 @@ class Writer:
 
     @property
     def pending(self) -> int:
-        """How many written units are not known to be on disk, or lost."""
+        """How many written units are neither on disk nor lost yet."""
         return self._written - self._settled
 
     async def settled(self) -> None:
-        """Wait until all that is decided by now is on disk, or known to be lost."""
+        """Wait until every decision made so far is on disk or lost."""
         written = self._written
         while self._settled < written:
             await self._settles.wait()
@@ -97,7 +97,7 @@ class Writer:
 
 
 def _note_heads(decision: Decision, threads: Mapping[str, Thread]) -> None:
-    """The threads that are still active have moved on."""
+    """Note the new last position of each active thread."""
     thread_id, thread = None, None
     for record in decision.records:
         if record.thread is not thread_id:
@@ -108,7 +108,7 @@ def _note_heads(decision: Decision, threads: Mapping[str, Thread]) -> None:
 
 
 def _settle(done: asyncio.Future[Decision], unit: Decision) -> None:
-    """The unit lets the future go, which holds the unit: a cycle for each injection would be left to the collector."""
+    """Break the cycle of unit and future, which each injection would otherwise leave to the garbage collector."""
     unit.on_written = None
     if done.done():
         return

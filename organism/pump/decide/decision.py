@@ -1,4 +1,4 @@
-"""A decision: a unit in the making. It is made without awaiting, so each sees the state that the one before it left."""
+"""A decision: a unit in the making. It is made without awaiting, so each sees the state that the previous one left."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ OnWritten = Callable[["Decision"], None]
 
 
 class Arrival(Entity):
-    """An open message that waits for its start from now on; if it was just sent, its record and decoded payload."""
+    """A message that waits for its start from now on; if it was just sent, with its record and decoded payload."""
 
     message: Message
     record: Record[MessageSent] | None = None
@@ -42,13 +42,13 @@ class Arrival(Entity):
     generation: int = 0  # of the rules
 
     def on_disk(self) -> None:
-        """The log has the message: it can be read from there."""
+        """The message is in the log and can be read from there."""
         if self.record is not None:
             self.message.position, self.message.digest = self.record.position, self.record.digest
 
 
 class StepEnd(Entity):
-    """A step got its result: the content of ``record``, if it has one; ``value`` is what that says."""
+    """A step has its result: the content of ``record``, if there is one, and its decoded ``value``."""
 
     step: Step
     record: Record[Event] | None = None
@@ -56,7 +56,7 @@ class StepEnd(Entity):
 
 
 class Decision(Unit, kw_only=True, eq=False):
-    """A unit, and what follows once it is on disk."""
+    """A unit, and what to do once it is on disk."""
 
     state: State
     thread: Thread | None
@@ -88,7 +88,7 @@ class Decision(Unit, kw_only=True, eq=False):
         return record
 
     def open_thread(self, thread_id: str, event: ThreadCreated | ThreadReopened) -> None:
-        """The decision is on a thread that begins, or begins again."""
+        """Begin or reopen the thread that the decision is on."""
         self.thread_id = thread_id
         if isinstance(event, ThreadCreated):
             self.expect[thread_id] = 0
@@ -96,22 +96,22 @@ class Decision(Unit, kw_only=True, eq=False):
         self.thread = self.state.folded.threads[thread_id]
 
     def put(self, record: Record[MessageSent], payload: Any, generation: int) -> None:
-        """A message that was just sent waits for its start."""
+        """Queue the message that was just sent."""
         message = self.state.folded.messages[record.event.message]
         self.arrivals.append(Arrival(message, record, payload, generation))
 
     def queue(self, message: Message) -> None:
-        """A message of an earlier life waits for its start."""
+        """Queue a message of an earlier life."""
         self.arrivals.append(Arrival(message))
 
     def handled(self, message: Message, outcome: Outcome) -> None:
-        """A message's handling ended."""
+        """End the handling of a message."""
         duration = self.at - message.started_at if message.running else 0
         self.add(MessageHandled(message.id, message.to, outcome, duration), thread=message.thread.id)
         self.ended.append(message)
 
     def find_unknown(self, message: Message) -> bool:
-        """Mark each unsafe effect of an ended handling that was still running: its outcome is unknown."""
+        """Mark each unsafe effect that still ran when the handling ended as unknown; gives whether there is any."""
         unknown = [step for step in (message.steps or {}).values() if step.ok is None and step.effect == "unsafe"]
         for step in unknown:
             if not step.unknown:
@@ -123,23 +123,23 @@ class Decision(Unit, kw_only=True, eq=False):
     def record(
         self, step: Step, error: StepError | None = None, content: Content | None = None, value: Any = None
     ) -> None:
-        """A step of a handling got its result; ``content`` is its JSON, ``value`` what that says."""
+        """Record the result of a step: ``content`` is its JSON, ``value`` the same decoded."""
         record = self.add(step.recorded(error), content, step.message.thread.id)
-        step = (step.message.steps or {}).get(step.number, step)  # the fold's own, if it has made one just now
+        step = (step.message.steps or {}).get(step.number, step)  # the one in the state, if the fold has just made it
         self.end_step(StepEnd(step, record if content is not None else None, value))
 
     def answer(self, step: Step, record: Record[MessageSent], payload: Any) -> None:
-        """The message that was just sent answers an ask: it is handled with it."""
+        """The message that was just sent answers an ask, which ends both."""
         self.add(MessageHandled(record.event.message, record.event.to, "answered", duration=0))
         self.add(step.recorded(), None, step.message.thread.id)
         self.end_step(StepEnd(step, record, payload))
 
     def end_step(self, end: StepEnd) -> None:
-        """A step is recorded by this unit."""
+        """Note that this unit records a step."""
         self.recorded = (*self.recorded, end)
 
     def start(self, message: Message) -> None:
-        """A message has its slot and its line."""
+        """Start a message, which has its slot and its line."""
         listener = self.state.rules.listeners.get(message.to)
         started = MessageStarted(
             message.id,
@@ -155,14 +155,14 @@ class Decision(Unit, kw_only=True, eq=False):
             self.expect[thread.id] = thread.head
 
     def close_asks(self) -> None:
-        """An ask in whose branch no message is open any more gets its error."""
+        """Fail each ask that no open message can answer any more."""
         for message in self.ended:
             ask = message.ask
             if ask is not None and ask.open == 0 and ask.ok is None:
                 self.record(ask, ask.lost or NO_REPLY)
 
     def close(self) -> None:
-        """Complete the unit: the end of the thread, and the positions that it rests on."""
+        """Complete the unit: end the thread if nothing of it is open, and set the positions that it rests on."""
         thread = self.thread
         if thread is not None:
             if thread.open == 0 and thread.id in self.state.folded.threads:

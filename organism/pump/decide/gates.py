@@ -1,12 +1,12 @@
-"""Gates: what must be agreed to before it is done. One decision asks, one answers, and an unanswered question expires.
+"""Gates: calls that somebody must agree to first. One decision asks, one answers; an unanswered question expires.
 
-A question has a preview, which is what is shown, and a digest, which the verdict is bound to. The gates differ in whom
-they ask and what the digest covers:
+A question has a preview, which is shown, and a digest, to which the verdict is bound. The gates differ in whom they
+ask and in what the digest covers:
 
 * ``confirm: true`` asks the caller, who calls again with a token; bound to principal, listener and payload;
 * ``approval: true``, or a tainted call that cannot be undone (S20), asks a person as step 0 of the handling: the
   question outlives a restart, is put once, holds for further attempts, and is bound to the payload;
-* ``metadata.approve`` asks a person as any other step; bound to what the handler shows.
+* ``metadata.approve`` asks a person as an ordinary step; bound to what the handler shows.
 """
 
 from __future__ import annotations
@@ -70,26 +70,26 @@ class Question(NamedTuple):
 
 
 def canonical(value: object) -> bytes:
-    """The canonical bytes of what is shown: compact JSON, its keys in order."""
+    """The canonical bytes of what is shown: compact JSON with sorted keys."""
     return json_of(value, orjson.OPT_SORT_KEYS)
 
 
 def to_confirm(message: Message, payload_type: str, payload: object, token: str) -> Question:
-    """What the caller of a message with this payload is asked."""
+    """The question to the caller of a message with this payload."""
     bound = canonical([message.root.principal, message.to, payload_type, payload])
     digest, token = hashlib.sha256(b"confirm\0" + bound).hexdigest(), hashlib.sha256(token.encode()).hexdigest()
     return Question(digest, canonical(payload), CONFIRM_SECONDS, payload_type, token=token)
 
 
 def to_consent(rules: Rules, payload_type: str, payload: object, why: str) -> Question:
-    """What a person is asked about a call with this payload."""
+    """The question to a person about a call with this payload."""
     preview = canonical(payload)
     digest = hashlib.sha256(b"consent\0" + preview).hexdigest()[:32]
     return Question(digest, preview, rules.limits.approval_expires_s, payload_type, why)
 
 
 def ask(decision: Decision, message: Message, question: Question) -> None:
-    """Put the question."""
+    """Ask the question."""
     expires = decision.at + int(question.seconds * 1_000_000)
     if question.token:
         decision.add(ConfirmRequested(question.token, question.digest, message.id, message.to, expires))
@@ -133,7 +133,7 @@ def find(state: State, approval: str) -> Step | None:
 
 
 def edited(rules: Rules, listener: Listener, edits: object) -> object:
-    """The payload that a person made of the one that was previewed. Raises ``InvalidPayload``."""
+    """The payload as the person edited it. Raises ``InvalidPayload``."""
     payload = rules.codec.from_json(listener.payload_class.__name__, edits, rules.payload_limits(listener.name))
     if listener.check is not None:
         listener.check(payload)
@@ -141,7 +141,7 @@ def edited(rules: Rules, listener: Listener, edits: object) -> object:
 
 
 def resolve(decision: Decision, step: Step, command: ResolveApproval) -> None:
-    """A person decided. Raises ``InvalidPayload`` if their edits are none to the receiver; ``AlreadyResolved``."""
+    """Record a person's decision. Raises ``InvalidPayload`` for edits that do not fit; ``AlreadyResolved``."""
     rules = decision.state.rules
     listener = rules.listeners.get(step.message.to)
     if step.number == CONSENT and command.edits is not None and listener is not None:
@@ -158,7 +158,7 @@ def resolve(decision: Decision, step: Step, command: ResolveApproval) -> None:
 
 
 def expire(decision: Decision, step: Step) -> None:
-    """Nobody decided in time."""
+    """End a question that was not answered in time."""
     decision.add(ApprovalExpired(step.approval), thread=step.message.thread.id)
     _answer(decision, step, Approval("expired"))
 
@@ -173,7 +173,7 @@ def _answer(decision: Decision, step: Step, verdict: Approval) -> None:
 
 
 def redeem(decision: Decision, message: Message, question: Question) -> ToolErrorCode | None:
-    """The message came with the token of the question; gives why that cannot be used. It is used once."""
+    """Use the token that the message came with, once; gives the error if it cannot be used."""
     found = decision.state.folded.confirms.by_token.get(question.token)
     if found is not None and (found.used_by, found.digest) == (message.id, question.digest):
         return None  # an attempt after the first

@@ -1,4 +1,4 @@
-"""Inject: what comes from outside → a validated message in its thread, or the error that its caller gets."""
+"""Inject: what comes from outside → a validated message in its thread, or the caller's error."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Prepared(NamedTuple):
 
 
 def receiver(state: State, to: str) -> Listener:
-    """The listener that is meant. Raises ``NotFound``."""
+    """The listener of that name. Raises ``NotFound``."""
     listener = state.rules.listeners.get(to)
     if listener is None:
         raise NotFound(f"There is no listener named {to!r}. GET /api/v1/agents lists them.", param="/to")
@@ -38,7 +38,7 @@ def receiver(state: State, to: str) -> Listener:
 
 
 def hold_room(rules: Rules, name: str, waiting: int) -> None:
-    """Raise ``MailboxFull`` if the listener, for which so many messages wait, can take no more injections."""
+    """Raise ``MailboxFull`` if too many messages wait for the listener to inject another one."""
     most = rules.limits.max_queue_per_agent
     if waiting >= most:
         raise MailboxFull(f"{name} has {waiting} messages waiting; limits.max_queue_per_agent is {most}.", param="/to")
@@ -67,7 +67,7 @@ def payload(rules: Rules, command: Inject, listener: Listener) -> object:
 
 
 def prepare(state: State, command: Inject, thread: Thread | None, waiting: Callable[[str], int]) -> list[Prepared]:
-    """Everything that can be refused, before anything is decided. Raises an ``InvalidRequest`` or ``Unavailable``.
+    """Check everything before anything is decided. Raises an ``InvalidRequest`` or ``Unavailable``.
 
     ``waiting`` says how many messages wait for a listener.
     """
@@ -144,7 +144,7 @@ class Failed:
 
 
 def prepare_replay(state: State, letter: DeadLetter, edited: object) -> Prepared:
-    """Check it as a new send by today's rules. Raises ``InvalidRequest``."""
+    """Check it like a new send by today's rules. Raises ``InvalidRequest``."""
     rules, dead = state.rules, letter.event
     limits = rules.payload_limits(dead.to)
     value = rules.codec.from_json(dead.type, orjson.loads(letter.json) if edited is None else edited, limits)

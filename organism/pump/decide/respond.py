@@ -1,4 +1,4 @@
-"""Respond: a handler's answer and the call it stands in → the next messages, or why they are not sent."""
+"""Respond: a handler's answer and the call that it belongs to → the next messages, or their refusals."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Recorded(HandlerResponse):
 
 
 class Outbox(Entity):
-    """What the handling of a message sends in a decision; ``rules`` are those that the handling began with."""
+    """Sends, in a decision, what the handling of a message sends. ``rules`` are those that the handling began with."""
 
     decision: Decision
     message: Message
@@ -102,7 +102,7 @@ class Outbox(Entity):
         return self.decision.add(sent, self._content(encoded))
 
     def _send_todo(self, payload: object, step: Step | None) -> Refused | None:
-        """``system.todo`` is no listener: what is sent to it is done in the unit that sends it."""
+        """``system.todo`` is no listener: a request to it is carried out in the unit that sends it."""
         encoded = self._encoded(SYSTEM_TODO, token_of(self.message.id), payload)
         if isinstance(encoded, Encoded) and not isinstance(encoded.payload, TodoUntil | TodoComplete):
             reason = f"{SYSTEM_TODO} takes TodoUntil or TodoComplete; {type(encoded.payload).__name__} came."
@@ -161,7 +161,7 @@ class Outbox(Entity):
     # -- replies
 
     def _reply(self, payload: object, more: frozenset[str]) -> None:
-        """Answer the caller of the call that the message is handled in; ``more`` are authors besides the handling's."""
+        """Answer the caller of the call that the message is handled in; ``more`` are further authors."""
         call = self.message.call
         if call is None:
             return
@@ -237,7 +237,7 @@ class Outbox(Entity):
     # -- parts
 
     def _add_facts(self, response: Recorded) -> None:
-        """Add what a shipped tool made so. What another listener claims to have made so is nothing."""
+        """Add the facts that a shipped tool establishes."""
         for event, json in response.facts:
             content = Content(self.message.thread.id, json) if json is not None else None
             self.decision.add(replace(event, authors=self._authors()), content)
@@ -267,7 +267,7 @@ class Outbox(Entity):
         self.decision.put(record, encoded.payload, self.rules.generation)
 
     def _end_sent(self, record: Record[MessageSent], outcome: Outcome) -> None:
-        """The message that was just sent ends in the unit that sent it."""
+        """End the message that was just sent in the same unit."""
         self.decision.handled(self.decision.state.folded.messages[record.event.message], outcome)
 
     def _deliver_outside(self, message_id: str) -> None:

@@ -1,4 +1,4 @@
-"""Spend: what a model's call may cost, which must fit into what each budget has left, and what it did cost."""
+"""Spend: what a model call may cost, which must fit what is left of each budget, and what it did cost."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class Need:
 
 
 class Bound(NamedTuple):
-    """A budget over a call: whose it is, where it stands, how much it is, and what of it is used or held."""
+    """A budget that bounds a call: whose it is, where it is set, its limit, and how much is spent or reserved."""
 
     whose: str
     where: str
@@ -107,7 +107,7 @@ def bounds(decision: Decision, call: ModelCall, tenant: Budget) -> Iterator[Boun
 
 
 def fitted(need: Need, budgets: Iterator[Bound]) -> Need:
-    """The need, cut to what is left where it may be. Raises ``CompleteError`` (``budget_exhausted``)."""
+    """The need, reduced to what is left where that is allowed. Raises ``CompleteError`` (``budget_exhausted``)."""
     for bound in budgets:
         need = _fitted(need, bound)
     return need
@@ -138,12 +138,12 @@ def _fitted(need: Need, bound: Bound) -> Need:
 
 
 def _share(need: Need, tokens: int, left: int) -> int:
-    """How long the answer may be if so much is left: all of it if it was asked for, else a quarter, or one answer."""
+    """How long the answer may be with so much left: all if the length was asked for, else a quarter, or one answer."""
     return min(tokens, left if need.is_asked else max(left // 4, min(left, SURELY_WRITTEN)))
 
 
 def _affordable(need: Need, left: Decimal) -> int:
-    """How many tokens of an answer can be paid with what is left, once the prompt is paid; below 0: not even that."""
+    """How many tokens of an answer can be paid after the prompt; -1 if not even the prompt can."""
     left -= priced(need.input_tokens, need.price.input_usd_per_million)
     if left < 0:
         return -1
@@ -162,7 +162,7 @@ def cost(price: Price, input_tokens: int, output_tokens: int) -> Decimal:
 
 
 def reserve(decision: Decision, call: ModelCall, need: Need) -> None:
-    """Hold what the call may use at most. What an earlier try of the same step still holds was spent by it."""
+    """Reserve what the call may use at most. What an earlier try of the same step still reserves counts as spent."""
     settle_lost(decision, call.message, call.step)
     event = BudgetReserved(
         call.message.id,
@@ -180,21 +180,21 @@ def reserve(decision: Decision, call: ModelCall, need: Need) -> None:
 
 
 def settle(decision: Decision, call: ModelCall, outcome: Outcome) -> None:
-    """Record the call and what it has used, in place of what was reserved, unless it was settled already."""
+    """Record the call and what it used in place of the reservation, unless it was settled already."""
     reservation = decision.state.folded.spend.open.get(call.key)
     if reservation is not None:
         _settle(decision, reservation, outcome)
 
 
 def settle_lost(decision: Decision, message: Message, step_number: int) -> None:
-    """A call died with its process, or was killed: what it had reserved counts as spent. Others are left alone."""
+    """The call of this step, if one is open, died with its process or was killed: its reservation counts as spent."""
     reservation = decision.state.folded.spend.open.get(key_of(message.id, step_number))
     if reservation is not None:
         _settle_lost(decision, reservation)
 
 
 def settle_all_lost(decision: Decision, message: Message) -> None:
-    """The handling of a message ends while calls of it are under way: none of them will be heard any more."""
+    """The handling of a message ends: all its open calls are lost."""
     spend = decision.state.folded.spend
     for reservation in [each for each in spend.open.values() if each.event.message == message.id]:
         _settle_lost(decision, reservation)
@@ -215,7 +215,7 @@ def _settle_lost(decision: Decision, reservation: Reservation) -> None:
 
 
 def _settle(decision: Decision, reservation: Reservation, outcome: Outcome) -> None:
-    """``model_called`` says what was done, for people; ``budget_settled`` what it comes to, for the budgets."""
+    """``model_called`` is for people, ``budget_settled`` for the budgets."""
     reserved = reservation.event
     named = reserved.message, reserved.agent, reserved.step
     spent = outcome.cost or Cost(reserved.model, reserved.provider, 0, 0, NOTHING, "zero")

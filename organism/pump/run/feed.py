@@ -37,21 +37,21 @@ class Delta(NamedTuple):
 
     @property
     def block(self) -> tuple[str, str, str]:
-        """What it is a piece of."""
+        """The block that it is a piece of."""
         return self.message, self.kind, self.id
 
     @property
     def end(self) -> int:
-        """The characters of the block up to its end."""
+        """How many characters of the block there are up to its end."""
         return self.offset + len(self.text)
 
     def after(self, offset: int) -> Delta:
-        """What of it lies behind so many characters."""
+        """The part of it after so many characters of the block."""
         return self._replace(offset=offset, text=self.text[offset - self.offset :])
 
     @property
     def entry(self) -> RunEntry:
-        """The same as an entry of the run."""
+        """The piece as an entry of the run."""
         data = {"id": self.id, "delta": self.text, "offset": self.offset}
         return {"type": f"{self.kind}_delta", "data": data}
 
@@ -71,19 +71,19 @@ class Feed(Entity):
         self._subscribers[on_delta] = None
 
     def unsubscribe(self, on_delta: OnDelta) -> None:
-        """Call it no more."""
+        """Stop calling ``on_delta``."""
         self._subscribers.pop(on_delta, None)
 
     def begin(self, block: object, unlogged: Callable[[], Delta]) -> None:
-        """A block's start is on disk; ``unlogged`` gives its text that is not known to be in the log."""
+        """A block's start is on disk; ``unlogged`` gives the text of it that is not known to be in the log."""
         self._blocks[block] = unlogged
 
     def end(self, block: object) -> None:
-        """Nothing more comes from it but by the log."""
+        """The rest of the block comes by the log alone."""
         self._blocks.pop(block, None)
 
     def publish(self, delta: Delta) -> None:
-        """A piece of a block's text has come."""
+        """Give a new piece of a block's text to all subscribers."""
         for on_delta in tuple(self._subscribers):
             on_delta(delta)
 
@@ -93,18 +93,18 @@ class Feed(Entity):
 
 
 class LiveText(Entity):
-    """The feed's pieces between events read up to ``position``: early ones wait, those after a gap are left out."""
+    """Orders the feed's pieces among events read up to ``position``: early ones wait, those after a gap are dropped."""
 
     position: int
     _blocks: dict[tuple[str, str, str], Delta] = field(default_factory=dict)
     _early: list[Delta] = field(default_factory=list)
 
     def __bool__(self) -> bool:
-        """Whether what is read matters to it."""
+        """Whether it needs the events that are read."""
         return bool(self._blocks or self._early)
 
     def take(self, delta: Delta) -> Delta | None:
-        """A piece has come; gives what of it is new and in its place."""
+        """Take a piece; gives the part of it that is new and follows without a gap."""
         known = self._blocks.get(delta.block)
         if known is None or known.start != delta.start:
             if delta.start > self.position:
@@ -119,7 +119,7 @@ class LiveText(Entity):
         return new if is_new else None
 
     def read(self, record: Record[RunEvent]) -> list[Delta]:
-        """An event of a run was read; gives the pieces that waited for it."""
+        """Take an event of a run from the log; gives the pieces that waited for it."""
         self.position = record.position
         event, block = record.event, _block_of(record)
         if isinstance(event, RunMessageStart | RunThoughtStart):
@@ -143,7 +143,7 @@ class LiveText(Entity):
         return block.end if block is not None else 0
 
     def unread(self) -> list[Delta]:
-        """What came of the open blocks and is not read yet."""
+        """The text of open blocks that was taken from the feed and not read from the log yet."""
         return [known for known in self._blocks.values() if known.text]
 
 

@@ -1,4 +1,4 @@
-"""A handling while it runs. While it waits, its slot is free and its line open; but shut while it waits for a model."""
+"""A handling while it runs. While it waits its slot and line are free; while it waits for a model, the slot alone."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from organism.pump.writer import Signal, Writer
 
 
 class ReplayDiverged(BaseException):
-    """A step does not fit its record. Not an ``Exception``, so that no handler takes it for a failure of its own."""
+    """A step does not match its record. Not an ``Exception``, so that no handler takes it for its own failure."""
 
 
 class Signals(Entity):
-    """What handlings wait for, and who waits for handlings."""
+    """What handlings wait for, and what others wait for in handlings."""
 
     resumes: Signal = field(default_factory=Signal)  # a pause may have ended
     rests: Signal = field(default_factory=Signal)  # a handling ends, or gives up its slot
@@ -71,7 +71,7 @@ class Handling(Entity):
         return self.queued.message
 
     def cancel(self) -> None:
-        """Stop its code, which may swallow that."""
+        """Cancel its task; its code may swallow that."""
         if self.task is not None:
             self.task.cancel()
 
@@ -81,13 +81,13 @@ class Handling(Entity):
         return self.task.get_coro() if self.task is not None else None
 
     def end(self) -> None:
-        """It is over: what its code still does comes to nothing."""
+        """End it: what its code does from now on has no effect."""
         self.dead = True
         if self.stream is not None:
             self.stream.close()
 
     def cut(self, decision: Decision) -> str:
-        """Add what it has shown and not recorded yet. Gives why its handler says that its run is over, if it does."""
+        """Add what it has shown and not recorded yet. Gives the handler's own reason why the run is over, if any."""
         return self.stream.cut(decision) if self.stream is not None else ""
 
     # -- steps
@@ -108,7 +108,7 @@ class Handling(Entity):
         return Decision.on(self.writer.state, self.message.thread, self.message)
 
     def recorded(self, number: int, kind: StepKind, digest: str) -> Step | None:
-        """The record of this step, if there is one. A record that does not fit stops the handling."""
+        """The record of this step, if there is one. Raises ``ReplayDiverged`` if it is another step's."""
         step = self.message.steps.get(number) if self.message.steps else None
         if step is None or (step.kind == kind and step.input == digest):
             return step
@@ -117,7 +117,7 @@ class Handling(Entity):
         raise ReplayDiverged(self.diverged)
 
     def begin_step(self, decision: Decision, event: StepStarted) -> Step:
-        """A step of this handling begins with the decision."""
+        """Begin a step of this handling with the decision."""
         decision.add(event, thread=self.message.thread.id)
         assert self.message.steps is not None  # noqa: S101 - the fold made it; narrows the type
         return self.message.steps[event.step]
@@ -125,7 +125,7 @@ class Handling(Entity):
     async def record(
         self, number: int, kind: StepKind, digest: str, json: bytes | None, error: StepError | None = None
     ) -> None:
-        """Record the result of a step that nobody else answers."""
+        """Record the result of a step that the handling itself carries out."""
         decision = self.decide()
         message = self.message
         step = (message.steps or {}).get(number) or Step(number, kind, digest, message=message)
@@ -133,7 +133,7 @@ class Handling(Entity):
         await self.writer.commit(decision)
 
     async def result(self, step: Step) -> Any:
-        """A step's recorded JSON. It may have been decided just now and be still on its way to the disk."""
+        """A step's recorded JSON; waits for it if it is not on disk yet."""
         if not step.content_at:
             await self.writer.settled()
         return await result_of(self.writer.log, step)
@@ -154,7 +154,7 @@ class Handling(Entity):
     # -- waiting
 
     def step_ended(self, end: StepEnd) -> bool:
-        """A step got its result in a decision. True if the handler gets it without a slot, since it waits for more."""
+        """A decision ended a step. True if the handler gets the result without a slot, since it waits for more."""
         if end.step.kind == "complete":
             self.signals.rests.fire()
         if end.value is not None:
@@ -190,7 +190,7 @@ class Handling(Entity):
         self._answered.clear()
 
     def suspend(self, step: Step) -> None:
-        """From here the handler waits for the step's answer: its slot is free, its clock stands still."""
+        """Let the handler wait for the step's answer: free its slot and stop its clock."""
         self._waiters[step.number] = asyncio.get_running_loop().create_future()
         self.pending += 1
         if self.has_slot:
@@ -218,7 +218,7 @@ class Handling(Entity):
             raise
 
     async def _stop_waiting(self, step: Step) -> None:
-        """The handler waits for this answer no more: before it goes on it has its slot and its line again."""
+        """Give up waiting for this answer; the handler goes on once it has its slot and its line again."""
         if self.dead or self._waiters.pop(step.number, None) is None:
             return
         if step.ok is None:
@@ -235,7 +235,7 @@ class Handling(Entity):
         return self.writer.state.folded.is_paused(self.message)
 
     async def wait_while_paused(self, *, reserves_line: bool = False) -> None:
-        """While its agent, its thread or the organism is paused, a handler waits at its next step."""
+        """Wait while its agent, its thread or the organism is paused: a handler pauses at its next step."""
         while self.is_paused() and not self.dead:
             if self.has_slot:
                 self._give_up_slot(reserves_line=reserves_line)
@@ -249,11 +249,11 @@ class Handling(Entity):
     # -- running time
 
     def is_overdue(self, now: int) -> bool:
-        """Whether its own running time is over."""
+        """Whether its running time is used up."""
         return self.has_slot and now - self.ran_at > self.left_us
 
     def is_in_call(self) -> bool:
-        """Whether a model answers it, or has answered and nothing delays the handler."""
+        """Whether it waits for a model, or a model has answered and nothing else delays the handler."""
         calls = [step for step in (self.message.steps or {}).values() if step.kind == "complete"]
         if not calls:
             return False
@@ -264,7 +264,7 @@ class Handling(Entity):
 
 
 def step_digest(kind: StepKind, detail: str, body: bytes) -> str:
-    """The digest of a step's input, by which a replay is held to its record."""
+    """The digest of a step's input, by which a replay is checked against its record."""
     return hashlib.sha256(b"\0".join((kind.encode(), detail.encode(), body))).hexdigest()[:32]
 
 

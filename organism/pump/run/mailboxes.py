@@ -1,4 +1,4 @@
-"""Mailboxes: who may start next, as ``resumed()`` and ``starts()`` say at each decision. The fold makes them."""
+"""Mailboxes: which messages may start or resume next. They are filled from the folded state and known to no log."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from organism.model.thread import Message, Thread
 from organism.pump.state import FoldedState
 
 SUSPECT_DEATHS: Final = 2
-"""A message that was running in this many crashes runs alone among its like (G8)."""
+"""A message that was running in this many crashes runs while no other such message does (G8)."""
 DECODED_PER_MAILBOX: Final = 256
-"""Decoded payloads kept for each mailbox; what waits beyond is read from the log at its start."""
+"""Decoded payloads kept in each mailbox; those of further messages are read from the log at their start."""
 
 
 class Queued(Entity):
@@ -42,7 +42,7 @@ class Queued(Entity):
     generation: int = 0
 
     def is_suspect(self) -> bool:
-        """Whether it may be what kills the process."""
+        """Whether it may be what crashes the process."""
         return self.message.deaths >= SUSPECT_DEATHS
 
 
@@ -70,11 +70,11 @@ class Line(Entity):
         return first.next_at <= at and not self.thread.paused and not first.is_indeterminate()
 
     def is_reserved_for(self, queued: Queued) -> bool:
-        """Whether it stays shut until this message's handler comes back."""
+        """Whether the line is blocked until this message's handler resumes."""
         return type(self.busy) is Reserved and self.busy.queued is queued
 
     def drop_if_empty(self) -> None:
-        """A line that no message stands in, holds or comes back to is forgotten."""
+        """Forget a line that no message waits in, holds or will resume in."""
         if not self.waiting and self.busy is None and self.waiters == 0:
             self.box.lines.pop(self.thread.id, None)
 
@@ -133,7 +133,7 @@ class Mailboxes(Entity):
         return self.boxes[name].waiting
 
     def put(self, message: Message, payload: Any = None, generation: int = 0) -> None:
-        """A message waits for its start, at the end of its line; its payload is kept if there is room."""
+        """Queue a message at the end of its line; its payload is kept if there is room."""
         box = self.box(message.to)
         line = box.line(message.thread)
         queued = self.queued[message.id] = Queued(message, line)
@@ -145,20 +145,20 @@ class Mailboxes(Entity):
             self._offer(line)
 
     def follow(self, records: Sequence[Record[Event]]) -> None:
-        """A decision was made: handlings have ended, and lines may go on."""
+        """Follow a decision: handlings have ended, and lines may go on."""
         for record in records:
             act = _FOLLOWED.get(type(record.event))
             if act is not None:
                 act(self, record)  # type: ignore[arg-type]  # the one of the event's own class
 
     def ended(self, record: Record[MessageHandled | MessageDead]) -> None:
-        """A handling is over, or will not begin: its slot and its line are free."""
+        """A handling is over, or will not begin: free its slot and its line."""
         queued = self.queued.pop(record.event.message, None)
         if queued is not None:
             self._leave(queued)
 
     def retried(self, record: Record[MessageRetried]) -> None:
-        """A message failed: it waits for its next attempt, before all others of its line."""
+        """A message failed: queue it for its next attempt, at the front of its line."""
         failed = self.queued.pop(record.event.message)
         self._leave(failed)
         line = failed.line.box.line(failed.message.thread)
@@ -209,7 +209,7 @@ class Mailboxes(Entity):
         return found
 
     def _next_of(self, box: Mailbox, at: int) -> Queued | None:
-        """Start one message of the box, if a slot is free and a line ready. Lines that can't start leave the ring."""
+        """Start one message of the box, if a slot is free and a line ready. Lines that cannot start leave the ring."""
         ring = box.ring
         while ring and box.running < box.limit and box.name not in self.folded.paused_agents:
             line = ring.popleft()
@@ -255,7 +255,7 @@ class Mailboxes(Entity):
             self._list(line.box)
 
     def wait(self, queued: Queued, *, reserves_line: bool = False) -> None:
-        """The handler waits in a step, and comes back: its slot is free, and its line too unless that is reserved."""
+        """The handler waits in a step: free its slot, and its line too unless that is reserved for it."""
         line = queued.line
         line.waiters += 1
         self._clear_suspicion(queued)
@@ -268,21 +268,21 @@ class Mailboxes(Entity):
             self._list(line.box)
 
     def open_line(self, queued: Queued) -> None:
-        """The line is not reserved for this handler any more, if it was."""
+        """Reserve the line no longer for this handler."""
         line = queued.line
         if line.is_reserved_for(queued):
             line.busy = None
             self._offer(line)
 
     def resume(self, queued: Queued) -> None:
-        """The step is over: the handler wants its slot and its line again, before anything new."""
+        """The step is over: the handler wants its slot and its line back before anything new starts."""
         box = queued.line.box
         box.resuming.append(queued)
         self.resuming += 1
         self._list(box)
 
     def resumed(self) -> list[Message]:
-        """The messages whose handlers may go on now; each has its slot and its line from here on."""
+        """The messages whose handlers may resume now; each has its slot and its line from here on."""
         found: list[Message] = []
         if not self.resuming or self.folded.paused:
             return found
@@ -316,7 +316,7 @@ class Mailboxes(Entity):
         self._offer(self.queued[message_id].line)
 
     def _clear_suspicion(self, queued: Queued) -> None:
-        """The suspect runs no code of its own any more: the next one may run."""
+        """The suspect runs no code of its own any more: the next suspect may run."""
         if self.suspect is not queued:
             return
         self.suspect = None
@@ -370,13 +370,13 @@ class FairShare(Entity):
         self._divide()
 
     def leave(self, boxes: Mailboxes) -> None:
-        """The tenant starts nothing more, and what it holds is free for others; whose model has spoken goes on."""
+        """The tenant starts nothing more and its slots go to others; only handlers whose model has answered resume."""
         boxes.fair_share, boxes.limit, boxes.is_leaving = None, 0, True
         if self._tenants.pop(boxes, None) is not None:
             self._divide()
 
     def resize(self, limit: int) -> None:
-        """So many slots from now on; what runs beyond that runs to its end."""
+        """Change the number of slots; handlers above it run to their end."""
         self._limit = limit
         self._divide()
 
@@ -391,14 +391,14 @@ class FairShare(Entity):
         boxes.limit = boxes.running + free
 
     def _part(self, boxes: Mailboxes, rival: Mailboxes, free: int) -> int:
-        """How many of the free slots are for this tenant, if that rival is the next of the others."""
+        """How many of the free slots are for this tenant, if ``rival`` is the next of the others."""
         if free <= 0 or not wants_slots(boxes) or _turn(rival) < _turn(boxes):
             return 0
         boxes.served = next(self._turns)
         return min(free, max(1, rival.running - boxes.running))
 
     def _divide(self) -> None:
-        """Measure each from now on, unless there is only one, who has all."""
+        """Measure each tenant from now on, unless there is only one: that has all slots."""
         is_shared = len(self._tenants) > 1
         for boxes in self._tenants:
             boxes.fair_share, boxes.limit = self.measure if is_shared else None, self._limit
@@ -410,7 +410,7 @@ class FairShare(Entity):
             asyncio.get_running_loop().call_soon(self._look)
 
     def _look(self) -> None:
-        """Give away what is free. The next tenant takes a slot, or finds that it had no use for one."""
+        """Give away free slots. The next tenant takes one, or finds that it needs none."""
         self._will_look = False
         while self._limit > sum(each.running for each in self._tenants):
             waiting = [each for each in self._tenants if wants_slots(each)]
@@ -425,5 +425,5 @@ def wants_slots(boxes: Mailboxes) -> bool:
 
 
 def _turn(boxes: Mailboxes) -> tuple[int, int]:
-    """Who is next: the lowest."""
+    """The tenant with the lowest turn is next."""
     return boxes.running, boxes.served

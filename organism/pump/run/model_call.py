@@ -34,13 +34,13 @@ from organism.pump.writer import Writer
 
 OPTIONS: Final = tuple(CompleteOptions.__annotations__)
 NOT_SENT: Final = frozenset({"block"})
-"""Options that the model does not get: its answer does not depend on them."""
+"""Options that are not sent to the model: its answer does not depend on them."""
 GATHER_SECONDS: Final = 0.001
-"""So long the start of a text waits for the rest: an answer that is there at once costs one commit less."""
+"""How long the start of a text waits for the rest: an answer that arrives at once saves a commit."""
 
 
 def request_json(model: str | None, messages: Sequence[ChatMessage], options: CompleteOptions) -> bytes:
-    """The whole call as JSON: what a record is held to. Raises ``ValueError`` for what is no call."""
+    """The whole call as JSON, against which a replay is checked. Raises ``ValueError`` for an invalid call."""
     unknown = [name for name in options if name not in OPTIONS]
     if unknown:
         raise ValueError(f"complete() takes {', '.join(OPTIONS)}; {unknown[0]!r} came.")
@@ -60,7 +60,7 @@ def request_json(model: str | None, messages: Sequence[ChatMessage], options: Co
 
 
 def digest_of(request: bytes) -> str:
-    """By which a replay is held to its record."""
+    """The digest by which a replay is checked against its record."""
     return hashlib.sha256(b"complete\0" + request).hexdigest()[:32]
 
 
@@ -76,7 +76,7 @@ class AnswerRestarted:
 
 
 StreamPart = Part | AnswerRestarted
-"""What a call gives while it runs."""
+"""What a call yields while it runs."""
 
 
 class Models(Protocol):
@@ -90,7 +90,7 @@ class Models(Protocol):
 
 
 class RunningCall(Entity):
-    """One call of a model, from its making to its record; nothing more comes of it once its handling is over."""
+    """One model call, from its start to its record. Once its handling is over it has no effect."""
 
     _models: Models
     _writer: Writer
@@ -131,12 +131,12 @@ class RunningCall(Entity):
             self._settle(outcome)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
-        """A fault of ours, not of the model: the state is folded again."""
+        """A bug of ours, not a fault of the model: fold the state again."""
         if not task.cancelled() and (error := task.exception()) is not None:
             self._writer.on_broken(error)
 
     def _on_part(self, part: StreamPart) -> None:
-        """A part of the answer has come."""
+        """Show a part of the answer."""
         if self._stream.is_closed or not self._block:
             return
         if isinstance(part, AnswerRestarted):
@@ -163,7 +163,7 @@ class RunningCall(Entity):
             self._writer.on_broken(error)
 
     def _show_text(self) -> None:
-        """Begin the block, with what has come of the text."""
+        """Begin the block with the text so far."""
         self._cancel_timer()
         self._text = self._begin_block("message", self._block)
         self._text.add("".join(self._pieces))
@@ -193,7 +193,7 @@ class RunningCall(Entity):
             self._thought = None
 
     def _settle(self, outcome: Outcome) -> None:
-        """The call is over: what it was shown in ends, what it did cost is settled, its step is recorded."""
+        """The call is over: end what it was shown in, settle its cost, record its step."""
         completion = outcome.completion
         decision = self._stream.decide()
         self._cancel_timer()
@@ -212,7 +212,7 @@ class RunningCall(Entity):
         self._writer.write(decision)
 
     def _end_text(self, decision: Decision, completion: Completion) -> bool:
-        """Show what the answer says in the end, if that is not what has come; gives whether the block holds it."""
+        """Show the final text if it differs from what arrived; gives whether the block contains it."""
         if not self._block:
             return False
         text, is_seen = "".join(self._pieces), self._text is not None
@@ -226,7 +226,7 @@ class RunningCall(Entity):
         return text == completion.text
 
     def _text_in(self, decision: Decision) -> Block:
-        """The block of the text; if it waited for more until now, it begins with this decision."""
+        """The block of the text; if it waited until now, it begins with this decision."""
         if self._text is None:
             self._text = self._stream.begin("message", self._block, decision)
             self._text.add("".join(self._pieces))
@@ -234,7 +234,7 @@ class RunningCall(Entity):
 
 
 def _completion_json(completion: Completion, shown: str, *, whole: bool) -> bytes:
-    """The completion as its step records it; ``shown`` is its block, which may hold the text ``whole`` already."""
+    """The completion as its step records it; ``shown`` is its block, which may contain the ``whole`` text already."""
     body = {**asdict(completion), "cost_usd": str(completion.cost_usd)}
     if whole:
         del body["text"]

@@ -25,9 +25,9 @@ from organism.pump.writer import Writer
 
 GATHER_SECONDS: Final = 1.0
 MOST_CHARACTERS: Final = 16_384
-"""Text that comes faster is written before its second is over, so that no memory holds more of it."""
+"""More text than this is written before its second is over, so that memory is bounded."""
 MOST_AHEAD: Final = 32
-"""So many entries of a handling may be on their way to the disk."""
+"""How many entries of a handling may be on their way to the disk."""
 _DELTAS: Final[Mapping[str, type[RunDelta]]] = {"message": RunMessageDelta, "thought": RunThoughtDelta}
 
 
@@ -38,12 +38,12 @@ class SecretFilter(Entity):
     _waiting: str = ""
 
     def take(self, text: str) -> str:
-        """The next piece: what may be shown now."""
+        """Add a piece; gives what may be shown now."""
         shown, self._waiting = self._redactor.split(joined(self._waiting + text))
         return shown
 
     def rest(self) -> str:
-        """Nothing follows: what was held back, as it may be shown."""
+        """The text ends: gives what was held back, as it may be shown."""
         rest, self._waiting = self._waiting, ""
         return self._redactor.masked(rest.encode("utf-8", "replace").decode())
 
@@ -55,7 +55,7 @@ def joined(text: str) -> str:
 
 
 class Block(Entity):
-    """A message or thought that is shown while its text comes."""
+    """A message or thought that is shown while its text arrives."""
 
     _writer: Writer
     _feed: Feed
@@ -73,7 +73,7 @@ class Block(Entity):
     _is_due: bool = False
 
     def begin(self, decision: Decision, content: Content | None = None) -> None:
-        """It begins with this decision; call ``on_disk`` when that is on disk."""
+        """Begin it with this decision; call ``on_disk`` once that is on disk."""
         self._begun = self._add(decision, RUN_ENTRIES[f"{self.kind}_start"](*self._named()), content)
 
     def on_disk(self, unit: Decision) -> None:
@@ -104,7 +104,7 @@ class Block(Entity):
             asyncio.get_running_loop().call_later(GATHER_SECONDS, self._append)
 
     def _append(self) -> None:
-        """A second is over, or much has come: what was gathered goes to the log."""
+        """Write what was gathered: a second is over, or there is much of it."""
         self._is_due = False
         if self.is_over or self.appended == self.length:
             return
@@ -127,23 +127,23 @@ class Block(Entity):
         self.appended = self.length
 
     def end(self, decision: Decision, content: Content | None = None) -> None:
-        """All of it has come."""
+        """End it."""
         self.cut(decision)
         self._add(decision, RUN_ENTRIES[f"{self.kind}_end"](*self._named()), content)
 
     def cut(self, decision: Decision) -> None:
-        """No more of it comes: what there is is written. It may begin again, or end when the run does."""
+        """Write what there is and stop publishing. The block may begin again; else it ends with the run."""
         self._take(self._filter.rest())
         self._write(decision)
         self.drop()
 
     def drop(self) -> None:
-        """Nothing more of it is published."""
+        """Publish nothing more of it."""
         self.is_over = True
         self._feed.end(self)
 
     def unlogged(self) -> Delta:
-        """Its text that is not known to be in the log."""
+        """The text of it that is not known to be in the log."""
         return self._delta(self._known, self._text)
 
     def _delta(self, offset: int, text: str) -> Delta:
@@ -226,7 +226,7 @@ class RunStream(Entity):
             return
         appended = block.appended
         block.add(data["delta"])
-        if block.appended > appended:  # it comes faster than the disk may take it
+        if block.appended > appended:  # it arrives faster than the disk takes it
             await self._writer.settled()
 
     async def _end(self, kind: str, data: Mapping[str, Any]) -> None:
@@ -240,7 +240,7 @@ class RunStream(Entity):
         await self._write(decision)
 
     async def _write(self, decision: Decision) -> None:
-        """Write without waiting, since nothing that the handler does next rests on it; but not far ahead."""
+        """Write without waiting, since nothing that the handler does next depends on it; but not too far ahead."""
         self._writer.write(decision)
         self._ahead += 1
         if self._ahead >= MOST_AHEAD:
@@ -254,7 +254,7 @@ class RunStream(Entity):
         return Decision.on(self._writer.state, self._message.thread, self._message)
 
     def _open_block(self, kind: str, block_id: str) -> Block | None:
-        """The block; None if the log holds it whole. Raises ``ValueError``."""
+        """The block; None if it is complete in the log. Raises ``ValueError``."""
         if not self._is_open(kind, block_id):
             raise ValueError(f"No {kind} {block_id!r} has begun: show {kind}_start first.")
         return self.blocks[kind, block_id]
@@ -267,23 +267,23 @@ class RunStream(Entity):
         return block is None or not block.is_over
 
     def _more(self, data: Mapping[str, Any]) -> Content | None:
-        """What a start or an end says besides its id."""
+        """The content of a start or an end that has more than its id."""
         return Content(self._message.thread.id, run_json(dict(data))) if len(data) > 1 else None
 
     def _is_logged(self, name: str) -> bool:
-        """Whether the log holds this entry; it counts as shown from here on."""
+        """Whether this entry is in the log already; counts it as shown."""
         shown = self._message.shown
         self._used[name] += 1
         return shown is not None and self._used[name] <= shown.counts.get(name, 0)
 
     def _is_whole(self, kind: str, block_id: str) -> bool:
-        """Whether the log holds the next block of this name to its end."""
+        """Whether the next block of this name is complete in the log."""
         shown = self._message.shown
         name = f"{kind}_end {block_id}"
         return shown is not None and self._used[name] < shown.counts.get(name, 0)
 
     def passed(self, kind: str, block_id: str) -> None:
-        """A block that the log holds, or will hold with this decision, is over."""
+        """A block that is in the log, or will be with this decision, is over."""
         self.blocks.pop((kind, block_id), None)
         self._used[f"{kind}_end {block_id}"] += 1
 
@@ -295,26 +295,26 @@ class RunStream(Entity):
             raise ValueError(f"The message {block_id!r} has begun already: give each its own `block`.")
 
     def begin(self, kind: str, block_id: str, decision: Decision, content: Content | None = None) -> Block:
-        """A block begins with the decision."""
+        """Begin a block with the decision."""
         secrets = SecretFilter(self._feed.redactor)
         block = self.blocks[kind, block_id] = Block(self._writer, self._feed, self._message, secrets, kind, block_id)
         block.begin(decision, content)
         return block
 
     def end(self, block: Block, decision: Decision, content: Content | None = None) -> None:
-        """A block ends with the decision."""
+        """End a block with the decision."""
         block.end(decision, content)
         self.passed(block.kind, block.id)
 
     def cut(self, decision: Decision) -> str:
-        """The attempt is over: what was gathered is written. Gives why the handler says that the run is over."""
+        """The attempt is over: write what was gathered. Gives the handler's own reason why the run is over, if any."""
         for block in self.blocks.values():
             if block is not None:
                 block.cut(decision)
         return self.stop_reason
 
     def close(self) -> None:
-        """The attempt is over: nothing more of it is published, and its model calls are stopped."""
+        """The attempt is over: publish nothing more and stop its model calls."""
         self.is_closed = True
         for stop in tuple(self.calls.values()):
             stop()
@@ -324,6 +324,6 @@ class RunStream(Entity):
 
 
 def _id_of(data: Mapping[str, Any]) -> str | None:
-    """The id of an entry that needs none: whatever else a handler writes there is no id."""
+    """The id of an entry that needs none; anything but a text is no id."""
     found = data.get("id")
     return str.__str__(found) if isinstance(found, str) else None
