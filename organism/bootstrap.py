@@ -31,7 +31,7 @@ from organism.events.record import Actor
 from organism.events.vocabulary import EVENTS, Declared
 from organism.log.log import EventLog
 from organism.log.sqlite import Options, SqliteLog
-from organism.model.commands import NOBODY, Idempotency, Reloaded
+from organism.model.commands import HOST_PROGRAM, Idempotency, Reloaded
 from organism.model.ids import DEFAULT_TENANT, folder_of
 from organism.model.redact import Redactor
 from organism.model.times import LogClock
@@ -195,7 +195,7 @@ class Organism:
         settings = self.settings
         return Life(settings.name, VERSION, settings.digest, tuple(map(declared, settings.listeners)))
 
-    async def reload(self, actor: Actor = NOBODY, once: Idempotency | None = None) -> Reloaded:
+    async def reload(self, actor: Actor = HOST_PROGRAM, once: Idempotency | None = None) -> Reloaded:
         """Load organism.yaml and the handlers again, or return the answer recorded for the key ``once``.
 
         Raises ``ConfigInvalid``, ``Unavailable`` or ``IdempotencyKeyReused``; then nothing has changed.
@@ -227,7 +227,9 @@ class Organism:
         self._share.resize(self.settings.limits.max_concurrent_handlers)
         by: dict[str, tuple[Actor, Idempotency | None]] = {DEFAULT_TENANT: (actor, once)}  # not for other tenants' logs
         reloads = [
-            tenant.reload(self._rules(tenant.log, tenant.views), life, changes, *by.get(tenant.id, (NOBODY, None)))
+            tenant.reload(
+                self._rules(tenant.log, tenant.views), life, changes, *by.get(tenant.id, (HOST_PROGRAM, None))
+            )
             for tenant in self.tenants.values()
         ]
         results = await asyncio.gather(*reloads, return_exceptions=True)

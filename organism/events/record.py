@@ -1,7 +1,7 @@
-"""Records: events as they stand in the log; and the unit in which they are written.
+"""Records, that is, events in the log; and the unit in which they are written.
 
-A record is made once, at the decision, and the same object goes to the log, the folds and the followers; after it was
-appended only the log changes it: it gives it its position.
+A record is made once, at the decision, and the same object goes to the log, the folds and the followers. Once it is
+appended only the log changes it, by giving it its position.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ from organism.events.entity import Entity
 from organism.events.vocabulary import Event
 
 ORGANISM_STREAM: Final = "organism"
-"""The stream of what concerns no thread."""
+"""The stream of events that belong to no thread."""
 
 E_co = TypeVar("E_co", bound=Event, covariant=True)
 
 
 class Actor(Struct, frozen=True, array_like=True):
-    """Who caused it. ``principal`` is the holder of the token by which it was asked; absent fields are None."""
+    """Who caused it. ``principal`` is the holder of the token that was used; absent fields are None."""
 
     tenant: str = "default"
     user: str | None = None
@@ -30,10 +30,10 @@ class Actor(Struct, frozen=True, array_like=True):
 
 
 class Content(Entity):
-    """Text that is stored apart from its event, so that it can be erased: the payload's JSON and the recorded envelope.
+    """Text that is stored apart from its event so that it can be erased: the payload's JSON and the recorded envelope.
 
-    ``owner`` is the session or thread that it is erased with. Both parts are UTF-8; ``xml`` is empty where there is no
-    envelope, both are in what was read after its erasure (``erased``).
+    It is erased with its ``owner``, a session or thread. Both parts are UTF-8; ``xml`` is empty where there is no
+    envelope, both are empty after the erasure (``erased``).
     """
 
     owner: str
@@ -45,9 +45,9 @@ class Content(Entity):
 class Record(Entity, Generic[E_co]):
     """One event in the log. ``position`` is 0 until the log has given it one; ``at`` is UTC in microseconds since 1970.
 
-    ``thread`` is the thread that it belongs to, or None for the organism's own stream; ``cause`` is the message whose
-    handling led to it; ``correlation`` is the message of the injection at the root. ``digest`` seals its content, which
-    belongs to ``content_owner``. One whose ``at`` is 0 takes what it shares with its unit when it is appended.
+    ``thread`` is its thread, or None for the organism's own stream; ``cause`` is the message whose handling led to it;
+    ``correlation`` is the message of the injection at the root. ``digest`` seals its content, which belongs to
+    ``content_owner``. If ``at`` is 0, what it shares with its unit is filled in when it is appended.
     """
 
     event: E_co
@@ -63,7 +63,7 @@ class Record(Entity, Generic[E_co]):
 
     @property
     def type(self) -> str:
-        """What its event is called on the wire."""
+        """The event's name on the wire."""
         return self.event.event_type
 
     @property
@@ -75,10 +75,10 @@ class Record(Entity, Generic[E_co]):
 class Unit(Entity):
     """The records of one decision, written whole or not at all.
 
-    ``thread_id`` is the thread of every record that names none itself. ``expect`` maps each stream that the decision
-    rests on (a thread id or ``ORGANISM_STREAM``) to the position of the last event seen there, or to the unit that
-    wrote it, which may still be on its way; 0 means that the stream must be new. ``then`` is called in the loop's
-    thread, in order of position, once it is known how it went: with None after the commit, else with the error.
+    ``thread_id`` is the thread of every record without one. ``expect`` maps each stream that the decision rests on (a
+    thread id or ``ORGANISM_STREAM``) to the position of the last event seen there, or to the unit that wrote it,
+    which may not be on disk yet; 0 means that the stream must be new. ``then`` is called in the loop's thread, in order
+    of position, once the outcome is known: with None after the commit, else with the error.
     ``first`` and ``last`` are the positions of its records; they are trusted only after ``then``.
     """
 

@@ -1,9 +1,9 @@
-"""A unit as it is stored, and back: one row of JSON that names its version, so that an old log always opens.
+"""The stored form of a unit: one row of JSON with its version, so that an old log always opens.
 
 ``[first, version, at, thread, cause, correlation, actor, [event, …], [seal, …], [placed, …]]``: the first position
-stands in the row itself, so that its digest also covers where it lies. Each list after the events names some of them by
-their index: ``[index, digest, owner]`` seals a content (the owner is null where it is the event's stream), and
-``[index, thread, cause, correlation]`` places an event that does not share these with its unit.
+is part of the row, so that the digest covers it. Each list after the events names some of them by their index:
+``[index, digest, owner]`` seals a content (the owner is null where it is the event's stream), and ``[index, thread,
+cause, correlation]`` places an event that does not share these with its unit.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class Seal(Struct, array_like=True, gc=False):
 
 
 class Placed(Struct, array_like=True, gc=False):
-    """Where an event belongs that does not share it with its unit."""
+    """The thread, cause and correlation of an event where they differ from its unit's."""
 
     index: int
     thread: str | None
@@ -63,11 +63,11 @@ class StoredUnit(Struct, array_like=True, gc=False):
         return self.first + len(self.events) - 1
 
     def digests(self) -> dict[int, str]:
-        """The digest of each content that it names, by position."""
+        """The digest of each content, by position."""
         return {self.first + seal.index: seal.digest for seal in self.seals}
 
     def records(self) -> list[Record[Event]]:
-        """Its events as they stand in the log, without content."""
+        """Its events as records, without content."""
         thread, at, cause, correlation, actor = self.thread, self.at, self.cause, self.correlation, self.actor
         found: list[Record[Event]] = [
             Record(event, None, thread, at, cause, correlation, actor, position)
@@ -86,7 +86,7 @@ _HEAD: Final = re.compile(rb"\[\d+,([1-9]\d*),")
 _DECODER: Final = msgspec.json.Decoder(StoredUnit)
 
 Upcast = Callable[[list[Any]], list[Any]]
-"""Makes a row of one version a row of the next."""
+"""Converts a row to the next version."""
 
 
 def _of_version_1(row: list[Any]) -> list[Any]:
@@ -108,9 +108,9 @@ UPCASTS: Final[Mapping[int, Upcast]] = MappingProxyType({1: _of_version_1})
 
 
 def decode_unit(body: bytes) -> StoredUnit:
-    """The row, as the present version would have written it.
+    """The row as the present version would have written it.
 
-    Raises ``LogDamaged`` for the row of a newer program, and ``ValueError`` for what is none.
+    Raises ``LogDamaged`` for a row of a newer program, ``ValueError`` for anything that is no row.
     """
     head = _HEAD.match(body)
     if head is None:
@@ -131,7 +131,7 @@ def decode_unit(body: bytes) -> StoredUnit:
 
 
 def upcast(row: list[Any], version: int, steps: Mapping[int, Upcast] = UPCASTS, present: int = VERSION) -> list[Any]:
-    """The row, lifted step by step."""
+    """The row, converted version by version."""
     for number in range(version, present):
         row = steps[number](row)
     return row

@@ -1,8 +1,8 @@
-"""Every event there is: facts in the past tense, one frozen class each.
+"""All events: facts in the past tense, one frozen class each.
 
-On the wire an event is an object whose ``event`` names it (``message_sent``); a field that has its default is left
-out. Positions, times, causes and content are the record's (``record.py``). Ids of messages are ``message``; ``agent``
-names the listener. Times are UTC in microseconds since 1970, durations in microseconds, dollars exact decimals as text.
+On the wire an event is an object whose ``event`` names it (``message_sent``); fields with their default values are left
+out. Positions, times, causes and content belong to the record (``record.py``). ``message`` is a message's id, ``agent``
+a listener's name. Times are UTC in microseconds since 1970, durations in microseconds, dollars exact decimals as text.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Declared(Struct, frozen=True, gc=False):
 
 
 class OrganismStarted(Event, frozen=True):
-    """The ``life``-th life began. ``removed`` names listeners of the one before; ``clean``: that one was stopped."""
+    """Life number ``life`` began. ``removed``: listeners of the last life only; ``clean``: that life was stopped."""
 
     name: str
     version: str
@@ -60,13 +60,13 @@ class OrganismStopped(Event, frozen=True):
 
 
 class OrganismPaused(Event, frozen=True):
-    """Nothing starts any more."""
+    """The organism was paused: no message starts."""
 
     by: Literal["operator", "crash_loop"]
 
 
 class OrganismResumed(Event, frozen=True):
-    """Everything goes on."""
+    """The organism was resumed."""
 
     by: Literal["operator"]
 
@@ -82,14 +82,14 @@ class OrganismReloaded(Event, frozen=True):
 
 
 class AgentPaused(Event, frozen=True):
-    """Nothing of the agent starts any more."""
+    """The agent was paused: none of its messages starts."""
 
     agent: str
     by: Literal["operator", "failures"]
 
 
 class AgentResumed(Event, frozen=True):
-    """The agent goes on."""
+    """The agent was resumed."""
 
     agent: str
     by: Literal["operator", "removal"]
@@ -99,7 +99,7 @@ class AgentResumed(Event, frozen=True):
 
 
 class Reminder(Struct, frozen=True, gc=False, omit_defaults=True):
-    """What an agent wants to be reminded of: a message ``wait_for`` from ``from_listener`` (empty: from any)."""
+    """An agent's reminder, which waits for a message ``wait_for`` from ``from_listener`` (empty: from any)."""
 
     todo: str
     agent: str
@@ -109,20 +109,20 @@ class Reminder(Struct, frozen=True, gc=False, omit_defaults=True):
 
 
 class TodoRegistered(Event, Reminder, frozen=True):
-    """An agent wants to be reminded."""
+    """An agent registered a reminder."""
 
     authors: tuple[str, ...] = ()
 
 
 class TodoClosed(Event, frozen=True):
-    """The reminder is over."""
+    """An agent closed a reminder."""
 
     todo: str
     agent: str
 
 
 class Todo(Reminder, frozen=True):
-    """A reminder of a thread; ``met``: what it waits for has come."""
+    """A thread's reminder; ``met``: its message has come."""
 
     met: bool
     authors: tuple[str, ...] = ()
@@ -135,7 +135,7 @@ class ThreadCreated(Event, frozen=True):
 
 
 class ThreadReopened(Event, frozen=True):
-    """A thread that had ended goes on, with what outlived its end: open dead letters, a pause, reminders, tokens."""
+    """An ended thread was reopened, with what outlived its end: open dead letters, a pause, reminders, tokens."""
 
     failed: int = 0
     reason: str = ""
@@ -146,22 +146,22 @@ class ThreadReopened(Event, frozen=True):
 
 
 class ThreadPaused(Event, frozen=True):
-    """Nothing in the thread starts any more."""
+    """The thread was paused: none of its messages starts."""
 
 
 class ThreadResumed(Event, frozen=True):
-    """The thread goes on."""
+    """The thread was resumed."""
 
 
 class ThreadCompleted(Event, frozen=True):
-    """No message of it is open."""
+    """The thread ended: no message of it is open."""
 
     parent: str | None = None
     todos: Mapping[str, Todo] = field(default_factory=dict)
 
 
 class ThreadFailed(Event, frozen=True):
-    """No message of it is open, and dead letters are; ``reason`` is that of the last."""
+    """The thread ended with open dead letters; ``reason`` is that of the last one."""
 
     reason: str
     parent: str | None = None
@@ -169,13 +169,13 @@ class ThreadFailed(Event, frozen=True):
 
 
 class ThreadKilled(Event, frozen=True):
-    """It was killed. ``ended``: it was not active any more."""
+    """The thread was killed. ``ended``: it had ended before."""
 
     ended: bool = False
 
 
 class ThreadForked(Event, frozen=True):
-    """It began as a fork: what ``source`` holds up to the position ``until`` is its past too."""
+    """The thread began as a fork: it shares the past of ``source`` up to the position ``until``."""
 
     source: str
     until: int
@@ -196,7 +196,7 @@ class MessageSent(Event, frozen=True, rename={"sender": "from", "payload_class":
     """A message was sent; its payload and envelope are the record's content.
 
     ``type`` names the payload's class; ``token`` is the call token in the envelope. ``authors`` names whose text it may
-    hold: agents, and listeners that bring text from outside. ``notes`` say what was mended in the payload.
+    contain: agents, and listeners that bring text from outside. ``notes`` say what was repaired in the payload.
 
     Of a reply: ``call`` is the request whose call it is handled in, ``payload_class`` its class as ``module:Class``.
     ``step`` is (message, number) of the ask that sent it, ``answers`` of the ask that it answers. Of an injection:
@@ -224,7 +224,7 @@ class MessageSent(Event, frozen=True, rename={"sender": "from", "payload_class":
 
 
 class MessageStarted(Event, frozen=True):
-    """An attempt to handle it began; ``after``: why again. It lies in the unit that makes the start possible."""
+    """An attempt to handle the message began; ``after``: why again. It is in the unit that makes the start possible."""
 
     message: str
     agent: str
@@ -235,7 +235,7 @@ class MessageStarted(Event, frozen=True):
 
 
 class MessageHandled(Event, frozen=True):
-    """Its handling ended. ``delivered``: to the console; ``answered``: it answers an ask; ``unread``: by nobody."""
+    """The message was handled: ``delivered`` to the console, ``answered`` an ask, or ``unread`` by anyone."""
 
     message: str
     agent: str
@@ -263,7 +263,7 @@ class MessageFailed(Event, frozen=True):
 
 
 class MessageDropped(Event, frozen=True):
-    """It was killed before its handling began."""
+    """The message was killed before its handling began."""
 
     message: str
     agent: str
@@ -279,7 +279,7 @@ class CodeLine(Struct, frozen=True, gc=False):
 
 
 class MessageDead(Event, frozen=True, rename={"sender": "from"}):
-    """It became a dead letter; ``sent`` is the position of its ``message_sent``.
+    """The message became a dead letter; ``sent`` is the position of its ``message_sent``.
 
     ``traceback`` are the handler's own lines, the one that raised first. ``root`` is the dead letter with which an ask
     of its handling failed, and so the handling.
@@ -346,7 +346,7 @@ class StepStarted(Event, frozen=True):
     """A step of a handling began, the ``step``-th (0: the consent to the message itself); ``input`` is its digest.
 
     ``key`` is an effect's, or the id of the tool call that an ask is. ``expires``: when an ask or approval is over.
-    ``unknown``: this unsafe effect was begun before, and nobody knows how it ended.
+    ``unknown``: this unsafe effect was begun before, and its outcome is unknown.
     """
 
     message: str
@@ -373,7 +373,7 @@ class StepRecorded(Event, frozen=True):
 
 
 class StepResolved(Event, frozen=True):
-    """An operator said what became of an unsafe effect; with ``done`` the content is its result."""
+    """An operator said how an unsafe effect ended; with ``done`` the content is its result."""
 
     message: str
     agent: str
@@ -387,7 +387,7 @@ Verdict = Literal["approve", "reject"]
 
 
 class ApprovalRequested(Event, frozen=True):
-    """A person is asked; the content is the preview, ``digest`` its digest.
+    """A person was asked; the content is the preview, ``digest`` its digest.
 
     ``type`` is the class of the payload if it is one, ``why`` says why a tainted run's call needs consent.
     """
@@ -413,13 +413,13 @@ class ApprovalResolved(Event, frozen=True):
 
 
 class ApprovalExpired(Event, frozen=True):
-    """Nobody decided in time."""
+    """The approval was not decided in time."""
 
     approval: str
 
 
 class ApprovalCancelled(Event, frozen=True):
-    """Its message failed or was killed."""
+    """The approval's message failed or was killed."""
 
     approval: str
 
@@ -455,7 +455,7 @@ class ConfirmRefused(Event, frozen=True):
 
 
 class RunEvent(Event, frozen=True):
-    """An entry of a message's run; ``id`` is the entry's own. What it says is the record's content."""
+    """An entry of a message's run; ``id`` is the entry's own. Its data are the record's content."""
 
     message: str
     agent: str
@@ -510,11 +510,11 @@ class RunToolResult(RunEvent, frozen=True):
 
 
 class RunInteractionRequest(RunEvent, frozen=True):
-    """Somebody has to answer."""
+    """A person has to answer."""
 
 
 class RunInteractionResponse(RunEvent, frozen=True):
-    """Somebody has answered."""
+    """A person has answered."""
 
 
 class RunData(RunEvent, frozen=True):
@@ -543,7 +543,7 @@ class RunDone(RunEvent, frozen=True, kw_only=True, rename={"stop_reason": "stopR
 
 
 class BudgetReserved(Event, frozen=True):
-    """A model will be called, and may use this much at most; ``tokens`` are input and output together."""
+    """A model will be called and may use at most this much; ``tokens`` are input and output together."""
 
     message: str
     agent: str
@@ -558,7 +558,7 @@ class BudgetReserved(Event, frozen=True):
 
 
 class BudgetSettled(Event, frozen=True):
-    """The call comes to this."""
+    """A model call was settled with what it used."""
 
     message: str
     agent: str
@@ -613,7 +613,7 @@ class ValueSet(Event, frozen=True):
 
 
 class SpoofAttempt(Event, frozen=True):
-    """An injected envelope claimed what is not so."""
+    """An injected envelope made a false claim."""
 
     field: str
     claimed: str
@@ -621,14 +621,14 @@ class SpoofAttempt(Event, frozen=True):
 
 
 class LoopBlocked(Event, frozen=True):
-    """The event loop stood still."""
+    """The event loop was blocked."""
 
     duration: int
     stack: str
 
 
 class ContentErased(Event, frozen=True):
-    """What an owner, a session or thread, had as contents up to here was erased."""
+    """The contents of an owner, a session or thread, up to here were erased."""
 
     owner: str
 

@@ -1,8 +1,8 @@
-"""Which network addresses are public: reachable by everybody, and nobody's inner network (S21).
+"""Which network addresses are public, that is, in no internal network (S21).
 
-Python's own ``is_global`` changes with its patch releases and believes addresses that carry another one inside. Here
-stands a table: the special-purpose registries of IANA for IPv4 and IPv6, as of 2026. Of IPv6 only global unicast is
-public at all, and an address that has an IPv4 address inside is as public as that one.
+Python's ``is_global`` changes with patch releases and ignores embedded addresses. This table follows the IANA
+special-purpose registries for IPv4 and IPv6, as of 2026. Of IPv6 only global unicast can be public, and an address with
+an embedded IPv4 address is as public as that one.
 """
 
 from __future__ import annotations
@@ -42,12 +42,12 @@ _NOT_PUBLIC_6: Final = tuple(
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 _SIX_TO_FOUR: Final = IPv6Network("2002::/16")
 _ISATAP: Final = frozenset({0x00005EFE, 0x02005EFE})
-"""What stands before the IPv4 address in the lower half of an ISATAP address."""
+"""What precedes the IPv4 address in the lower half of an ISATAP address."""
 _LOW_32: Final = 0xFFFF_FFFF
 
 
 def is_public(address: str) -> bool:
-    """Whether an address, in its usual form, is public. Raises ``ValueError`` if it is none."""
+    """Whether an address in its usual notation is public. Raises ``ValueError`` for anything else."""
     found = ip_address(address)
     return _is_public_4(found) if isinstance(found, IPv4Address) else _is_public_6(found)
 
@@ -68,5 +68,5 @@ def _is_public_6(address: IPv6Address) -> bool:
 
 
 def _is_plain(number: int) -> bool:
-    """No ISATAP address, or one of a public IPv4 address."""
+    """Whether it is no ISATAP address, or one of a public IPv4 address."""
     return number >> 32 & _LOW_32 not in _ISATAP or _is_public_4(IPv4Address(number & _LOW_32))

@@ -1,20 +1,21 @@
-"""Commands: what people and programs ask of a tenant's organism. Imperative, frozen, parsed at the edge.
+"""Commands: what people and programs ask of a tenant. Imperative, frozen, parsed at the edge.
 
-Every command carries its ``Actor`` and may carry an ``Idempotency``: then the answer is recorded in the act's own
-unit, and the same key gives the same answer again, after a crash too.
+Every command has an ``Actor`` and may have an ``Idempotency``: then its answer is recorded in the unit that carries it
+out, and the same key gives the same answer again, also after a crash.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from organism.events.record import Actor
 
-NOBODY = Actor()
+HOST_PROGRAM: Final = Actor()
+"""Acts where no person or token does."""
 
 
 class Idempotency(Struct, frozen=True):
@@ -27,14 +28,14 @@ class Idempotency(Struct, frozen=True):
 
     @property
     def name(self) -> str:
-        """What the answer is kept under: neither method nor path has a space in it."""
+        """The key of the stored answer; neither method nor path contains a space."""
         return f"{self.method} {self.path} {self.key}"
 
 
 class Command(Struct, frozen=True, kw_only=True):
-    """What all commands carry. ``if_position`` refuses the act (``StalePosition``) if the thread has moved on."""
+    """What all commands have. ``if_position`` refuses the command (``StalePosition``) if the thread has moved on."""
 
-    actor: Actor = NOBODY
+    actor: Actor = HOST_PROGRAM
     idempotency: Idempotency | None = None
     if_position: int | None = None
 
@@ -42,9 +43,9 @@ class Command(Struct, frozen=True, kw_only=True):
 class Inject(Command, frozen=True, kw_only=True):
     """Send a payload from ``console`` to a listener.
 
-    ``json`` (parsed), or ``xml`` (a bare document or a whole envelope). ``caller_depth`` counts the runs of agents in
-    which the call was made, if it came from one, and ``caller_request`` is the id that it has for its own request.
-    ``on_sent`` is called with the ids of the thread and the message before they are written, unless it is a repetition.
+    The payload is ``json`` (parsed) or ``xml`` (a bare document or a whole envelope). If the call comes from an agent,
+    ``caller_depth`` counts the agent runs around it, and ``caller_request`` is the caller's id of its own request.
+    ``on_sent`` is called with the ids of thread and message before they are written, unless this is a repetition.
     """
 
     to: str
@@ -57,7 +58,7 @@ class Inject(Command, frozen=True, kw_only=True):
 
 
 class PauseAgent(Command, frozen=True, kw_only=True):
-    """Start nothing more of this agent."""
+    """Start no more messages of this agent."""
 
     agent: str
 
@@ -69,7 +70,7 @@ class ResumeAgent(Command, frozen=True, kw_only=True):
 
 
 class PauseThread(Command, frozen=True, kw_only=True):
-    """Start nothing more in this thread."""
+    """Start no more messages in this thread."""
 
     thread_id: str
 
@@ -81,7 +82,7 @@ class ResumeThread(Command, frozen=True, kw_only=True):
 
 
 class PauseOrganism(Command, frozen=True, kw_only=True):
-    """Start nothing more at all."""
+    """Start no more messages at all."""
 
 
 class ResumeOrganism(Command, frozen=True, kw_only=True):
@@ -120,7 +121,7 @@ class DiscardDeadLetters(Command, frozen=True, kw_only=True):
 
 
 class ResolveIndeterminate(Command, frozen=True, kw_only=True):
-    """Say what became of an unsafe effect: ``id`` is ``MESSAGE:STEP``."""
+    """Say how an unsafe effect ended; ``id`` is ``MESSAGE:STEP``."""
 
     id: str
     outcome: Literal["done", "redo", "fail"]
@@ -138,7 +139,7 @@ class ResolveApproval(Command, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class Injected:
-    """An accepted injection: durable before it is given."""
+    """An accepted injection, which is on disk."""
 
     thread_id: str
     message_id: str
@@ -147,7 +148,7 @@ class Injected:
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """A control command that was carried out (or had nothing to do); ``position`` is the head of what it changed."""
+    """A command that was carried out or had nothing to do; ``position`` is the last one of what it changed."""
 
     position: int
 

@@ -1,7 +1,7 @@
-"""A model's call and what came of it: the vocabulary of ``metadata.complete``, the gateway and the providers.
+"""A model call and its result: the vocabulary of ``metadata.complete``, the gateway and the providers.
 
-A provider gives a call's ``Part``s as they come: deltas of text and thought, whole tool calls, ``Usage`` at most once,
-and one ``Finish`` last. A ``Completion`` is what they add up to.
+A provider yields the ``Part``s of an answer as they arrive: deltas of text and thought, whole tool calls, ``Usage`` at
+most once, and one ``Finish`` last. A ``Completion`` is their sum.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class CompleteOptions(TypedDict, total=False):
     """The options of ``complete``.
 
     ``model`` is a name of ``models`` in organism.yaml; without it the listener's own is called. ``block`` is the id of
-    the run's message that the text is shown under while it comes; without it nobody sees it before it is whole.
+    the run's message under which the text is shown while it arrives; without it the text is shown once it is complete.
     """
 
     model: str
@@ -41,7 +41,7 @@ class CompleteOptions(TypedDict, total=False):
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """One call as a provider gets it: ``model`` is the provider's own name for it, ``timeout_s`` bounds all of it."""
+    """A call for a provider: ``model`` is the provider's own name, ``timeout_s`` bounds the whole call."""
 
     model: str
     messages: tuple[ChatMessage, ...]
@@ -52,7 +52,7 @@ class ModelRequest:
     timeout_s: float = 120.0
 
     def to(self, model: str, timeout_s: float) -> ModelRequest:
-        """The same for that model, within that time."""
+        """The same request to another model, with another timeout."""
         return replace(self, model=model, timeout_s=timeout_s)
 
 
@@ -65,14 +65,14 @@ class TextDelta:
 
 @dataclass(frozen=True, slots=True)
 class ThoughtDelta:
-    """The next characters of what the model thinks aloud."""
+    """The next characters of the model's visible reasoning."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCall:
-    """A call that the model asks for; ``input`` is None where its arguments, ``raw``, were no JSON object."""
+    """A tool call that the model asks for; ``input`` is None if its arguments, ``raw``, are no JSON object."""
 
     id: str
     name: str
@@ -82,7 +82,7 @@ class ToolCall:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the call used. ``cost_usd`` is the provider's own figure, if it gives one."""
+    """The tokens that the call used; ``cost_usd`` is the provider's own figure, if it gives one."""
 
     input_tokens: int
     output_tokens: int
@@ -91,7 +91,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Finish:
-    """Why the model stopped; the last part."""
+    """The last part: why the model stopped."""
 
     reason: FinishReason
 
@@ -101,7 +101,7 @@ Part = TextDelta | ThoughtDelta | ToolCall | Usage | Finish
 
 @dataclass(frozen=True, slots=True)
 class Completion:
-    """What a model answered: ``model`` is its name after fallbacks, ``served_by`` the provider behind it."""
+    """A model's answer: ``model`` is its name after fallbacks, ``served_by`` its provider."""
 
     model: str
     text: str = ""
@@ -116,14 +116,14 @@ class Completion:
 
     @property
     def used(self) -> dict[str, int | str]:
-        """What a run shows of it, as ``usage``."""
+        """The data of the run's ``usage`` entry."""
         total = self.input_tokens + self.output_tokens
         counts = {"input": self.input_tokens, "output": self.output_tokens, "total": total}
         return {**counts, "model": self.model, "served_by": self.served_by}
 
 
 def whole_characters(text: str) -> str:
-    """The text with the halves of characters joined that a server tore apart, or replaced by U+FFFD."""
+    """The text with surrogate halves joined; unpaired ones become U+FFFD."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -132,7 +132,7 @@ def whole_characters(text: str) -> str:
 
 
 def added_up(parts: Iterable[Part], **fields: Any) -> Completion:
-    """What the parts of an answer come to; ``fields`` are what they do not say, and what is known better."""
+    """The sum of an answer's parts; ``fields`` override it and add what the parts do not contain."""
     texts: dict[type, list[str]] = {TextDelta: [], ThoughtDelta: []}
     calls: list[ToolCall] = []
     for part in parts:
@@ -149,7 +149,7 @@ def added_up(parts: Iterable[Part], **fields: Any) -> Completion:
 
 
 class CompleteError(Exception):
-    """A model's call gave no answer. ``code`` says why, in the words of the API's error list."""
+    """A model call failed; ``code`` is one of the API's error codes."""
 
     def __init__(self, code: CompleteCode, message: str) -> None:
         super().__init__(message)
@@ -158,7 +158,7 @@ class CompleteError(Exception):
 
 
 def completed(recorded: Mapping[str, Any], text: str) -> Completion:
-    """The completion that was recorded as JSON, with its text."""
+    """The completion that was recorded as this JSON, with its text."""
     fields = {name: value for name, value in recorded.items() if name != "shown"}
     calls = tuple(ToolCall(**call) for call in recorded["tool_calls"])
     return Completion(**{**fields, "text": text, "tool_calls": calls, "cost_usd": Decimal(recorded["cost_usd"])})

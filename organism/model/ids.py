@@ -15,19 +15,19 @@ AgentName = NewType("AgentName", str)
 TenantId = NewType("TenantId", str)
 
 CONSOLE = AgentName("console")
-"""The outside: no listener, takes any payload."""
+"""The outside world: not a listener; takes any payload."""
 SYSTEM_TODO = AgentName("system.todo")
 """The organism's own listener for todo-until, always a peer."""
 DEFAULT_TENANT = TenantId("default")
 
 
 def folder_of(tenant: str) -> str:
-    """The name of a tenant's directory: a digest, so that no id can name a path; ``default`` keeps its own name."""
+    """The name of a tenant's directory: a digest, so that no id can be a path; ``default`` keeps its name."""
     return tenant if tenant == DEFAULT_TENANT else sha256(tenant.encode()).hexdigest()[:32]
 
 
 def token_of(call: str) -> CallToken:
-    """The call token of the call that a request message opened: opaque, and the same as long as the call lasts."""
+    """The opaque token of the call that a request message opened; the same for the whole call."""
     return CallToken("call-" + call[4:])
 
 
@@ -37,9 +37,9 @@ _RANDOM_DIGITS = 16
 
 
 class Ids:
-    """Makes ids that rise and cannot be guessed.
+    """Makes ids that increase and cannot be guessed.
 
-    48 bits of milliseconds, 16 bits of a count and 64 random bits, as hex; time and chance are asked once a block.
+    48 bits of milliseconds, a count of 16 bits and 64 random bits, as hex; time and randomness are read once a block.
     """
 
     __slots__ = ("_block", "_milliseconds", "_random_bytes")

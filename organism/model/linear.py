@@ -1,11 +1,10 @@
-r"""Patterns for other people's text, matched by RE2: the time of a search is linear in the text, whatever the pattern.
+r"""Patterns for untrusted text, matched by RE2: search time is linear in the text, whatever the pattern.
 
-Python's ``re`` tries again from each beginning, so that a text made for it can keep the event loop busy for minutes.
-``re`` stays where a pattern plainly looks at each character a bounded number of times, which
-``tests/house/test_patterns.py`` tries.
+Python's ``re`` backtracks, so a crafted text can block the event loop for minutes. ``re`` remains only for patterns
+that look at each character a bounded number of times, which ``tests/house/test_patterns.py`` checks.
 
 RE2 knows no look-around and no back-references. ``\b``, ``\w``, ``\d`` and ``\s`` are ASCII, ``$`` is the very end.
-A text is searched as UTF-8: give ``bytes`` to whatever is called often with a position, or each call encodes it again.
+Texts are searched as UTF-8: pass ``bytes`` where a text is searched often, or each call encodes it again.
 To find *all* matches is linear only if no search reads far beyond the match that it finds.
 """
 
@@ -19,7 +18,7 @@ import re2
 Text_co = TypeVar("Text_co", str, bytes, covariant=True)
 
 MAX_PATTERN_BYTES: Final = 8 << 20
-"""What RE2 may use for one pattern; a pattern that needs more is refused, a search that needs more goes on slower."""
+"""RE2's memory for one pattern: a pattern that needs more is refused, a search that needs more gets slower."""
 
 
 class Found(Protocol[Text_co]):
@@ -41,7 +40,7 @@ class Linear(Protocol):
 
 
 def linear(pattern: str) -> Linear:
-    """Compile a pattern; raises ``ValueError`` for one that RE2 does not know or that is too large."""
+    """Compile a pattern. Raises ``ValueError`` if RE2 does not support it or it is too large."""
     options = re2.Options()
     options.max_mem = MAX_PATTERN_BYTES
     options.log_errors = False
@@ -53,5 +52,5 @@ def linear(pattern: str) -> Linear:
 
 
 def searchable(text: str) -> bytes:
-    """The text as it is searched, half characters too, which are no UTF-8."""
+    """The text as bytes to search, with surrogate halves, which UTF-8 does not allow."""
     return text.encode("utf-8", "surrogatepass")

@@ -1,7 +1,7 @@
 """Money: exact amounts of US dollars, never floats.
 
-An amount has at most twelve digits behind the point; what is finer is rounded up, so that nothing is ever told or
-reserved too low and every sum is exact. In events and answers an amount is its plain text: ``"0.0123"``.
+An amount has at most twelve decimal places; finer ones are rounded up, so that no cost is understated and every sum is
+exact. In events and answers an amount is its plain text: ``"0.0123"``.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from typing import Final
 
 NOTHING: Final = Decimal(0)
 MOST: Final = Decimal(1_000_000_000)
-"""No figure beyond this is believed."""
+"""A larger figure is taken for an error."""
 _FINEST: Final = Decimal("1e-12")
 _MILLION: Final = Decimal(1_000_000)
 
 
 def exact(amount: Decimal) -> Decimal:
-    """The amount with twelve digits behind the point at most."""
+    """The amount with at most twelve decimal places."""
     return amount.quantize(_FINEST, rounding=ROUND_UP)
 
 
@@ -27,11 +27,11 @@ def priced(tokens: int, usd_per_million: Decimal) -> Decimal:
 
 
 def is_amount(amount: Decimal) -> bool:
-    """Whether a figure from elsewhere can be one: finite, not negative, and no fantasy."""
+    """Whether a provider's figure is plausible: finite, not negative, at most ``MOST``."""
     return amount.is_finite() and NOTHING <= amount <= MOST
 
 
 def plain(amount: Decimal) -> str:
-    """The amount as text without exponent or idle zeros."""
+    """The amount as text without an exponent or trailing zeros."""
     text = f"{amount:f}"
     return (text.rstrip("0").rstrip(".") if "." in text else text) or "0"

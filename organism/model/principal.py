@@ -1,7 +1,7 @@
 """Who acts, and what they may: scopes, and the principal that a token stands for.
 
-A grant is a scope, whole (``inject``) or narrowed to one object (``inject:agent:greeter``). What acts on no object, a
-list or a socket, needs the whole scope. ``admin`` stands for every scope, and may be narrowed too.
+A grant is a scope, whole (``inject``) or narrowed to one object (``inject:agent:greeter``). Operations on no single
+object, such as lists and sockets, need the whole scope. ``admin`` implies every scope, and may be narrowed too.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SCOPES: Final = (
 KINDS: Final = (
     "agent", "thread", "message", "dead_letter", "approval", "indeterminate", "session", "index", "tool", "user",
 )  # fmt: skip
-"""What a scope can be narrowed to."""
+"""The kinds of objects that a scope can be narrowed to."""
 COMMANDS_PER_SECOND: Final = 20
 OPERATOR: Final = "operator"
 PAGE: Final = "page"
@@ -34,7 +34,7 @@ Object = tuple[str, str]
 
 
 def is_grant(text: str) -> bool:
-    """Whether it is a scope, whole or narrowed."""
+    """Whether the text is a scope, whole or narrowed."""
     return _GRANT.fullmatch(text) is not None
 
 
@@ -42,9 +42,9 @@ def is_grant(text: str) -> bool:
 class Principal:
     """Who holds a token: the tenant that it opens, the token's name, and its grants.
 
-    ``credential`` tells its token from every other: the SHA-256 of the token's text. ``models`` are the models that it
-    may use (None: all). ``rate`` is how many commands it may send a second (None: any number). ``ends`` is when it
-    expires, in seconds since 1970.
+    ``credential`` identifies the token: the SHA-256 of its text. ``models`` are the models that it may use (None: all).
+    ``rate`` is how many commands it may send a second (None: no limit). ``ends`` is when it expires, in seconds since
+    1970.
     """
 
     tenant: TenantId
@@ -57,10 +57,10 @@ class Principal:
     ends: float | None = None
 
     def may(self, scope: str, objects: Iterable[Object] = ()) -> bool:
-        """Whether this one may do what needs ``scope`` and acts on ``objects``; one that is granted is enough."""
+        """Whether it may perform an operation that needs ``scope`` on any one of ``objects``."""
         narrowed = (f"{each}:{kind}:{name}" for kind, name in objects for each in (scope, ADMIN))
         return ADMIN in self.grants or scope in self.grants or any(each in self.grants for each in narrowed)
 
     def may_some(self, scope: str) -> bool:
-        """Whether there is anything at all, of whatever narrow kind, that ``scope`` lets this one do."""
+        """Whether it has a narrowed grant of ``scope``."""
         return any(grant.startswith((f"{scope}:", f"{ADMIN}:")) for grant in (f"{each}:" for each in self.grants))

@@ -1,4 +1,4 @@
-"""An active thread in memory, as ``pump/state.py`` folds it: open messages, their calls, their steps."""
+"""Active threads in memory, as ``pump/state.py`` folds them: their open messages, calls and steps."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from organism.model.run import BLOCKS
 WAITS: Final[frozenset[StepKind]] = frozenset({"ask", "approve", "complete"})
 """Kinds of steps in which a handler waits for somebody else."""
 CONSENT: Final = 0
-"""The number of the step in which a human is asked whether a message may be handled: it comes before all others."""
+"""The number of the step that asks a person whether the message may be handled; it precedes all others."""
 ROOTS_KEPT: Final = 256
-"""A thread that was injected into so often looks which of its roots nothing rests on any more."""
+"""After this many injections a thread forgets the roots that no open message follows from."""
 
 
 class Root(NamedTuple):
-    """The injection at the root of a causal chain, as far as rights in it go.
+    """The injection at the root of a causal chain, which decides the rights of all that follows from it.
 
-    ``principal`` is who injected, or None for the host program itself; ``depth`` the runs of agents around that.
+    ``principal`` injected (None: the host program); ``depth`` counts the agent runs around the injection.
     """
 
     principal: str | None = None
@@ -31,11 +31,11 @@ class Root(NamedTuple):
 
 
 NO_ROOT: Final = Root()
-NOBODY: Final[frozenset[str]] = frozenset()
+NO_AUTHORS: Final[frozenset[str]] = frozenset()
 
 
 class Thread(Entity):
-    """A thread that is active. ``open`` counts its open messages, ``failed`` the dead letters of failed handlings."""
+    """An active thread. ``open`` counts its open messages, ``failed`` the dead letters of failed handlings."""
 
     id: str
     open: int = 0
@@ -46,10 +46,10 @@ class Thread(Entity):
     parent: str | None = None
     todos: dict[str, Todo] | None = None
     roots: dict[str, Root] | None = None
-    """Its injections, by correlation, but for those of the host program."""
+    """Its injections by correlation, except those of the host program."""
 
     def begin_chain(self, correlation: str | None, root: Root, open_messages: Iterable[Message]) -> None:
-        """A message was injected: what follows from it follows from this root."""
+        """Note the root of an injected message, for all that follows from it."""
         if correlation is None or root == NO_ROOT:
             return
         if self.roots is not None and len(self.roots) % ROOTS_KEPT == 0:
@@ -60,7 +60,7 @@ class Thread(Entity):
 
 
 class Call(Entity):
-    """The context of a request: who waits for its answer, and in which call that one stands. Private to the pump."""
+    """The context of a request: who waits for its answer, and the call around it. Private to the pump."""
 
     id: str
     caller: str
@@ -101,24 +101,24 @@ class Step(PlainStep, kw_only=True):
     message: Message
 
     def recorded(self, error: StepError | None = None) -> StepRecorded:
-        """The event by which it is recorded."""
+        """The event that records it."""
         return StepRecorded(self.message.id, self.message.to, self.number, self.kind, self.input, error)
 
     def stop_clock(self, at: int) -> None:
-        """Its clock stands still from then on."""
+        """Stop its clock at that time, unless it is stopped."""
         if not self.stopped_at:
             self.stopped_at = at
 
     def run_clock(self, at: int) -> None:
-        """Its clock, which stands still, runs on: its end moves on by the time in between."""
+        """Restart its stopped clock: it expires later by the time in between."""
         self.expires += at - self.stopped_at if self.expires else 0
         self.stopped_at = 0
 
 
 class Shown(Entity):
-    """What the log holds of a message's run.
+    """The part of a message's run that is in the log.
 
-    ``counts`` is how often each entry stands there, by its type and ``id``; of a block its end counts. ``open`` names
+    ``counts`` says how often each entry is there, by its type and ``id``; a block counts when it ends. ``open`` names
     the blocks that have begun and not ended, by kind and ``id``.
     """
 
@@ -126,7 +126,7 @@ class Shown(Entity):
     open: dict[str, None] = field(default_factory=dict)
 
     def take(self, kind: str, entry_id: str) -> None:
-        """One more entry."""
+        """Add an entry."""
         block, _, part = kind.partition("_")
         if block in BLOCKS and part in {"start", "delta"}:
             self.open[f"{block} {entry_id}"] = None
@@ -140,9 +140,9 @@ class Shown(Entity):
 class PlainMessage(Entity):
     """An open message, without what it leads to: its thread, call and steps.
 
-    ``digest`` is its content's, by which that is checked when it is read: without it the whole unit has to be read.
-    ``authors`` names whose text it may hold: agents, and listeners that bring text from outside. It is a fact of the
-    message and never changes; ``read`` names those whose text its handling has read since, in answers to its asks.
+    ``digest`` is its content's, which is checked by it when it is read; without it the whole unit must be read.
+    ``authors`` names whose text it may contain, agents and listeners that bring text from outside, and never changes;
+    ``read`` names those whose text its handling has read since, in answers to its asks.
     """
 
     id: str
@@ -155,7 +155,7 @@ class PlainMessage(Entity):
     position: int
     digest: str
     correlation: str | None
-    read: frozenset[str] = NOBODY
+    read: frozenset[str] = NO_AUTHORS
     starts: int = 0
     failures: int = 0
     deaths: int = 0
@@ -189,7 +189,7 @@ class Message(PlainMessage, kw_only=True):
             event.type,
             event.depth,
             event.reply,
-            frozenset(event.authors) if event.authors else NOBODY,
+            frozenset(event.authors) if event.authors else NO_AUTHORS,
             record.position,
             record.digest,
             record.correlation,
@@ -202,28 +202,28 @@ class Message(PlainMessage, kw_only=True):
         return (self.thread.roots or {}).get(self.correlation or "", NO_ROOT)
 
     def shows(self) -> Shown:
-        """What the log holds of its run, from the first entry on."""
+        """The part of its run that is in the log, made on first use."""
         self.shown = self.shown or Shown()
         return self.shown
 
     def is_indeterminate(self) -> bool:
-        """Whether an unsafe effect of it was found started and not finished."""
+        """Whether the outcome of one of its unsafe effects is unknown."""
         return self.steps is not None and any(step.unknown for step in self.steps.values())
 
     def awaits_consent(self) -> bool:
-        """Whether a human is asked whether it may be handled."""
+        """Whether a person is being asked whether it may be handled."""
         return self.steps is not None and CONSENT in self.steps and self.steps[CONSENT].ok is None
 
     def is_waiting_in_step(self) -> bool:
-        """Whether its handler waits in an ask, an approval or a model call, and so runs no code of its own."""
+        """Whether its handler waits in an ask, an approval or a model call, and so runs no code."""
         return self.steps is not None and any(step.ok is None and step.kind in WAITS for step in self.steps.values())
 
 
 def stopped_steps(message: Message, *, is_paused: bool) -> Iterable[Step]:
-    """The steps whose clocks stand still for this message's sake.
+    """The steps whose clocks this message stops.
 
-    A pause stops its own steps that wait for somebody and the asks that wait for it. While a human is asked whether
-    it may be handled at all, the asks alone: the question itself has its own end.
+    A pause stops its own waiting steps and the asks that wait for it. A question whether it may be handled stops the
+    asks alone: the question expires by itself.
     """
     if is_paused:
         yield from (step for step in (message.steps or {}).values() if step.ok is None and step.kind in WAITS)
@@ -232,7 +232,7 @@ def stopped_steps(message: Message, *, is_paused: bool) -> Iterable[Step]:
 
 
 def asks_above(message: Message) -> Iterable[Step]:
-    """The asks that wait for an answer of the message's branch, from the nearest to the farthest."""
+    """The asks that wait for an answer from the message's branch, nearest first."""
     ask, seen = message.ask, set[Step]()
     while ask is not None and ask not in seen:
         seen.add(ask)

@@ -1,4 +1,4 @@
-"""The log's clock, and times as people and programs read them. Inside, a time is an int: UTC in µs since 1970."""
+"""The log's clock, and the text forms of times. Internally a time is an int: UTC in µs since 1970."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from functools import lru_cache
 def iso(at: int) -> str:
     """``at`` (µs since 1970, not negative) as ISO 8601 in UTC with six digits: ``2026-01-11T22:47:57.000042Z``.
 
-    Texts of this form sort as the times do.
+    Such texts sort like their times.
     """
     return f"{_second(at // 1_000_000)}.{at % 1_000_000:06d}Z"
 
 
 def spoken(at: int) -> str:
-    """``at`` (µs since 1970) as people read it in an error: ``2026-01-11 22:47:57 UTC``."""
+    """``at`` (µs since 1970) for error texts: ``2026-01-11 22:47:57 UTC``."""
     return f"{datetime.fromtimestamp(at // 1_000_000, UTC):%Y-%m-%d %H:%M:%S} UTC"
 
 
@@ -26,7 +26,7 @@ def _second(seconds: int) -> str:
 
 
 class LogClock:
-    """The log's time: one clock, handed to every part (G14). ``wall_ns`` and ``monotonic_ns`` are given.
+    """The log's time, one clock for all parts (G14).
 
     It begins at the last event's time, runs with the monotonic clock, and jumps forward to the wall clock, never back.
     """
@@ -40,12 +40,12 @@ class LogClock:
         self._ahead = begins_at_us * 1000 - monotonic_ns()
 
     def begin_at(self, at_us: int) -> None:
-        """The log that it belongs to ends at ``at_us``: run on from there."""
+        """Continue from ``at_us``, where the log ends."""
         self._last = max(self._last, at_us)
         self._ahead = max(self._ahead, at_us * 1000 - self._monotonic_ns())
 
     def now_us(self) -> int:
-        """The log's time in µs since 1970, UTC; never less than it said before."""
+        """The log's time in µs since 1970, UTC; it never decreases."""
         monotonic = self._monotonic_ns()
         ahead = self._wall_ns() - monotonic
         if ahead > self._ahead:  # noqa: PLR1730 - each decision asks, and a call of max() costs as much as the rest

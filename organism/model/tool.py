@@ -1,4 +1,4 @@
-"""A tool as a model sees it: what it may call, and how."""
+"""Tools as models see them, and what tools answer."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, Final, Literal
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A function that is offered to a model; ``parameters`` is the JSON Schema of its arguments."""
+    """A function offered to a model; ``parameters`` is the JSON Schema of its arguments."""
 
     name: str
     description: str
@@ -20,7 +20,7 @@ ToolErrorCode = Literal[
     "invalid_field", "not_found", "forbidden", "preview_stale", "confirm_mismatch", "confirm_expired", "confirm_used",
     "upstream_error", "upstream_timeout",
 ]  # fmt: skip
-"""Codes of the API's error list that a tool may answer with."""
+"""The API's error codes that a tool may answer with."""
 
 
 @dataclass
@@ -52,16 +52,16 @@ class ConfirmRequired:
 
 @dataclass
 class ToolArguments:
-    """The arguments of a tool that is not ours, as JSON text; the tool's own JSON Schema says what they may be."""
+    """The arguments of an external tool as JSON text, which the tool's own JSON Schema describes."""
 
     json: str
 
 
 @dataclass
 class ToolOutput:
-    """What a tool that is not ours answered: its text, and its structured content as JSON text if it gave any.
+    """The answer of an external tool: its text, and its structured content as JSON text if there is any.
 
-    ``truncated`` says that there was more.
+    ``truncated``: the answer was longer.
     """
 
     text: str

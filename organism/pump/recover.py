@@ -18,7 +18,7 @@ from organism.events.vocabulary import (
     OrganismStarted,
 )
 from organism.log.log import EventLog
-from organism.model.thread import NOBODY, Call, Message, PlainMessage, PlainStep, Step, Thread
+from organism.model.thread import NO_AUTHORS, Call, Message, PlainMessage, PlainStep, Step, Thread
 from organism.pump.decide import ending
 from organism.pump.decide.decision import Decision
 from organism.pump.decide.ending import Failure
@@ -201,5 +201,5 @@ def _step(state: FoldedState, name: StepName | None) -> Step | None:
 
 
 def _closed(message_id: str, number: int) -> Step:
-    gone = Message(message_id, "", "", "", 0, False, NOBODY, 0, "", None, thread=Thread(""))  # noqa: FBT003 - its fields
+    gone = Message(message_id, "", "", "", 0, False, NO_AUTHORS, 0, "", None, thread=Thread(""))  # noqa: FBT003 - its fields
     return Step(number, "ask", "", ok=False, message=gone)

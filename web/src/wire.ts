@@ -54,7 +54,7 @@ export interface AgentList {
   agents: Agent[];
 }
 
-/** Nothing of the agent starts any more. */
+/** The agent was paused: none of its messages starts. */
 export interface AgentPausedData {
   agent: string;
   by: "failures" | "operator";
@@ -64,7 +64,7 @@ export interface AgentPausedData {
   content_owner?: string;
 }
 
-/** The agent goes on. */
+/** The agent was resumed. */
 export interface AgentResumedData {
   agent: string;
   by: "operator" | "removal";
@@ -109,7 +109,7 @@ export interface ApprovalBody {
   comment?: string;
 }
 
-/** Its message failed or was killed. */
+/** The approval's message failed or was killed. */
 export interface ApprovalCancelledData {
   approval: string;
   /** The digest of its content. */
@@ -127,7 +127,7 @@ export interface ApprovalClosed {
   approval: ClosedApproval;
 }
 
-/** Nobody decided in time. */
+/** The approval was not decided in time. */
 export interface ApprovalExpiredData {
   approval: string;
   /** The digest of its content. */
@@ -160,7 +160,7 @@ export interface ApprovalRequested {
   approval: Approval;
 }
 
-/** A person is asked; the content is the preview, `digest` its digest. `type` is the class of the payload if it is one, `why` says why a tainted run's call needs consent. */
+/** A person was asked; the content is the preview, `digest` its digest. `type` is the class of the payload if it is one, `why` says why a tainted run's call needs consent. */
 export interface ApprovalRequestedData {
   approval: string;
   message: string;
@@ -238,7 +238,7 @@ export type Batch = Array<
     | ModelCalled
     | AgentChanged>;
 
-/** A model will be called, and may use this much at most; `tokens` are input and output together. */
+/** A model will be called and may use at most this much; `tokens` are input and output together. */
 export interface BudgetReservedData {
   message: string;
   agent: string;
@@ -256,7 +256,7 @@ export interface BudgetReservedData {
   content_owner?: string;
 }
 
-/** The call comes to this. */
+/** A model call was settled with what it used. */
 export interface BudgetSettledData {
   message: string;
   agent: string;
@@ -421,7 +421,7 @@ export interface Connected {
   threads_total: number;
 }
 
-/** What an owner, a session or thread, had as contents up to here was erased. */
+/** The contents of an owner, a session or thread, up to here were erased. */
 export interface ContentErasedData {
   owner: string;
   /** The digest of its content. */
@@ -963,7 +963,7 @@ export interface Limits {
   pause_after_failures?: number;
 }
 
-/** The event loop stood still. */
+/** The event loop was blocked. */
 export interface LoopBlockedData {
   duration: number;
   stack: string;
@@ -1003,7 +1003,7 @@ export interface Message {
   xml?: string | null;
 }
 
-/** It became a dead letter; `sent` is the position of its `message_sent`. `traceback` are the handler's own lines, the one that raised first. `root` is the dead letter with which an ask of its handling failed, and so the handling. */
+/** The message became a dead letter; `sent` is the position of its `message_sent`. `traceback` are the handler's own lines, the one that raised first. `root` is the dead letter with which an ask of its handling failed, and so the handling. */
 export interface MessageDeadData {
   message: string;
   agent: string;
@@ -1038,7 +1038,7 @@ export interface MessageDiscardedData {
   content_owner?: string;
 }
 
-/** It was killed before its handling began. */
+/** The message was killed before its handling began. */
 export interface MessageDroppedData {
   message: string;
   agent: string;
@@ -1060,7 +1060,7 @@ export interface MessageFailedData {
   content_owner?: string;
 }
 
-/** Its handling ended. `delivered`: to the console; `answered`: it answers an ask; `unread`: by nobody. */
+/** The message was handled: `delivered` to the console, `answered` an ask, or `unread` by anyone. */
 export interface MessageHandledData {
   message: string;
   agent: string;
@@ -1140,7 +1140,7 @@ export interface MessageSent {
   message: Message;
 }
 
-/** A message was sent; its payload and envelope are the record's content. `type` names the payload's class; `token` is the call token in the envelope. `authors` names whose text it may hold: agents, and listeners that bring text from outside. `notes` say what was mended in the payload. Of a reply: `call` is the request whose call it is handled in, `class` its class as `module:Class`. `step` is (message, number) of the ask that sent it, `answers` of the ask that it answers. Of an injection: `caller_depth`, the runs of agents around the call that made it, and `caller_request`, the request it was made in. Of a replayed dead letter: `calls` are (request, caller), innermost first, `root` (principal, depth). */
+/** A message was sent; its payload and envelope are the record's content. `type` names the payload's class; `token` is the call token in the envelope. `authors` names whose text it may contain: agents, and listeners that bring text from outside. `notes` say what was repaired in the payload. Of a reply: `call` is the request whose call it is handled in, `class` its class as `module:Class`. `step` is (message, number) of the ask that sent it, `answers` of the ask that it answers. Of an injection: `caller_depth`, the runs of agents around the call that made it, and `caller_request`, the request it was made in. Of a replayed dead letter: `calls` are (request, caller), innermost first, `root` (principal, depth). */
 export interface MessageSentData {
   message: string;
   from: string;
@@ -1165,7 +1165,7 @@ export interface MessageSentData {
   content_owner?: string;
 }
 
-/** An attempt to handle it began; `after`: why again. It lies in the unit that makes the start possible. */
+/** An attempt to handle the message began; `after`: why again. It is in the unit that makes the start possible. */
 export interface MessageStartedData {
   message: string;
   agent: string;
@@ -1292,7 +1292,7 @@ export interface OrganismChanged {
   status: "running" | "paused" | "stopping";
 }
 
-/** Nothing starts any more. */
+/** The organism was paused: no message starts. */
 export interface OrganismPausedData {
   by: "crash_loop" | "operator";
   /** The digest of its content. */
@@ -1314,7 +1314,7 @@ export interface OrganismReloadedData {
   content_owner?: string;
 }
 
-/** Everything goes on. */
+/** The organism was resumed. */
 export interface OrganismResumedData {
   by: "operator";
   /** The digest of its content. */
@@ -1331,7 +1331,7 @@ export interface OrganismSection {
   charter: string | boolean;
 }
 
-/** The `life`-th life began. `removed` names listeners of the one before; `clean`: that one was stopped. */
+/** Life number `life` began. `removed`: listeners of the last life only; `clean`: that life was stopped. */
 export interface OrganismStartedData {
   name: string;
   version: string;
@@ -1521,7 +1521,7 @@ export interface RunFileData {
   content_owner?: string;
 }
 
-/** Somebody has to answer. */
+/** A person has to answer. */
 export interface RunInteractionRequestData {
   message: string;
   agent: string;
@@ -1532,7 +1532,7 @@ export interface RunInteractionRequestData {
   content_owner?: string;
 }
 
-/** Somebody has answered. */
+/** A person has answered. */
 export interface RunInteractionResponseData {
   message: string;
   agent: string;
@@ -1713,7 +1713,7 @@ export interface Section {
   taint?: "escalate" | "allow";
 }
 
-/** An injected envelope claimed what is not so. */
+/** An injected envelope made a false claim. */
 export interface SpoofAttemptData {
   field: string;
   claimed: string;
@@ -1753,7 +1753,7 @@ export interface StepRecordedData {
   content_owner?: string;
 }
 
-/** An operator said what became of an unsafe effect; with `done` the content is its result. */
+/** An operator said how an unsafe effect ended; with `done` the content is its result. */
 export interface StepResolvedData {
   message: string;
   agent: string;
@@ -1765,7 +1765,7 @@ export interface StepResolvedData {
   content_owner?: string;
 }
 
-/** A step of a handling began, the `step`-th (0: the consent to the message itself); `input` is its digest. `key` is an effect's, or the id of the tool call that an ask is. `expires`: when an ask or approval is over. `unknown`: this unsafe effect was begun before, and nobody knows how it ended. */
+/** A step of a handling began, the `step`-th (0: the consent to the message itself); `input` is its digest. `key` is an effect's, or the id of the tool call that an ask is. `expires`: when an ask or approval is over. `unknown`: this unsafe effect was begun before, and its outcome is unknown. */
 export interface StepStartedData {
   message: string;
   agent: string;
@@ -1866,7 +1866,7 @@ export interface Thread {
   position: number;
 }
 
-/** No message of it is open. */
+/** The thread ended: no message of it is open. */
 export interface ThreadCompletedData {
   parent?: string;
   todos?: Record<string, Todo>;
@@ -1893,7 +1893,7 @@ export interface ThreadCreatedData {
   content_owner?: string;
 }
 
-/** No message of it is open, and dead letters are; `reason` is that of the last. */
+/** The thread ended with open dead letters; `reason` is that of the last one. */
 export interface ThreadFailedData {
   reason: string;
   parent?: string;
@@ -1904,7 +1904,7 @@ export interface ThreadFailedData {
   content_owner?: string;
 }
 
-/** It began as a fork: what `source` holds up to the position `until` is its past too. */
+/** The thread began as a fork: it shares the past of `source` up to the position `until`. */
 export interface ThreadForkedData {
   source: string;
   until: number;
@@ -1914,7 +1914,7 @@ export interface ThreadForkedData {
   content_owner?: string;
 }
 
-/** It was killed. `ended`: it was not active any more. */
+/** The thread was killed. `ended`: it had ended before. */
 export interface ThreadKilledData {
   ended?: boolean;
   /** The digest of its content. */
@@ -1937,7 +1937,7 @@ export interface ThreadList {
   threads: Thread[];
 }
 
-/** Nothing in the thread starts any more. */
+/** The thread was paused: none of its messages starts. */
 export interface ThreadPausedData {
   /** The digest of its content. */
   content?: string;
@@ -1945,7 +1945,7 @@ export interface ThreadPausedData {
   content_owner?: string;
 }
 
-/** A thread that had ended goes on, with what outlived its end: open dead letters, a pause, reminders, tokens. */
+/** An ended thread was reopened, with what outlived its end: open dead letters, a pause, reminders, tokens. */
 export interface ThreadReopenedData {
   failed?: number;
   reason?: string;
@@ -1959,7 +1959,7 @@ export interface ThreadReopenedData {
   content_owner?: string;
 }
 
-/** The thread goes on. */
+/** The thread was resumed. */
 export interface ThreadResumedData {
   /** The digest of its content. */
   content?: string;
@@ -2015,7 +2015,7 @@ export interface Ticket {
   expires_in_seconds: number;
 }
 
-/** A reminder of a thread; `met`: what it waits for has come. */
+/** A thread's reminder; `met`: its message has come. */
 export interface Todo {
   todo: string;
   agent: string;
@@ -2026,7 +2026,7 @@ export interface Todo {
   authors?: string[];
 }
 
-/** The reminder is over. */
+/** An agent closed a reminder. */
 export interface TodoClosedData {
   todo: string;
   agent: string;
@@ -2036,7 +2036,7 @@ export interface TodoClosedData {
   content_owner?: string;
 }
 
-/** An agent wants to be reminded. */
+/** An agent registered a reminder. */
 export interface TodoRegisteredData {
   todo: string;
   agent: string;

@@ -19,7 +19,7 @@ from organism.events.vocabulary import TodoRegistered as TodoRegisteredEvent
 from organism.model.handler import HandlerResponse, TodoComplete, TodoRegistered, TodoUntil
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.ids import CONSOLE, SYSTEM_TODO, token_of
-from organism.model.thread import NOBODY, Call, Message, Step
+from organism.model.thread import NO_AUTHORS, Call, Message, Step
 from organism.pump.decide.decision import Decision
 from organism.pump.rules import GENERIC, Refused, Rules, Sender, receivers, within_limits
 
@@ -47,7 +47,7 @@ class Outbox(Entity):
     def respond(self, responses: tuple[HandlerResponse, ...]) -> None:
         """Add the messages that the handler's responses make."""
         for response in responses:
-            more = NOBODY
+            more = NO_AUTHORS
             if type(response) is Recorded and self.listener.is_shipped:
                 self._add_facts(response)
                 more = response.authors
@@ -242,7 +242,7 @@ class Outbox(Entity):
             content = Content(self.message.thread.id, json) if json is not None else None
             self.decision.add(replace(event, authors=self._authors()), content)
 
-    def _authors(self, more: frozenset[str] = NOBODY) -> tuple[str, ...]:
+    def _authors(self, more: frozenset[str] = NO_AUTHORS) -> tuple[str, ...]:
         """Whose text may be in what the handling sends or stores (S20)."""
         authors = self.message.authors | self.message.read | more
         if self.listener.is_agent or self.listener.brings_outside_text:
