@@ -96,19 +96,24 @@ def unknown(quoted: str) -> Iterator[str]:
     for cls, name in MEMBER.findall(quoted):
         if cls in members() and name not in members()[cls]:
             yield f"{cls}.{name}"
-    routes = ROUTE.findall(quoted)
-    yield from (f"{method} {path}" for method, path in routes if not is_route(method, path))
+    requests = ROUTE.findall(quoted)
+    yield from (f"{method} {path}" for method, path in requests if not is_route(method, path))
     command = COMMAND.search(quoted)
     if command is not None:
         yield from unknown_command(command[1])
-    elif not routes:
+    elif not requests:
         yield from (path for path in PATH.findall(quoted) if path not in MADE_UP_FILES and not is_path(path))
 
 
+@cache
+def routes() -> re.Pattern[str]:
+    """Any request that has a route, below the base path, with a name or an id in place of each brace."""
+    return re.compile("|".join(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(route)) for route in ROUTES))
+
+
 def is_route(method: str, path: str) -> bool:
-    """Whether it is a route, however it names what stands in braces."""
-    own = re.sub(r"\{\w+\}", "{}", path.removeprefix(BASE).removeprefix("/v1"))
-    return f"{method} {own}" in {re.sub(r"\{\w+\}", "{}", route) for route in ROUTES}
+    """Whether a request is served."""
+    return routes().fullmatch(f"{method} {path.removeprefix(BASE).removeprefix('/v1')}") is not None
 
 
 def is_path(path: str) -> bool:
@@ -141,10 +146,12 @@ def test_what_a_page_names_exists(page: Source) -> None:
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.path)
-def test_each_command_that_a_page_shows_can_be_given(page: Source) -> None:
+def test_each_command_and_request_that_a_page_shows_can_be_given(page: Source) -> None:
     lines = [line.strip() for _, block in FENCED.findall(page.text) for line in block.splitlines()]
     commands = [found[1] for line in lines if (found := re.match(r"(?:\$ )?organism ([a-z].*)", line))]
     assert {each: missing for each in commands if (missing := [*unknown_command(each)])} == {}
+    requests = [found.groups() for line in lines if (found := ROUTE.match(line))]
+    assert [each for each in requests if not is_route(*each)] == []
 
 
 @pytest.mark.parametrize(
