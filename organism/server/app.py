@@ -24,8 +24,7 @@ from organism.server.api import agents, history, open_items, organism, threads, 
 from organism.server.http import problems
 from organism.server.http.call import Process, Route
 from organism.server.http.endpoint import Endpoint
-from organism.server.http.headers import CROSS_ORIGIN
-from organism.server.http.middleware import AccessLog, Guard, PageHeaders
+from organism.server.http.middleware import CROSS_ORIGIN, AccessLog, Guard, PageHeaders
 from organism.server.http.rights import OPEN
 from organism.server.surfaces import inject, invoke, tools
 from organism.server.ws import live

@@ -33,22 +33,8 @@ def parse_json(body: bytes) -> Any:
     depth = max(accumulate(map(_STEP.__getitem__, _BRACKETS.findall(bare))), default=0)
     if depth > MAX_DEPTH:
         raise InvalidJson(f"The body is nested {depth} deep; at most {MAX_DEPTH} is taken.")
-    if bare.count(b":") != _keys(value):
-        json.loads(body, object_pairs_hook=_refuse_twice)
+    _REPEATED_KEYS.decode(body.decode())
     return value
-
-
-def _keys(value: Any) -> int:
-    found = 0
-    open_values = [value]
-    while open_values:
-        inner = open_values.pop()
-        if isinstance(inner, dict):
-            found += len(inner)
-            open_values.extend(inner.values())
-        elif isinstance(inner, list):
-            open_values.extend(inner)
-    return found
 
 
 def _refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -60,6 +46,10 @@ def _refuse_twice(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
             )
         seen[key] = value
     return seen
+
+
+_REPEATED_KEYS: Final = json.JSONDecoder(object_pairs_hook=_refuse_twice, parse_int=str, parse_float=str)
+"""orjson takes the last of equal keys; this one refuses them. Numbers of any length cost it nothing."""
 
 
 def splice(row: bytes, extra: Mapping[str, Any]) -> bytes:

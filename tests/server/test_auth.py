@@ -104,7 +104,7 @@ async def test_tokens_end_by_the_logs_time_though_the_wall_clock_goes_back(tmp_p
 
 
 @pytest.mark.parametrize(("file", "read"), [("token", lambda at: operator_token(at, {})), ("server.key", server_key)])
-def test_a_kept_secret_that_everyone_can_change_is_none(
+def test_a_secret_in_that_everyone_can_change_is_none(
     tmp_path: Path, file: str, read: Callable[[Path], str | bytes]
 ) -> None:
     made = read(tmp_path)

@@ -12,16 +12,14 @@ import pytest_asyncio
 from websockets.exceptions import InvalidStatus
 
 from organism.bootstrap import VERSION
-from organism.errors import NotAcceptable
 from organism.server.app import ROUTES
-from organism.server.http import headers
-from organism.server.http.headers import chosen
+from organism.server.http import middleware
 from organism.server.http.rights import OPEN
 from tests.server.served import Frames, Served, served
 
 OPEN_PATHS = sorted({route.address for route in ROUTES if route.right is OPEN})
 PATHS = ("/", *OPEN_PATHS, "/nowhere", "/ws", "/api/v1/organism", "/api/v1/inject", "/metrics")
-STRICT = {name.decode(): value.decode() for name, value in headers.STRICT}
+STRICT = {name.decode(): value.decode() for name, value in middleware.STRICT}
 
 
 @pytest.mark.parametrize("method", ["GET", "HEAD", "POST", "OPTIONS", "PATCH"])
@@ -45,7 +43,7 @@ def _check_strict(answer: httpx2.Response) -> None:
 
 
 def test_no_policy_lets_anything_inline_or_from_elsewhere_in() -> None:
-    for policy in (dict(headers.API)[b"content-security-policy"], dict(headers.PAGE)[b"content-security-policy"]):
+    for policy in (dict(middleware.API)[b"content-security-policy"], dict(middleware.PAGE)[b"content-security-policy"]):
         directives = dict(part.strip().split(b" ", 1) for part in policy.split(b";"))
         assert directives[b"default-src"] == b"'none'"
         assert directives[b"frame-ancestors"] == b"'none'"
@@ -167,12 +165,12 @@ OFFERS = ("application/xml", "application/schema+json")
         ("application/xml;q=0, */*", OFFERS[1]),
     ],
 )
-def test_what_is_wanted_most_is_chosen(accept: str, expected: str) -> None:
-    assert chosen(accept, OFFERS) == expected
+async def test_the_form_that_is_accepted_most_is_sent(shared: Served, accept: str, expected: str) -> None:
+    answer = await shared.call("GET", "/agents/greeter/schema", headers={"Accept": accept})
+    assert (answer.status_code, answer.headers["content-type"]) == (200, expected)
 
 
 @pytest.mark.parametrize("accept", ["text/html", "application/xml;q=0", "*/*;q=much", ",", "application/xml;q=nan"])
-def test_what_nobody_offers_is_refused(accept: str) -> None:
-    with pytest.raises(NotAcceptable) as refused:
-        chosen(accept, OFFERS)
-    assert refused.value.param == "headers.accept"
+async def test_a_form_that_is_not_offered_is_refused(shared: Served, accept: str) -> None:
+    answer = await shared.call("GET", "/agents/greeter/schema", headers={"Accept": accept})
+    assert (answer.status_code, answer.json()["error"]["param"]) == (406, "headers.accept")

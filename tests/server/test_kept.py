@@ -131,7 +131,7 @@ async def test_what_was_done_and_never_answered_is_not_done_again(made: World, m
         assert await reloads(server) == 1
 
 
-async def test_an_answer_is_kept_for_a_day(made: World) -> None:
+async def test_an_answer_is_recorded_for_a_day(made: World) -> None:
     time = TurnedTime()
     async with served(made.config, parts=time.parts()) as server:
         first = await server.call("POST", "/agents/asker/pause", headers=KEY)

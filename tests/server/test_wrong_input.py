@@ -89,7 +89,7 @@ async def test_a_body_that_is_too_large_or_of_another_kind_is_refused(shared: Se
 
 async def test_an_idempotency_key_that_is_none_is_refused(shared: Served) -> None:
     keys = ("a b", "x" * 256, "\xe9", TOKEN)
-    for route, key in itertools.product([route for route in ACTING if route.is_kept], keys):
+    for route, key in itertools.product([route for route in ACTING if route.is_recorded], keys):
         answer = await call(shared, route, headers={"Idempotency-Key": key.encode("latin-1")})
         assert refused(answer, 400) == "invalid_field"
         assert answer.json()["error"]["param"] == "headers.idempotency-key"

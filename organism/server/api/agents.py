@@ -14,11 +14,11 @@ from organism.errors import NotAcceptable, NotFound
 from organism.model.commands import PauseAgent, ResumeAgent
 from organism.model.principal import ADMIN
 from organism.model.times import iso
+from organism.server.http.accept import chosen
 from organism.server.http.bodies import NoBody
 from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import ACT, ACT_REFUSED, Gives, gives
-from organism.server.http.headers import chosen
-from organism.server.http.lists import AT, Listing, list_of, moment, one_of
+from organism.server.http.lists import AT, Listing, as_of, list_of, one_of
 from organism.server.http.shapes import Agent, AgentList, ControlledAgent, Section
 from organism.server.http.words import AgentName, AgentState, Object, Time
 from organism.server.json import encoded, microseconds, splice
@@ -46,7 +46,7 @@ async def agents(call: Call) -> Response:
 async def agent(call: Call) -> Response:
     """One listener."""
     call.allow_query(AT)
-    return JsonResponse(await call.row("agents", call.path_params["name"], await moment(call)))
+    return JsonResponse(await call.row("agents", call.path_params["name"], await as_of(call)))
 
 
 async def config(call: Call) -> Response:
@@ -98,7 +98,7 @@ NARROW: Final = {
 SCHEMA: Final = (Gives(str, kind=XSD), Gives(Object, kind=JSON_SCHEMA))
 _one = partial(Route, "GET", by_head=True, refuses=(NotFound,))
 _control_route = partial(
-    Route, "POST", takes=NoBody, headers=ACT, gives=gives(ControlledAgent), refuses=ACT_REFUSED, is_kept=True
+    Route, "POST", takes=NoBody, headers=ACT, gives=gives(ControlledAgent), refuses=ACT_REFUSED, is_recorded=True
 )
 
 ROUTES: Final = (

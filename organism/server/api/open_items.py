@@ -125,7 +125,7 @@ async def resolve_indeterminate(call: Call) -> Response:
 
 
 _list = partial(Route, "GET", by_head=True)
-_settle = partial(Route, headers=ACT_ON_THREAD, is_kept=True)
+_settle = partial(Route, headers=ACT_ON_THREAD, is_recorded=True)
 _settle_thread = partial(_settle, gives=gives(Thread), is_tagged=True, refuses=QUESTION_REFUSED)
 SENDING_AGAIN: Final = (*SENDING_REFUSED, AlreadyResolved)
 

@@ -17,7 +17,7 @@ from organism.model.ids import CONSOLE
 from organism.server.http.bodies import NoBody
 from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import ACT, ACT_REFUSED, Gives, gives
-from organism.server.http.lists import AT, allowed_word, moment
+from organism.server.http.lists import AT, allowed_word, as_of
 from organism.server.http.shapes import Configuration, Graph, Organism, Reloaded, StopBegun
 from organism.server.push.snapshot import organism_row
 from organism.views.models import waiting_for_people
@@ -28,7 +28,7 @@ FORMATS: Final = ("json", "mermaid")
 async def organism(call: Call) -> Response:
     """Its name, status, uptime and counts."""
     call.allow_query(AT)
-    at = await moment(call)
+    at = await as_of(call)
     if at is None:
         return JsonResponse(await _standing(call))
     row = await call.row("organism", "organism", at)
@@ -144,7 +144,7 @@ def _mermaid(nodes: Sequence[dict[str, Any]], edges: Sequence[dict[str, str]]) -
     return "\n    ".join(("flowchart LR", *drawn)) + "\n"
 
 
-_control_route = partial(Route, "POST", takes=NoBody, headers=ACT, is_kept=True)
+_control_route = partial(Route, "POST", takes=NoBody, headers=ACT, is_recorded=True)
 _pausing = partial(_control_route, gives=gives(Organism), refuses=ACT_REFUSED)
 DIAGRAM: Final = Gives(str, kind="text/plain")
 

@@ -47,7 +47,7 @@ async def thread(call: Call) -> Response:
     with faults:
         is_xml = lists.flag(call, "xml")
     with faults:
-        at = await lists.moment(call)
+        at = await lists.as_of(call)
     faults.tell()
     row = await call.row("threads", call.path_params["id"], at)
     query = Query((Where("thread_id", "=", call.path_params["id"]),), "position", limit=lists.MAX_LIMIT, at=at)
@@ -105,7 +105,7 @@ _control_route = partial(
     gives=gives(Thread),
     is_tagged=True,
     refuses=THREAD_REFUSED,
-    is_kept=True,
+    is_recorded=True,
 )
 ONE: Final = gives(ThreadWithMessages)
 

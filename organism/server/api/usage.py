@@ -14,7 +14,7 @@ from organism.errors import NotFound
 from organism.model.money import exact, plain
 from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import gives
-from organism.server.http.lists import AT, MAX_LIMIT, moment
+from organism.server.http.lists import AT, MAX_LIMIT, as_of
 from organism.server.http.shapes import UsageOfAgent, UsageOfAll, UsageOfThread
 from organism.server.json import encoded
 from organism.views.usage import TOTAL, empty_usage
@@ -28,7 +28,7 @@ _NAMED: Final = {"agent": "agent", "thread": "thread_id", "day": "day"}
 async def usage(call: Call) -> Response:
     """All calls since the log began, by agent, and by day the newest first."""
     call.allow_query(AT)
-    at = await moment(call)
+    at = await as_of(call)
     row = await call.tenant.views.row("usage", TOTAL, at)
     agents = await _rows(call, Query((Where("kind", "=", "agent"),), "name", limit=MAX_LIMIT, at=at))
     days = await _rows(call, Query((Where("kind", "=", "day"),), "name", descending=True, limit=DAYS_SHOWN, at=at))
@@ -49,7 +49,7 @@ async def of_agent(call: Call) -> Response:
 async def _one(call: Call, kind: str, name: str) -> Response:
     """Who has called nothing has an empty account, if there is somebody of that name."""
     call.allow_query(AT)
-    at = await moment(call)
+    at = await as_of(call)
     row = await call.tenant.views.row("usage", f"{kind} {name}", at)
     if row is None:
         await call.row(f"{kind}s", name, at)

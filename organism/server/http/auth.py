@@ -277,15 +277,15 @@ def refuse_credentials(query: Mapping[str, str], *, takes_ticket: bool = False) 
 def operator_token(directory: Path, environment: Mapping[str, str]) -> str:
     """``ORGANISM_TOKEN``, else that of the data directory, made at the first start."""
     given = environment.get("ORGANISM_TOKEN", "").strip()
-    return given or kept_secret(directory / TOKEN_FILE, lambda: _PREFIX + secrets.token_hex(_SECRET_BYTES))
+    return given or secret_in(directory / TOKEN_FILE, lambda: _PREFIX + secrets.token_hex(_SECRET_BYTES))
 
 
 def server_key(directory: Path) -> bytes:
     """The key of page tokens and cursors, kept in the data directory."""
-    return bytes.fromhex(kept_secret(directory / KEY_FILE, lambda: secrets.token_hex(_SECRET_BYTES)))
+    return bytes.fromhex(secret_in(directory / KEY_FILE, lambda: secrets.token_hex(_SECRET_BYTES)))
 
 
-def kept_secret(path: Path, make: Callable[[], str]) -> str:
+def secret_in(path: Path, make: Callable[[], str]) -> str:
     """The text of the file; made once, for its owner alone. Raises ``ConfigInvalid`` if everyone can change it."""
     try:
         secret = path.read_text("ascii").strip()

@@ -245,14 +245,14 @@ class Route(Contract):
     """A line of the route table, below ``mount``. Raises ``LookupError`` if the table of rights has no line for it.
 
     ``by_head``: the answer depends on the log alone; the head is its ETag, and an unchanged head is a 304.
-    ``is_kept``: the answer shows how something then stands; under an idempotency key it is recorded whole.
+    ``is_recorded``: the answer shows how something then stands; under an idempotency key it is recorded whole.
     """
 
     method: str
     path: str
     endpoint: Endpoint
     by_head: bool = field(default=False, kw_only=True)
-    is_kept: bool = field(default=False, kw_only=True)
+    is_recorded: bool = field(default=False, kw_only=True)
     mount: str = field(default="", kw_only=True)
     right: Right = field(init=False)
 

@@ -63,9 +63,9 @@ class Endpoint:
                 call.identify(self._process.authenticator.tokens.current(call.who))
                 route.right.check_early(call.who, call.path_params)
         refuse_empty(call.query)
-        once = call.idempotency() if route.is_kept else None
+        once = call.idempotency() if route.is_recorded else None
         response = await (route.endpoint(call) if once is None else answered_once(call, once))
-        if route.is_kept and route.is_tagged:  # an act that is answered by a thread: the tag is its position
+        if route.is_recorded and route.is_tagged:  # an act that is answered by a thread: the tag is its position
             tag = f'"{orjson.loads(response.body)["position"]}"'
         if tag is not None:
             response.headers["etag"] = tag

@@ -22,7 +22,7 @@ from organism.views.views import Among, Page, Query, Where
 AT: Final = "at"
 
 
-async def moment(call: Call) -> int | None:
+async def as_of(call: Call) -> int | None:
     """The position that ``at`` asks for, None for now. Raises ``BadPosition`` if it is ahead, or ``InvalidField``."""
     said = call.query.get(AT)
     if said is None:
@@ -120,7 +120,7 @@ async def _query(call: Call, listing: Listing, fixed: tuple[Where, ...]) -> tupl
     with faults:
         offset = whole(call, "offset", 0, 0, _MAX_OFFSET)
     with faults:
-        at = await moment(call)
+        at = await as_of(call)
     after = None
     with faults:
         if "cursor" in call.query:

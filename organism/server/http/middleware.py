@@ -13,8 +13,49 @@ from organism.errors import Fault, Forbidden, InvalidField, OrganismError
 from organism.model.redact import Redactor
 from organism.server.http import problems
 from organism.server.http.auth import refuse_credentials
-from organism.server.http.headers import API, PAGE, Header
 from organism.server.http.logs import Access
+
+Header = tuple[bytes, bytes]
+
+STRICT: Final[tuple[Header, ...]] = (
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+)
+"""On every answer."""
+
+API: Final[tuple[Header, ...]] = (
+    *STRICT,
+    (b"content-security-policy", b"default-src 'none'; frame-ancestors 'none'"),
+    (b"cache-control", b"no-store"),
+)
+"""On every answer of the API: no page, and not to be cached."""
+
+PAGE: Final[tuple[Header, ...]] = (
+    *STRICT,
+    (
+        b"content-security-policy",
+        (
+            b"default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+            b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+        ),
+    ),
+    (b"cache-control", b"no-cache"),
+)
+"""On the page's files: only its own scripts and styles, nothing inline, no other server."""
+
+
+CROSS_ORIGIN: Final[Mapping[str, Sequence[str]]] = {
+    "allow_methods": ("GET", "POST", "DELETE"),
+    "allow_headers": (
+        *("authorization", "x-api-key", "content-type", "idempotency-key", "if-match", "if-none-match"),
+        *("last-event-id", "spass-caller-depth", "spass-parent-request-id"),
+    ),
+    "expose_headers": ("etag", "retry-after", "x-request-id"),
+}
+"""What the page of a listed origin may send and read; never cookies."""
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _MAX_QUERY_FIELDS: Final = 100

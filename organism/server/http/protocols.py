@@ -28,7 +28,7 @@ from websockets.protocol import OPEN
 
 from organism.errors import InvalidRequest, OrganismError
 from organism.server.http import problems
-from organism.server.http.headers import API, JSON, Header
+from organism.server.http.middleware import API, Header
 
 HEAD_SECONDS: Final = 10.0
 """How long a new connection may be silent, and a request's head may take."""
@@ -58,7 +58,7 @@ def whole_answer(error: OrganismError, *more: Header) -> bytes:
     request_id = f"req-{token_hex(8)}"
     body = problems.body(error, request_id)
     lines: list[Header] = [
-        (b"content-type", JSON),
+        (b"content-type", b"application/json"),
         (b"content-length", b"%d" % len(body)),
         (b"connection", b"close"),
         (b"x-request-id", request_id.encode()),

@@ -16,6 +16,7 @@ from pydantic.config import JsonDict
 from organism.agents.invoke import Flags
 from organism.errors import Fault, InvalidField, MissingField
 from organism.model.agent import Said
+from organism.server.http.accept import weights
 from organism.server.http.bodies import Name, Places, parsed
 
 JSON: Final = "application/json"
@@ -212,21 +213,8 @@ def _flags(given: FlagsBody, accepted: str | None, headers: Mapping[str, str]) -
 
 def accepted_kind(accept: str) -> str | None:
     """The form of ours with the greatest weight in the Accept header; None if it names none."""
-    best, weight = None, 0.0
-    for part in accept.lower().split(",")[:50]:
-        name, *parameters = (piece.strip() for piece in part.split(";"))
-        quality = next((_weight(value[2:]) for value in parameters if value.startswith("q=")), 1.0)
-        if name in {JSON, *STREAMS} and quality > weight:
-            best, weight = name, quality
-    return best
-
-
-def _weight(said: str) -> float:
-    try:
-        weight = float(said)
-    except ValueError:
-        return 0.0
-    return weight if 0 <= weight <= 1 else 0.0
+    ours = {name: weight for name, weight in weights(accept).items() if weight and name in {JSON, *STREAMS}}
+    return max(ours, key=ours.__getitem__) if ours else None
 
 
 def _header(headers: Mapping[str, str], name: str) -> str:
