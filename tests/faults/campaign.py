@@ -21,7 +21,7 @@ from tests.faults.ledger import Ledger
 from tests.faults.lives import Life, fork, spawn
 from tests.faults.oracle import read_lines
 from tests.faults.stage import Stage
-from tests.faults.wishes import killer
+from tests.faults.workload import killer
 
 NEVER: Final = 1 << 62
 
@@ -97,7 +97,7 @@ class Plan:
 
     kills: int
     seed: int = 1
-    wishes_a_life: int = 150
+    injections_a_life: int = 150
     longest: float = 0.4
     early: int = 10
     suicides: int = 20
@@ -140,9 +140,9 @@ class Campaign:
         if url is not None:
             kill = kill or loop.call_later(chance.uniform(0.02, self.plan.longest), self._kill, life)
             if chance.randrange(self.plan.suicides) == 0:
-                self.stage.wishes.later(killer(f"killer{len(self.kills)}"))
-            meddling = self.stage.meddler.meddle(self.stage.api, self.stage.wishes.all)
-            await self.stage.load(url, self.plan.wishes_a_life, self._note_life(), meddling)
+                self.stage.workload.later(killer(f"killer{len(self.kills)}"))
+            operating = self.stage.operator.act(self.stage.api, self.stage.workload.all)
+            await self.stage.load(url, self.plan.injections_a_life, self._note_life(), operating)
         await self._bury(life, kill)
 
     def _kill(self, life: Life) -> None:
@@ -167,20 +167,20 @@ class Campaign:
         if status != -signal.SIGKILL:
             self.stage.faults.append(f"the server ended by itself with {status}: {life.said[-20:]}")
         if is_ours:
-            self.kills.append(Kill(len(self.stage.wishes.accepted)))
+            self.kills.append(Kill(len(self.stage.workload.accepted)))
         else:
             self.stage.counts["suicides"] += 1
 
     def _report(self, ledger: Ledger, seconds: float) -> Report:
-        stage, wishes = self.stage, self.stage.wishes
+        stage, workload = self.stage, self.stage.workload
         ends = {entry.id: entry.ends[0][0] if entry.ends else NEVER for entry in ledger.entries.values()}
-        latest_ends = [0, *accumulate((ends.get(message, NEVER) for message in wishes.accepted), max)]
+        latest_ends = [0, *accumulate((ends.get(message, NEVER) for message in workload.accepted), max)]
         at_work = sum(latest_ends[kill.accepted] >= min(kill.next_life, ledger.lives[-1]) for kill in self.kills)
         counts = {
             "deaths by a message that kills": stage.counts["suicides"],
-            "injections wished": len(wishes.all),
-            "injections accepted": len(wishes.accepted),
-            "injections sent again with their key": sum(max(0, wish.sent - 1) for wish in wishes.all),
+            "injections": len(workload.all),
+            "injections accepted": len(workload.accepted),
+            "injections sent again with their key": sum(max(0, injection.sent - 1) for injection in workload.all),
             "messages": len(ledger.entries),
             "events": ledger.head,
             "starts of a handler after its first": sum(max(0, entry.starts - 1) for entry in ledger.entries.values()),

@@ -11,7 +11,7 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import WebSocketException
 
 from tests.faults.client import HEADERS
-from tests.faults.frames import Shown, Taste, shown
+from tests.faults.frames import Shown, Subscription, shown
 
 BROKEN: Final = (OSError, EOFError, WebSocketException, TimeoutError)
 ENDS: Final = frozenset({"completed", "error", "killed"})
@@ -24,8 +24,8 @@ class Follower:
     ``frames`` is what it was shown, ``position`` how far it came, ``active`` the threads that it knows as active.
     """
 
-    def __init__(self, taste: Taste) -> None:
-        self.taste = taste
+    def __init__(self, subscription: Subscription) -> None:
+        self.subscription = subscription
         self.frames: list[Shown] = []
         self.position = 0
         self.resumes = 0
@@ -37,7 +37,7 @@ class Follower:
     async def follow(self, url: str) -> None:
         """Resume, and follow until the connection ends."""
         address = url.replace("http://", "ws://") + "/ws"
-        if not self.taste.is_filter:
+        if not self.subscription.is_filter:
             address += f"?since={self.position}" + (f"&log={self._timeline}" if self._timeline else "")
         try:
             async with connect(
@@ -56,8 +56,8 @@ class Follower:
         if first["event"] != "connected":
             self.faults.append(f"the first frame was {first}")
         self._timeline = first.get("log", "")
-        if self.taste.is_filter:
-            command = {"cmd": "subscribe", "since": self.position, "log": self._timeline, **self.taste.lists}
+        if self.subscription.is_filter:
+            command = {"cmd": "subscribe", "since": self.position, "log": self._timeline, **self.subscription.lists}
             await socket.send(orjson.dumps(command).decode())
             while orjson.loads(await socket.recv())["event"] != "subscribed":
                 pass

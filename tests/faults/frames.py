@@ -13,7 +13,7 @@ Shown = tuple[Any, ...]
 
 
 @dataclass(frozen=True, slots=True)
-class Taste:
+class Subscription:
     """Agents and events by name; without any, everything."""
 
     name: str

@@ -30,7 +30,7 @@ async def judged(stage: Stage) -> Ledger:
     stage.faults += stage.chain_faults()
     lines = read_lines(stage.effects)
     stage.faults += judge(
-        Evidence(stage.wishes.all, ledger, lines, stage.followers, frozenset(stage.meddler.killed), ATTEMPTS)
+        Evidence(stage.workload.all, ledger, lines, stage.followers, frozenset(stage.operator.killed), ATTEMPTS)
     )
     return ledger
 
@@ -69,7 +69,7 @@ async def _rows_at_rest(stage: Stage, life: Life, url: str) -> dict[str, Any]:
     stage.api.url = url
     following = _follow(stage)
     await stage.operate(1.0)
-    await stage.wishes.send_unanswered(stage.api)
+    await stage.workload.send_unanswered(stage.api)
     follower = stage.followers[0]
     try:
         async with asyncio.timeout(REST_SECONDS):

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tests.faults.frames import Shown, Taste, agents_in, promised
+from tests.faults.frames import Shown, Subscription, agents_in, promised
 
 EVERYONE: Final = "*"
 
@@ -76,9 +76,9 @@ class Ledger:
             if frame is not None:
                 self._frames.append((frame, agents_in(event)))
 
-    def frames(self, taste: Taste, until: int) -> list[Shown]:
+    def frames(self, subscription: Subscription, until: int) -> list[Shown]:
         """What a follower must have been shown up to a position."""
-        return [frame for frame, agents in self._frames if frame[0] <= until and taste.wants(frame[1], agents)]
+        return [frame for frame, agents in self._frames if frame[0] <= until and subscription.wants(frame[1], agents)]
 
     def odd(self, event: dict[str, Any], what: str) -> None:
         """This event is not as it can be."""

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from tests.faults.follower import Follower
 from tests.faults.ledger import Entry, Ledger
-from tests.faults.wishes import Result, Wish
+from tests.faults.workload import Injection, Result
 
 CONSOLE: Final = "console"
 
@@ -31,7 +31,7 @@ class Evidence:
     ``killed`` are the threads that the server said were killed, ``attempts`` is the organism's ``retry.attempts``.
     """
 
-    wishes: Sequence[Wish]
+    injections: Sequence[Injection]
     ledger: Ledger
     lines: Sequence[Line]
     followers: Sequence[Follower]
@@ -58,39 +58,39 @@ def _the_log_makes_sense(evidence: Evidence) -> Iterator[str]:
 
 def _nothing_accepted_is_lost(evidence: Evidence) -> Iterator[str]:
     entries = evidence.ledger.entries
-    for wish in evidence.wishes:
-        for answer in wish.answers:
+    for injection in evidence.injections:
+        for answer in injection.answers:
             if answer.status != 202:
-                yield f"{wish.tag} was refused: {answer.body.decode()}"
+                yield f"{injection.tag} was refused: {answer.body.decode()}"
                 continue
             said = answer.json
             entry = entries.get(said["message_id"])
             if entry is None:
-                yield f"{wish.tag} was accepted as {said['message_id']}, which is not in the log"
+                yield f"{injection.tag} was accepted as {said['message_id']}, which is not in the log"
             elif (entry.thread, entry.position) != (said["thread_id"], said["position"]):
-                yield f"{wish.tag} was accepted as {said}; the log has {entry}"
-            elif entry.payload["tag"] != wish.tag:
-                yield f"{wish.tag} was accepted as {entry.id}, which is {entry.payload}"
+                yield f"{injection.tag} was accepted as {said}; the log has {entry}"
+            elif entry.payload["tag"] != injection.tag:
+                yield f"{injection.tag} was accepted as {entry.id}, which is {entry.payload}"
 
 
 def _the_same_key_has_the_same_answer(evidence: Evidence) -> Iterator[str]:
-    for wish in evidence.wishes:
-        if len({(answer.status, answer.body) for answer in wish.answers}) > 1:
-            yield f"{wish.tag}: {[answer.body.decode() for answer in wish.answers]}"
+    for injection in evidence.injections:
+        if len({(answer.status, answer.body) for answer in injection.answers}) > 1:
+            yield f"{injection.tag}: {[answer.body.decode() for answer in injection.answers]}"
 
 
 def _nothing_is_taken_twice(evidence: Evidence) -> Iterator[str]:
-    """One message for each wish; none for one that was never answered is right too, if it had no key to ask again."""
+    """One message for each injection; none is right too for one that had no key and was never answered."""
     roots = Counter(entry.payload["tag"] for entry in _from_console(evidence))
-    wished = {wish.tag: wish for wish in evidence.wishes}
+    injected = {injection.tag: injection for injection in evidence.injections}
     for tag, count in roots.items():
-        if tag not in wished:
-            yield f"{tag} is in the log, and nobody wished for it"
+        if tag not in injected:
+            yield f"{tag} is in the log, and was never injected"
         elif count > 1:
             yield f"{tag} is in the log {count} times"
-    for tag, wish in wished.items():
-        if roots[tag] == 0 and wish.key is not None:
-            yield f"{tag} has a key and was asked for {wish.sent} times, and is not in the log"
+    for tag, injection in injected.items():
+        if roots[tag] == 0 and injection.key is not None:
+            yield f"{tag} has a key and was sent {injection.sent} times, and is not in the log"
 
 
 def _from_console(evidence: Evidence) -> list[Entry]:
@@ -103,21 +103,21 @@ def _each_message_ends_once(evidence: Evidence) -> Iterator[str]:
             yield f"{entry.id} from {entry.sender} to {entry.to} has {len(entry.ends)} ends: {entry.ends}"
 
 
-def _each_wish_comes_true_once(evidence: Evidence) -> Iterator[str]:
+def _each_injection_has_its_results_once(evidence: Evidence) -> Iterator[str]:
     """Its results are on the console, each once; what was killed, or parked with the process, may lack some."""
     found = _grouped((entry.payload["tag"], entry) for entry in evidence.ledger.entries.values() if entry.to == CONSOLE)
     broken = {evidence.ledger.entries[message].thread for message in evidence.ledger.parked}
     broken.update(evidence.ledger.killed)
     threads = {entry.payload["tag"]: entry.thread for entry in _from_console(evidence)}
-    for wish in evidence.wishes:
-        results = [_result(entry) for entry in found.get(wish.tag, [])]
-        whole = wish.tag in threads and threads[wish.tag] not in broken
+    for injection in evidence.injections:
+        results = [_result(entry) for entry in found.get(injection.tag, [])]
+        whole = injection.tag in threads and threads[injection.tag] not in broken
         if len(set(results)) != len(results):
-            yield f"{wish.tag} came true twice: {sorted(results)}"
-        elif whole and set(results) != wish.expected:
-            yield f"{wish.tag} came to {sorted(results)}, expected {sorted(wish.expected)}"
-        elif not whole and not set(results) <= wish.expected:
-            yield f"{wish.tag} came to {sorted(results)}, of {sorted(wish.expected)}"
+            yield f"{injection.tag} has a result twice: {sorted(results)}"
+        elif whole and set(results) != injection.expected:
+            yield f"{injection.tag} came to {sorted(results)}, expected {sorted(injection.expected)}"
+        elif not whole and not set(results) <= injection.expected:
+            yield f"{injection.tag} came to {sorted(results)}, of {sorted(injection.expected)}"
 
 
 def _result(entry: Entry) -> Result:
@@ -168,12 +168,12 @@ def _what_was_killed_stays_so(evidence: Evidence) -> Iterator[str]:
 
 def _followers_saw_the_log(evidence: Evidence) -> Iterator[str]:
     for follower in evidence.followers:
-        yield from (f"{follower.taste.name}: {fault}" for fault in follower.faults)
+        yield from (f"{follower.subscription.name}: {fault}" for fault in follower.faults)
         until = min(follower.position, evidence.ledger.head)
         seen = [frame for frame in follower.frames if frame[0] <= until]
-        expected = evidence.ledger.frames(follower.taste, until)
+        expected = evidence.ledger.frames(follower.subscription, until)
         if seen != expected:
-            yield f"{follower.taste.name}: {_first_difference(seen, expected)}"
+            yield f"{follower.subscription.name}: {_first_difference(seen, expected)}"
 
 
 def _first_difference(seen: Sequence[object], expected: Sequence[object]) -> str:
@@ -197,7 +197,7 @@ LAWS: Final = (
     _the_same_key_has_the_same_answer,
     _nothing_is_taken_twice,
     _each_message_ends_once,
-    _each_wish_comes_true_once,
+    _each_injection_has_its_results_once,
     _an_unsafe_effect_ran_once_or_is_indeterminate,
     _an_effect_has_one_key,
     _what_is_recorded_has_run,

@@ -15,16 +15,16 @@ from organism.sqlite.driver import Pysqlite
 from tests.faults.chain import chain_faults
 from tests.faults.client import Client, Gone
 from tests.faults.follower import Follower
-from tests.faults.frames import Taste
+from tests.faults.frames import Subscription
 from tests.faults.ledger import Ledger
 from tests.faults.lives import Life, Setting, fork
 from tests.faults.oracle import read_lines
-from tests.faults.wishes import Wish, Wishes
+from tests.faults.workload import Injection, Workload
 
-TASTES: Final = (
-    Taste("everything"),
-    Taste("everything again"),
-    Taste("two agents", frozenset({"second", "payer"}), frozenset({"message", "error"})),
+SUBSCRIPTIONS: Final = (
+    Subscription("everything"),
+    Subscription("everything again"),
+    Subscription("two agents", frozenset({"second", "payer"}), frozenset({"message", "error"})),
 )
 ATTEMPTS: Final = 6
 """``retry.attempts`` of the play's organism.yaml."""
@@ -32,22 +32,22 @@ AGENTS: Final = ("second", "leaf", "worker", "payer", "asker")
 ACTS: Final = 4
 KILLS: Final = 0.5
 REACH_SECONDS: Final = 30.0
-WISHES: Final = 10_000
+INJECTIONS: Final = 10_000
 """More than any life lasts for: what a machine does in groups or by time comes as often as it shall."""
 
 
-class Meddler:
+class Operator:
     """``killed`` are the threads of which the server said that they are killed."""
 
     def __init__(self, chance: random.Random) -> None:
         self.killed: set[str] = set()
         self._chance = chance
 
-    async def meddle(self, api: Client, wishes: Sequence[Wish]) -> None:
+    async def act(self, api: Client, injections: Sequence[Injection]) -> None:
         """A few acts, while the server lives."""
         try:
             for _ in range(ACTS):
-                accepted = [wish for wish in wishes[-100:] if wish.is_acknowledged]
+                accepted = [injection for injection in injections[-100:] if injection.is_acknowledged]
                 if accepted and self._chance.random() < KILLS:
                     await self._kill(api, self._chance.choice(accepted).answers[0].json["thread_id"])
                 else:
@@ -70,9 +70,9 @@ class Stage:
         self.effects = folder / "effects"
         self.setting = Setting(folder / "data", environment={"PLAY_EFFECTS": str(self.effects)})
         self.chance = random.Random(seed)
-        self.wishes = Wishes(random.Random(seed + 1))
-        self.meddler = Meddler(random.Random(seed + 2))
-        self.followers = [Follower(taste) for taste in TASTES]
+        self.workload = Workload(random.Random(seed + 1))
+        self.operator = Operator(random.Random(seed + 2))
+        self.followers = [Follower(subscription) for subscription in SUBSCRIPTIONS]
         self.counts: Counter[str] = Counter()
         self.faults: list[str] = []
 
@@ -84,10 +84,10 @@ class Stage:
 
     # -- what the outside does while a server lives
 
-    async def load(self, url: str, wishes: int, *more: Coroutine[Any, Any, None]) -> None:
-        """Wish, operate and follow, until the server is gone."""
+    async def load(self, url: str, injections: int, *more: Coroutine[Any, Any, None]) -> None:
+        """Inject, operate and follow, until the server is gone."""
         self.api.url = url
-        work = (self.operate(0.7), self.wishes.send_many(wishes, self.api), *more)
+        work = (self.operate(0.7), self.workload.send_many(injections, self.api), *more)
         await asyncio.gather(*work, *(follower.follow(url) for follower in self.followers))
 
     async def operate(self, share: float) -> None:
@@ -115,7 +115,7 @@ class Stage:
 
     async def until_quiet(self, life: Life) -> None:
         """Wait until no thread is active any more. Raises ``Gone`` if the server ends before."""
-        follower = Follower(Taste("quiet"))
+        follower = Follower(Subscription("quiet"))
         following = asyncio.ensure_future(follower.follow(self.api.url))
         head = (await self.api.get("/organism"))["position"]
         await life.unless_it_ends(follower.until(lambda: follower.position >= head and not follower.active))
@@ -150,14 +150,14 @@ async def die_at(stage: Stage, point: str) -> None:
     """A life under load that dies at ``point`` (``name:nth``). Raises ``AssertionError`` if it never gets there."""
     life = await fork(stage.setting.dying_at(point))
     url = await life.url()
-    await _dead(life, point, stage.load(url, WISHES) if url is not None else life.end())
+    await _dead(life, point, stage.load(url, INJECTIONS) if url is not None else life.end())
 
 
-async def die_stopping_at(stage: Stage, point: str, wishes: int = 20) -> None:
+async def die_stopping_at(stage: Stage, point: str, injections: int = 20) -> None:
     """A life with some work behind it that is stopped, and dies at ``point`` of that."""
     life = await fork(stage.setting.dying_at(point))
     stage.api.url = await life.serving()
-    await stage.wishes.send_many(wishes, stage.api)
+    await stage.workload.send_many(injections, stage.api)
     await _dead(life, point, life.stop())
 
 

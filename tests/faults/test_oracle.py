@@ -1,4 +1,4 @@
-"""The oracle is no yes-man: a story that holds passes, and what is made wrong in it is found by the law it breaks."""
+"""The oracle is no yes-man: a scenario that holds passes, and each fault in it is found by the law that it breaks."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ from organism.model.times import LogClock
 from tests.faults.chain import chain_faults
 from tests.faults.client import Answer
 from tests.faults.follower import Follower
-from tests.faults.frames import Taste
+from tests.faults.frames import Subscription
 from tests.faults.ledger import Ledger
 from tests.faults.oracle import Evidence, Line, judge
 from tests.faults.points import POINTS
-from tests.faults.wishes import Wish
+from tests.faults.workload import Injection
 
 THREAD: Final = "thr"
 ROOT: Final = "m1"
@@ -34,13 +34,13 @@ def accepted_as(message: str, position: int) -> Answer:
     return Answer(202, orjson.dumps({"thread_id": THREAD, "message_id": message, "position": position}))
 
 
-class Story:
-    """One wish that pays: a message with an unsafe effect and one to the console; as events, before any are read."""
+class Scenario:
+    """One injection that pays, as events: a message with an unsafe effect, and one to the console."""
 
     def __init__(self) -> None:
         accepted = [accepted_as(ROOT, 3) for _ in range(2)]
-        self.wish = Wish("t0", "payer", {"tag": "t0"}, frozenset({("paid", 0, "?")}), "key-t0", 2, accepted)
-        self.wishes = [self.wish]
+        self.injection = Injection("t0", "payer", {"tag": "t0"}, frozenset({("paid", 0, "?")}), "key-t0", 2, accepted)
+        self.injections = [self.injection]
         self.lines = [Line("m1/charge", "t0", "charge")]
         self.killed: set[str] = set()
         self.events: list[dict[str, Any]] = []
@@ -55,7 +55,7 @@ class Story:
         self.add("message_handled", message="m2", agent="console", outcome="delivered")
         self.add("message_handled", message=ROOT, agent="payer", outcome="done")
         self.add("thread_completed")
-        self.follower = Follower(Taste("everything"))
+        self.follower = Follower(Subscription("everything"))
 
     def add(self, kind: str, content: Any = None, /, **fields: Any) -> None:
         """One more event at the end."""
@@ -77,64 +77,67 @@ class Story:
         kept = [one for one in self.events if one["type"] != kind or not fields.items() <= one["data"].items()]
         self.events = [{**event, "position": number} for number, event in enumerate(kept, 1)]
 
-    def judged(self, sabotage: Callable[[Story], object]) -> set[str]:
+    def judged(self, sabotage: Callable[[Scenario], object]) -> set[str]:
         """The laws that are broken after ``sabotage``. The follower saw what was there before it."""
         ledger = Ledger()
         ledger.take(self.events)
-        self.follower.frames = ledger.frames(self.follower.taste, ledger.head)
+        self.follower.frames = ledger.frames(self.follower.subscription, ledger.head)
         self.follower.position = ledger.head
         sabotage(self)
         ledger = Ledger()
         ledger.take(self.events)
-        found = judge(Evidence(self.wishes, ledger, self.lines, [self.follower], frozenset(self.killed)))
+        found = judge(Evidence(self.injections, ledger, self.lines, [self.follower], frozenset(self.killed)))
         return {sentence.partition(":")[0] for sentence in found}
 
 
-def _park(story: Story) -> None:
-    story.drop("message_handled", message=ROOT)
-    story.add("message_dead", message=ROOT, agent="payer", code="killed_process")
+def _park(scenario: Scenario) -> None:
+    scenario.drop("message_handled", message=ROOT)
+    scenario.add("message_dead", message=ROOT, agent="payer", code="killed_process")
 
 
-def _start_in_a_pause(story: Story) -> None:
-    story.add("agent_paused", agent="payer")
-    story.add("message_started", message=ROOT, agent="payer")
+def _start_in_a_pause(scenario: Scenario) -> None:
+    scenario.add("agent_paused", agent="payer")
+    scenario.add("message_started", message=ROOT, agent="payer")
 
 
-def _start_after_a_kill(story: Story) -> None:
-    story.add("thread_killed")
-    story.add("message_started", message=ROOT, agent="payer")
+def _start_after_a_kill(scenario: Scenario) -> None:
+    scenario.add("thread_killed")
+    scenario.add("message_started", message=ROOT, agent="payer")
 
 
-SABOTAGES: dict[str, tuple[str, Callable[[Story], object]]] = {
+SABOTAGES: dict[str, tuple[str, Callable[[Scenario], object]]] = {
     "a gap": ("the_log_makes_sense", lambda s: s.events[-1].update(position=99)),
     "a message from nowhere": ("the_log_makes_sense", lambda s: s.drop("message_sent", message="m2")),
     "a start in a pause": ("the_log_makes_sense", _start_in_a_pause),
     "an event after a kill": ("the_log_makes_sense", _start_after_a_kill),
     "a kill that is not in the log": ("what_was_killed_stays_so", lambda s: s.killed.add(THREAD)),
-    "an accepted message is gone": ("nothing_accepted_is_lost", lambda s: s.wish.answers.append(accepted_as("m7", 3))),
+    "an accepted message is gone": (
+        "nothing_accepted_is_lost",
+        lambda s: s.injection.answers.append(accepted_as("m7", 3)),
+    ),
     "an answer names another position": (
         "nothing_accepted_is_lost",
-        lambda s: s.wish.answers.append(accepted_as(ROOT, 4)),
+        lambda s: s.injection.answers.append(accepted_as(ROOT, 4)),
     ),
-    "a refusal": ("nothing_accepted_is_lost", lambda s: s.wish.answers.append(Answer(500, b"{}"))),
-    "a second answer": ("the_same_key_has_the_same_answer", lambda s: s.wish.answers.append(accepted_as("m9", 3))),
+    "a refusal": ("nothing_accepted_is_lost", lambda s: s.injection.answers.append(Answer(500, b"{}"))),
+    "a second answer": ("the_same_key_has_the_same_answer", lambda s: s.injection.answers.append(accepted_as("m9", 3))),
     "a second message": ("nothing_is_taken_twice", lambda s: s.sent("m3", "console", "payer", {"tag": "t0"})),
     "a stranger": ("nothing_is_taken_twice", lambda s: s.sent("m3", "console", "payer", {"tag": "x"})),
-    "a keyed wish that never came": (
+    "a keyed injection that never came": (
         "nothing_is_taken_twice",
-        lambda s: s.wishes.append(Wish("t1", "first", {}, frozenset(), "key-t1", 1)),
+        lambda s: s.injections.append(Injection("t1", "first", {}, frozenset(), "key-t1", 1)),
     ),
     "a message without an end": ("each_message_ends_once", lambda s: s.drop("message_handled", message=ROOT)),
     "a message with two ends": (
         "each_message_ends_once",
         lambda s: s.add("message_handled", message=ROOT, agent="payer", outcome="done"),
     ),
-    "no outcome": ("each_wish_comes_true_once", lambda s: s.drop("message_sent", message="m2")),
+    "no outcome": ("each_injection_has_its_results_once", lambda s: s.drop("message_sent", message="m2")),
     "two outcomes": (
-        "each_wish_comes_true_once",
+        "each_injection_has_its_results_once",
         lambda s: s.sent("m3", "payer", "console", {"tag": "t0", "kind": "paid", "part": 0}),
     ),
-    "another outcome": ("each_wish_comes_true_once", lambda s: s.events[6]["content"].update(part=7)),
+    "another outcome": ("each_injection_has_its_results_once", lambda s: s.events[6]["content"].update(part=7)),
     "an unsafe effect that ran twice": (
         "an_unsafe_effect_ran_once_or_is_indeterminate",
         lambda s: s.lines.append(s.lines[0]),
@@ -161,14 +164,14 @@ def test_each_point_of_death_is_a_function_of_the_product() -> None:
     assert [name for name, point in POINTS.items() if not callable(pkgutil.resolve_name(point.target))] == []
 
 
-def test_a_story_that_holds_breaks_no_law() -> None:
-    assert Story().judged(lambda _: None) == set()
+def test_a_scenario_that_holds_breaks_no_law() -> None:
+    assert Scenario().judged(lambda _: None) == set()
 
 
 @pytest.mark.parametrize("name", SABOTAGES)
 def test_what_is_wrong_is_found(name: str) -> None:
     law, sabotage = SABOTAGES[name]
-    assert law in Story().judged(sabotage)
+    assert law in Scenario().judged(sabotage)
 
 
 async def write_log(folder: Path) -> None:

@@ -21,7 +21,7 @@ async def paused_in_the_middle(stage: Stage) -> None:
     await die_at(stage, "delivered:200")
     life = await stage.serve()
     (await stage.api.call("POST", "/organism/pause")).expect(200)
-    await stage.wishes.send_many(30, stage.api)
+    await stage.workload.send_many(30, stage.api)
     life.kill()
     await life.end()
 

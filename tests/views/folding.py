@@ -79,13 +79,13 @@ def model_named(name: str) -> ReadModel:
     return next(model for model in READ_MODELS if model.name == name)
 
 
-class Story:
-    """Events told one after the other, each a second after the one before, for tests that show one thing."""
+class Scenario:
+    """Events one after the other, each a second after the one before."""
 
     def __init__(self) -> None:
         self.records: list[Record[Any]] = []
 
-    def tell(self, event: E, thread: str | None = None, digest: str = "") -> Record[E]:
+    def add(self, event: E, thread: str | None = None, digest: str = "") -> Record[E]:
         """Add an event; ``digest`` is that of its content."""
         position = len(self.records) + 1
         record = Record(event, thread=thread, at=AT + position * 1_000_000, position=position, digest=digest)
@@ -95,22 +95,22 @@ class Story:
     def starts(self, *names: str, removed: tuple[str, ...] = ()) -> Record[OrganismStarted]:
         """The organism starts with these listeners."""
         listeners = tuple(listener(name) for name in names)
-        return self.tell(OrganismStarted("hello", "0.1.0", "digest", listeners, life=1, clean=True, removed=removed))
+        return self.add(OrganismStarted("hello", "0.1.0", "digest", listeners, life=1, clean=True, removed=removed))
 
     def sends(self, message: str, to: str, sender: str = "console") -> Record[MessageSent]:
         """A message in thread ``t``."""
-        return self.tell(MessageSent(message, sender, to, "Greeting", depth=1, token="call-1"), "t")
+        return self.add(MessageSent(message, sender, to, "Greeting", depth=1, token="call-1"), "t")
 
     def begins(self, message: str, agent: str, thread: str = "t") -> Record[MessageStarted]:
         """A handling starts."""
-        return self.tell(MessageStarted(message, agent, attempt=1, deadline=0, version="1"), thread)
+        return self.add(MessageStarted(message, agent, attempt=1, deadline=0, version="1"), thread)
 
     def ends(self, message: str, agent: str, outcome: Outcome = "done", thread: str = "t") -> Record[MessageHandled]:
         """A handling ends well."""
-        return self.tell(MessageHandled(message, agent, outcome, duration=1), thread)
+        return self.add(MessageHandled(message, agent, outcome, duration=1), thread)
 
     def rows(self, name: str) -> dict[str, Row]:
-        """The public rows of one read model after all that was told."""
+        """The public rows of one read model after all events."""
         return {key: public(row) for key, row in self.kept(name).items()}
 
     def kept(self, name: str) -> dict[str, Row]:

@@ -17,7 +17,7 @@ from organism.events.vocabulary import (
 )
 from organism.pump.state import KEPT_US, MOST_OPEN, Confirms
 from organism.views.approvals import APPROVALS
-from tests.views.folding import AT, Story, kept
+from tests.views.folding import AT, Scenario, kept
 from tests.views.moves import lawful_logs
 
 MINUTE_US = 60_000_000
@@ -25,10 +25,10 @@ STATUS = {"approve": "approved", "reject": "rejected"}
 
 
 def test_an_approval_has_the_fields_of_the_api_and_its_first_end_is_for_good() -> None:
-    story = Story()
-    story.sends("m", "greeter")
-    story.tell(ApprovalRequested("apr-1", "m", "greeter", 1, "abc", expires_at=AT), "t")
-    assert list(story.rows("approvals")["apr-1"].items()) == [
+    scenario = Scenario()
+    scenario.sends("m", "greeter")
+    scenario.add(ApprovalRequested("apr-1", "m", "greeter", 1, "abc", expires_at=AT), "t")
+    assert list(scenario.rows("approvals")["apr-1"].items()) == [
         ("id", "apr-1"),
         ("thread_id", "t"),
         ("message_id", "m"),
@@ -41,18 +41,18 @@ def test_an_approval_has_the_fields_of_the_api_and_its_first_end_is_for_good() -
         ("expires_at", "2026-01-11T21:47:47.000000Z"),
         ("position", 2),
     ]
-    story.tell(ApprovalResolved("apr-1", "reject", comment="", by="me"), "t")
-    story.tell(ApprovalCancelled("apr-1"), "t")
-    row = story.rows("approvals")["apr-1"]
+    scenario.add(ApprovalResolved("apr-1", "reject", comment="", by="me"), "t")
+    scenario.add(ApprovalCancelled("apr-1"), "t")
+    row = scenario.rows("approvals")["apr-1"]
     assert (row["status"], row["digest"], row["position"]) == ("rejected", "abc", 2)
 
 
 def test_what_it_asks_about_and_the_edits_of_who_decides_are_told() -> None:
-    story = Story()
+    scenario = Scenario()
     asked = ApprovalRequested("apr-1", "m", "greeter", 0, "abc", expires_at=AT, type="Transfer", why="It read a page.")
-    story.tell(asked, "t")
-    story.tell(ApprovalResolved("apr-1", "approve", comment="", by="me", digest="edits"), "t")
-    row = story.rows("approvals")["apr-1"]
+    scenario.add(asked, "t")
+    scenario.add(ApprovalResolved("apr-1", "approve", comment="", by="me", digest="edits"), "t")
+    row = scenario.rows("approvals")["apr-1"]
     fields = ("payload_type", "why", "digest", "status")
     assert [row[field] for field in fields] == ["Transfer", "It read a page.", "edits", "approved"]
 

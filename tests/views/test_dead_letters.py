@@ -17,16 +17,16 @@ from organism.events.vocabulary import (
     StepStarted,
 )
 from organism.views.dead_letters import CLOSED_LETTERS, DEAD_LETTERS, INDETERMINATE
-from tests.views.folding import Story, fold, kept
+from tests.views.folding import Scenario, fold, kept
 from tests.views.moves import lawful_logs
 
 
 def test_a_message_whose_handling_failed_for_good_is_one_with_the_payload_of_its_sending() -> None:
-    story = Story()
-    story.sends("m", "greeter")
+    scenario = Scenario()
+    scenario.sends("m", "greeter")
     died = MessageDead("m", "greeter", "console", "Greeting", 1, "handler_error", "ValueError: boom", attempts=3)
-    story.tell(died, "t")
-    assert list(story.rows("dead_letters")["m"].items()) == [
+    scenario.add(died, "t")
+    assert list(scenario.rows("dead_letters")["m"].items()) == [
         ("id", "m"),
         ("thread_id", "t"),
         ("agent", "greeter"),
@@ -42,10 +42,10 @@ def test_a_message_whose_handling_failed_for_good_is_one_with_the_payload_of_its
 
 
 def test_a_refused_send_is_one_of_the_agent_that_wanted_to_send_it() -> None:
-    story = Story()
+    scenario = Scenario()
     reason = "greeter has no peer 'vault'."
-    story.tell(MessageRefused("r", "greeter", "vault", "Greeting", "routing", "not_a_peer", reason), "t")
-    row = story.rows("dead_letters")["r"]
+    scenario.add(MessageRefused("r", "greeter", "vault", "Greeting", "routing", "not_a_peer", reason), "t")
+    row = scenario.rows("dead_letters")["r"]
     fields = ("agent", "from", "to", "code", "reason", "attempts", "position")
     assert [row[field] for field in fields] == ["greeter", "greeter", "vault", "routing", reason, 0, 1]
 
@@ -74,12 +74,12 @@ def test_the_dead_letters_equal_a_recount_of_the_whole_log(records: list[Record[
 
 
 def test_an_effect_found_started_and_not_finished_is_indeterminate() -> None:
-    story = Story()
-    story.tell(StepStarted("m", "greeter", 2, "effect", "d", effect="unsafe", key="pay-7"), "t")
-    assert story.rows("indeterminate") == {}
+    scenario = Scenario()
+    scenario.add(StepStarted("m", "greeter", 2, "effect", "d", effect="unsafe", key="pay-7"), "t")
+    assert scenario.rows("indeterminate") == {}
     for _ in range(2):  # finding it again changes nothing
-        story.tell(StepStarted("m", "greeter", 2, "effect", "d", effect="unsafe", key="pay-7", unknown=True), "t")
-    assert list(story.rows("indeterminate")["m:2"].items()) == [
+        scenario.add(StepStarted("m", "greeter", 2, "effect", "d", effect="unsafe", key="pay-7", unknown=True), "t")
+    assert list(scenario.rows("indeterminate")["m:2"].items()) == [
         ("id", "m:2"),
         ("thread_id", "t"),
         ("message_id", "m"),

@@ -9,21 +9,21 @@ from organism.events.record import Record
 from organism.events.vocabulary import CallAnswered, Event, ModelCalled, StepError, ValueSet
 from organism.views.keyed import ANSWERS
 from organism.views.usage import TOTAL
-from tests.views.folding import AT, Story, fold
+from tests.views.folding import AT, Scenario, fold
 from tests.views.moves import lawful_logs
 
 
 def test_an_answer_is_found_by_method_path_and_key_and_knows_the_position_of_its_act() -> None:
-    story = Story()
-    story.sends("m", "greeter")
-    story.begins("m", "greeter")
+    scenario = Scenario()
+    scenario.sends("m", "greeter")
+    scenario.begins("m", "greeter")
     answered = CallAnswered("a b", "POST", "/api/v1/inject", "abc", 202, {"message_id": "m"}, back=2)
-    story.tell(answered, "t")
+    scenario.add(answered, "t")
     body = {"message_id": "m", "position": 1}
     row = {"digest": "abc", "status": 202, "body": body, "at": AT + 3_000_000, "said_at": None}
-    assert story.rows("answers") == {"POST /api/v1/inject a b": row}
-    last = story.tell(replace(answered, status=200, body={}, back=0), digest="digest of the body")
-    (row,) = story.rows("answers").values()
+    assert scenario.rows("answers") == {"POST /api/v1/inject a b": row}
+    last = scenario.add(replace(answered, status=200, body={}, back=0), digest="digest of the body")
+    (row,) = scenario.rows("answers").values()
     assert (row["status"], row["said_at"]) == (200, last.position)
 
 
@@ -36,16 +36,16 @@ def test_the_answers_equal_a_recount_of_the_whole_log(records: list[Record[Event
 
 
 def test_a_value_lies_where_it_was_set_last_and_is_gone_while_it_is_deleted() -> None:
-    story = Story()
-    story.tell(ValueSet("a"), "t", "digest")
-    story.tell(ValueSet("b", authors=("wiki",)), "t", "digest")
-    story.tell(ValueSet("a"), "u", "digest")
+    scenario = Scenario()
+    scenario.add(ValueSet("a"), "t", "digest")
+    scenario.add(ValueSet("b", authors=("wiki",)), "t", "digest")
+    scenario.add(ValueSet("a"), "u", "digest")
     b = {"key": "b", "position": 2, "authors": ["wiki"]}
-    assert story.rows("values") == {"a": {"key": "a", "position": 3, "authors": []}, "b": b}
-    story.tell(ValueSet("a", deleted=True), "t")
-    assert story.rows("values") == {"b": b}
-    story.tell(ValueSet("a"), "t", "digest")
-    assert story.rows("values")["a"]["position"] == 5
+    assert scenario.rows("values") == {"a": {"key": "a", "position": 3, "authors": []}, "b": b}
+    scenario.add(ValueSet("a", deleted=True), "t")
+    assert scenario.rows("values") == {"b": b}
+    scenario.add(ValueSet("a"), "t", "digest")
+    assert scenario.rows("values")["a"]["position"] == 5
 
 
 FIELDS = [
@@ -61,11 +61,11 @@ CALLED = ModelCalled(
 
 
 def test_a_call_is_counted_for_all_its_agent_its_thread_and_its_day() -> None:
-    story = Story()
-    story.tell(CALLED, "t")
+    scenario = Scenario()
+    scenario.add(CALLED, "t")
     error = StepError("upstream_error", "No.")
-    story.tell(replace(CALLED, agent="bob", model="n", cost_usd="0.1", error=error), "t")
-    rows = story.rows("usage")
+    scenario.add(replace(CALLED, agent="bob", model="n", cost_usd="0.1", error=error), "t")
+    rows = scenario.rows("usage")
     assert rows.keys() == {TOTAL, "agent ada", "agent bob", "thread t", "day 2026-01-11"}
     assert list(rows[TOTAL]) == FIELDS
     assert rows[TOTAL] == {

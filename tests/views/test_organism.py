@@ -35,7 +35,7 @@ from organism.events.vocabulary import (
 from organism.model.times import iso
 from organism.views.organism import AGENTS, ORGANISM
 from organism.views.views import Row
-from tests.views.folding import AT, Story, fold, listener
+from tests.views.folding import AT, Scenario, fold, listener
 from tests.views.moves import lawful_logs
 
 BIRTHS = (ThreadCreated, ThreadReopened)
@@ -45,11 +45,11 @@ NO_ACTIVITY = (MessageDropped, AgentPaused, AgentResumed, ApprovalRequested)
 
 
 def test_the_organism_has_the_fields_of_the_api_and_its_start_to_count_from() -> None:
-    story = Story()
-    story.tell(LoopBlocked(duration=1, stack=""))
-    assert story.rows("organism") == {}
-    story.starts("greeter", "shouter")
-    assert list(story.rows("organism")["organism"].items()) == [
+    scenario = Scenario()
+    scenario.add(LoopBlocked(duration=1, stack=""))
+    assert scenario.rows("organism") == {}
+    scenario.starts("greeter", "shouter")
+    assert list(scenario.rows("organism")["organism"].items()) == [
         ("name", "hello"),
         ("status", "running"),
         ("agent_count", 2),
@@ -83,9 +83,9 @@ def listings(records: list[Record[Event]]) -> list[list[str]]:
 
 
 def test_an_agent_has_the_fields_of_the_api_in_their_order() -> None:
-    story = Story()
-    story.starts("greeter")
-    assert list(story.rows("agents")["greeter"].items()) == [
+    scenario = Scenario()
+    scenario.starts("greeter")
+    assert list(scenario.rows("agents")["greeter"].items()) == [
         ("name", "greeter"),
         ("description", "The greeter"),
         ("is_agent", True),
@@ -103,27 +103,27 @@ def test_an_agent_has_the_fields_of_the_api_in_their_order() -> None:
 
 
 def test_a_reload_updates_what_is_there_and_keeps_what_it_does() -> None:
-    story = Story()
-    story.starts("greeter", "shouter")
-    story.sends("m", "greeter")
-    story.begins("m", "greeter")
+    scenario = Scenario()
+    scenario.starts("greeter", "shouter")
+    scenario.sends("m", "greeter")
+    scenario.begins("m", "greeter")
     listed = (listener("sink"), listener("greeter", version="2", peers=("sink",)))
-    story.tell(OrganismReloaded(("sink",), ("shouter",), ("greeter",), listed, "digest"))
-    rows = story.kept("agents")
+    scenario.add(OrganismReloaded(("sink",), ("shouter",), ("greeter",), listed, "digest"))
+    rows = scenario.kept("agents")
     assert {name: row["_ordinal"] for name, row in rows.items()} == {"sink": 0, "greeter": 1}
     row = rows["greeter"]
     assert [row[name] for name in ("version", "peers", "state")] == ["2", ["sink"], "processing"]
 
 
 def test_nothing_of_an_ended_message_stays_behind() -> None:
-    story = Story()
-    story.starts("greeter")
-    story.sends("m", "greeter")
-    story.begins("m", "greeter")
-    story.tell(StepStarted("m", "greeter", 1, "ask", "d"), "t")
-    story.starts("greeter")
-    story.tell(MessageDead("m", "greeter", "console", "Greeting", 2, "handler_error", "boom", attempts=1), "t")
-    row = story.kept("agents")["greeter"]
+    scenario = Scenario()
+    scenario.starts("greeter")
+    scenario.sends("m", "greeter")
+    scenario.begins("m", "greeter")
+    scenario.add(StepStarted("m", "greeter", 1, "ask", "d"), "t")
+    scenario.starts("greeter")
+    scenario.add(MessageDead("m", "greeter", "console", "Greeting", 2, "handler_error", "boom", attempts=1), "t")
+    row = scenario.kept("agents")["greeter"]
     assert (row["_running"], row["_waits"], row["_parked"]) == ({}, {}, {})
 
 

@@ -41,7 +41,7 @@ from organism.events.vocabulary import (
 from organism.model.times import iso
 from organism.views.threads import MARKED, MARKS, MESSAGES, THREADS, message_head
 from organism.views.views import Row
-from tests.views.folding import Story, fold
+from tests.views.folding import Scenario, fold
 from tests.views.moves import lawful_logs
 
 STATUS: dict[type[Event], str] = {
@@ -60,7 +60,7 @@ COMMON = {
 
 @pytest.mark.parametrize("cause", ["msg-0", None])
 def test_a_message_has_the_fields_of_the_api_in_their_order(cause: str | None) -> None:
-    record = Story().sends("msg-1", "greeter")
+    record = Scenario().sends("msg-1", "greeter")
     record.cause = cause
     assert list(message_head(record).items()) == [
         ("id", "msg-1"),
@@ -81,11 +81,11 @@ def test_every_send_and_nothing_else_is_a_message(records: list[Record[Any]]) ->
 
 
 def test_a_thread_has_the_fields_of_the_api_in_their_order() -> None:
-    story = Story()
-    story.tell(ThreadCreated(), "t")
+    scenario = Scenario()
+    scenario.add(ThreadCreated(), "t")
     for cost in ("0.25", "0.0000001"):
-        story.tell(BudgetSettled("m", "a", 1, tokens=15, cost_usd=cost, duration=1), "t")
-    assert list(story.rows("threads")["t"].items()) == [
+        scenario.add(BudgetSettled("m", "a", 1, tokens=15, cost_usd=cost, duration=1), "t")
+    assert list(scenario.rows("threads")["t"].items()) == [
         ("id", "t"),
         ("status", "active"),
         ("paused", False),

@@ -1,4 +1,4 @@
-"""What is wished of the organism: seeded injections, what each must come to, and how often it was asked for."""
+"""The workload: seeded injections, what each must come to, and how often it was sent."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Result = tuple[str, int, str]
 
 
 @dataclass(slots=True)
-class Wish:
+class Injection:
     """One injection. ``answers`` are all that came, in order."""
 
     tag: str
@@ -63,21 +63,21 @@ def _flaky(tag: str, _chance: random.Random) -> tuple[str, dict[str, Any], set[R
 KINDS: Final = (_chain, _chain, _fan, _sum, _pay, _pay, _flaky)
 
 
-def killer(tag: str) -> Wish:
+def killer(tag: str) -> Injection:
     """A message that kills the process."""
-    return Wish(tag, "killer", {"tag": tag}, frozenset(), key=f"key-{tag}")
+    return Injection(tag, "killer", {"tag": tag}, frozenset(), key=f"key-{tag}")
 
 
-class Wishes:
-    """All that was wished so far. ``accepted`` are the ids of the accepted messages, in the order of their answers."""
+class Workload:
+    """All injections so far. ``accepted`` are the ids of the accepted messages, in the order of their answers."""
 
     def __init__(self, chance: random.Random) -> None:
-        self.all: list[Wish] = []
+        self.all: list[Injection] = []
         self.accepted: list[str] = []
         self._chance = chance
-        self._unanswered: list[Wish] = []
+        self._unanswered: list[Injection] = []
 
-    def next(self) -> Wish:
+    def next(self) -> Injection:
         """One whose answer never came and that has a key, one to be repeated, or a new one."""
         if self._unanswered:
             return self._unanswered.pop()
@@ -88,34 +88,34 @@ class Wishes:
                 return earlier
         return self.add(self._new(keyed=keyed))
 
-    def _new(self, *, keyed: bool) -> Wish:
+    def _new(self, *, keyed: bool) -> Injection:
         tag = f"t{len(self.all)}"
         to, payload, expected = self._chance.choice(KINDS)(tag, self._chance)
-        return Wish(tag, to, payload, frozenset(expected), f"key-{tag}" if keyed else None)
+        return Injection(tag, to, payload, frozenset(expected), f"key-{tag}" if keyed else None)
 
-    def later(self, wish: Wish) -> None:
+    def later(self, injection: Injection) -> None:
         """Send this one before anything else."""
-        self._unanswered.append(self.add(wish))
+        self._unanswered.append(self.add(injection))
 
-    def add(self, wish: Wish) -> Wish:
-        """Wish this one too."""
-        self.all.append(wish)
-        return wish
+    def add(self, injection: Injection) -> Injection:
+        """Add this one."""
+        self.all.append(injection)
+        return injection
 
-    async def send(self, wish: Wish, client: Client) -> None:
+    async def send(self, injection: Injection, client: Client) -> None:
         """Send it once. Raises ``Gone``; one with a key will then be sent again."""
-        wish.sent += 1
+        injection.sent += 1
         try:
-            answer = await client.inject(wish.to, wish.payload, wish.key)
+            answer = await client.inject(injection.to, injection.payload, injection.key)
         except Gone:
-            if wish.key is not None and not wish.is_acknowledged:
-                self._unanswered.append(wish)
+            if injection.key is not None and not injection.is_acknowledged:
+                self._unanswered.append(injection)
             raise
         if answer.status == CONFLICT and answer.json["error"]["code"] == "request_in_progress":
             return
-        if answer.status == ACCEPTED and not wish.is_acknowledged:
+        if answer.status == ACCEPTED and not injection.is_acknowledged:
             self.accepted.append(answer.json["message_id"])
-        wish.answers.append(answer)
+        injection.answers.append(answer)
 
     async def send_many(self, count: int, client: Client) -> None:
         """Send so many, a few at a time, for as long as the server lives."""
