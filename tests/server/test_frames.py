@@ -29,7 +29,7 @@ from organism.events.vocabulary import (
 from organism.server.push.frames import MAKERS, NAMELESS, THREAD, Filter, Folded, Frame
 from organism.server.push.past import OF_ORGANISM
 from organism.views.threads import MARKS
-from tests.views.folding import Story
+from tests.views.folding import Scenario
 
 
 def shown(frames: Sequence[Frame]) -> list[dict[str, Any]]:
@@ -37,16 +37,16 @@ def shown(frames: Sequence[Frame]) -> list[dict[str, Any]]:
     return [orjson.loads(frame.json) for frame in frames]
 
 
-def hop() -> Story:
+def hop() -> Scenario:
     """A thread of two messages that completes."""
-    story = Story()
-    story.tell(ThreadCreated(), "t")
-    story.sends("m1", "greeter").content = Content("t", b'{"name":"Dan"}', b"<message/>")
-    story.begins("m1", "greeter")
-    story.sends("m2", "console", "greeter").content = Content("t", b'{"message":"Hello"}')
-    story.ends("m1", "greeter")
-    story.tell(ThreadCompleted(), "t")
-    return story
+    scenario = Scenario()
+    scenario.add(ThreadCreated(), "t")
+    scenario.sends("m1", "greeter").content = Content("t", b'{"name":"Dan"}', b"<message/>")
+    scenario.begins("m1", "greeter")
+    scenario.sends("m2", "console", "greeter").content = Content("t", b'{"message":"Hello"}')
+    scenario.ends("m1", "greeter")
+    scenario.add(ThreadCompleted(), "t")
+    return scenario
 
 
 def test_every_frame_is_of_a_marked_event_of_one_that_all_threads_have_or_of_none() -> None:
@@ -77,17 +77,17 @@ def test_a_hop_has_the_documented_frames() -> None:
 
 
 def test_erased_content_is_shown_as_erased() -> None:
-    story = Story()
-    story.sends("m", "greeter").content = Content("t", b"", b"", erased=True)
-    assert shown(Folded(0).frames(story.records))[0]["message"]["payload"] == {"erased": True}
+    scenario = Scenario()
+    scenario.sends("m", "greeter").content = Content("t", b"", b"", erased=True)
+    assert shown(Folded(0).frames(scenario.records))[0]["message"]["payload"] == {"erased": True}
 
 
 def one(event: Event, thread: str | None = None) -> dict[str, Any]:
     """The one frame of an event."""
-    story = Story()
-    story.tell(ThreadCreated(), "t")
-    story.tell(event, thread).content = Content("t", b'{"sum":3}')
-    (frame,) = shown(Folded(0).frames(story.records))[1:]
+    scenario = Scenario()
+    scenario.add(ThreadCreated(), "t")
+    scenario.add(event, thread).content = Content("t", b'{"sum":3}')
+    (frame,) = shown(Folded(0).frames(scenario.records))[1:]
     assert frame.pop("position") == 2
     return frame
 
@@ -114,9 +114,9 @@ def test_only_an_effect_of_unknown_fate_is_indeterminate() -> None:
     begun = StepStarted("m", "a", step=2, kind="effect", input="d", effect="unsafe", key="k")
     assert one(replace(begun, unknown=True), "t")["indeterminate"]["id"] == "m:2"
     assert one(StepResolved("m", "a", step=2, outcome="redo"), "t")["indeterminate"]["status"] == "redo"
-    story = Story()
-    story.tell(begun, "t")
-    assert Folded(0).frames(story.records) == []
+    scenario = Scenario()
+    scenario.add(begun, "t")
+    assert Folded(0).frames(scenario.records) == []
 
 
 def test_the_organisms_own_events_have_frames_of_no_thread() -> None:

@@ -66,7 +66,8 @@ def _where(conditions: Sequence[Statement]) -> Statement:
 
 def _count(model: ReadModel, conditions: Sequence[Statement], searched: str) -> Statement:
     where, values = _where(conditions)
-    where = where.replace(_SQL["valid"], _SQL["valid_counted"], 1)
+    valid = "valid_final" if model.is_final else "valid"
+    where = where.replace(_SQL[valid], _SQL[f"{valid}_counted"], 1)
     return fill("count", table=table_of(model.name), content=searched, where=where), values
 
 

@@ -88,6 +88,9 @@ r.version < ? AND r.until > ?;
 -- valid_final: the same of rows that never change
 r.content_at <= ?;
 
+-- valid_final_counted: and where they are only counted
++r.content_at <= ?;
+
 -- text: the content holds a text, A–Z and a–z alike
 instr(lower(CAST(c.json AS TEXT)), lower(?)) > 0;
 
