@@ -28,64 +28,52 @@ def mcp(options: Remote) -> None:
 
 
 async def _bridge(organism: Server) -> None:
+    """Forward requests to the organism's API; a refusal becomes the protocol's kind of error."""
     from mcp.server.lowlevel import Server as McpServer
     from mcp.server.stdio import stdio_server
+    from mcp.shared.exceptions import MCPError
+    from mcp.types import INTERNAL_ERROR, CallToolResult, ListToolsResult, TextContent, Tool
 
     async with httpx2.AsyncClient(**organism.http_settings(TIMEOUT_SECONDS)) as http:
-        bridge = Bridge(http)
+
+        async def list_tools(_context: Any, _page: Any) -> ListToolsResult:
+            answer, fault = await _ask(http, "GET", "/tools", None)
+            if fault:
+                raise MCPError(INTERNAL_ERROR, fault)
+            tools = [tool["function"] for tool in answer["data"]]
+            return ListToolsResult(
+                tools=[Tool(name=t["name"], description=t["description"], input_schema=t["parameters"]) for t in tools]
+            )
+
+        async def call_tool(_context: Any, params: Any) -> CallToolResult:
+            body = {"name": params.name, "arguments": params.arguments or {}}
+            answer, fault = await _ask(http, "POST", "/tools/execute", body)
+            if fault:
+                return CallToolResult(content=[TextContent(type="text", text=fault)], is_error=True)
+            result = answer.get("result", answer)
+            text = TextContent(type="text", text=orjson.dumps(result).decode())
+            structured = result if isinstance(result, dict) else {"result": result}
+            return CallToolResult(content=[text], structured_content=structured)
+
+        version = package_version("organism")
         server: McpServer[Any] = McpServer(
-            "organism",
-            version=package_version("organism"),
-            on_list_tools=bridge.list_tools,
-            on_call_tool=bridge.call_tool,
+            "organism", version=version, on_list_tools=list_tools, on_call_tool=call_tool
         )
         async with stdio_server() as (read, write):
             await server.run(read, write, server.create_initialization_options())
 
 
-class Bridge:
-    """Forwards MCP's requests to the organism's API; a refusal becomes the protocol's kind of error."""
-
-    def __init__(self, http: httpx2.AsyncClient) -> None:
-        self._http = http
-
-    async def list_tools(self, _context: Any, _page: Any) -> Any:
-        """The tools that the token may call."""
-        from mcp.shared.exceptions import MCPError
-        from mcp.types import INTERNAL_ERROR, ListToolsResult, Tool
-
-        answer, fault = await self._ask("GET", "/tools", None)
-        if fault:
-            raise MCPError(INTERNAL_ERROR, fault)
-        tools = [tool["function"] for tool in answer["data"]]
-        return ListToolsResult(
-            tools=[Tool(name=t["name"], description=t["description"], input_schema=t["parameters"]) for t in tools]
-        )
-
-    async def call_tool(self, _context: Any, params: Any) -> Any:
-        """Call one and return its result."""
-        from mcp.types import CallToolResult, TextContent
-
-        body = {"name": params.name, "arguments": params.arguments or {}}
-        answer, fault = await self._ask("POST", "/tools/execute", body)
-        if fault:
-            return CallToolResult(content=[TextContent(type="text", text=fault)], is_error=True)
-        result = answer.get("result", answer)
-        text = TextContent(type="text", text=orjson.dumps(result).decode())
-        structured = result if isinstance(result, dict) else {"result": result}
-        return CallToolResult(content=[text], structured_content=structured)
-
-    async def _ask(self, method: str, path: str, body: Any) -> tuple[Any, str]:
-        """The JSON of the answer, or what is wrong."""
-        host = self._http.base_url.host
-        try:
-            response = await self._http.request(method, FOR_MODELS + path, json=body)
-            answer = response.json()
-        except httpx2.HTTPError as error:
-            return None, f"The organism at {host} does not answer: {str(error) or type(error).__name__}"
-        except ValueError:
-            return None, f"Something other than an organism answers at {host}."
-        if response.is_success:
-            return answer, ""
-        refusal = answer.get("error", {})
-        return None, f"{refusal.get('code')}: {refusal.get('message')}"
+async def _ask(http: httpx2.AsyncClient, method: str, path: str, body: Any) -> tuple[Any, str]:
+    """The JSON of the answer, or what is wrong."""
+    host = http.base_url.host
+    try:
+        response = await http.request(method, FOR_MODELS + path, json=body)
+        answer = response.json()
+    except httpx2.HTTPError as error:
+        return None, f"The organism at {host} does not answer: {str(error) or type(error).__name__}"
+    except ValueError:
+        return None, f"Something other than an organism answers at {host}."
+    if response.is_success:
+        return answer, ""
+    refusal = answer.get("error", {})
+    return None, f"{refusal.get('code')}: {refusal.get('message')}"
