@@ -15,7 +15,7 @@ import typer
 
 from organism.cli.exits import Exit
 from organism.cli.options import CreateToken, RevokeToken, Tokens
-from organism.cli.show import clock_time, note, print_json, refuse, show_text, table
+from organism.cli.show import Columns, cells, clock_time, note, print_json, refuse, show_text, table
 from organism.config.token_edit import added, edit_tokens, removed
 from organism.config.tokens import EVERY_MODEL, TOKENS_FILE, TokenSection, read_tokens
 from organism.errors import ConfigInvalid, Conflict, NotFound
@@ -58,49 +58,47 @@ def revoke(options: RevokeToken) -> None:
     show_text(options, answer, f"revoked {options.name} of {options.tenant}")
 
 
+TOKENS: Final[Columns] = {
+    "TENANT": "tenant",
+    "TOKEN": "name",
+    "EXPIRES": lambda row: "expired" if row["expired"] else clock_time(row["expires"]) if row["expires"] else "never",
+    "MODELS": lambda row: "all" if row["models"] is None else ", ".join(row["models"]) or "none",
+    "SCOPES": lambda row: ", ".join(row["scopes"]),
+}
+
+
 def listed(options: Tokens) -> None:
     """Every token of the file, by tenant."""
     with _file_of(options) as path:
-        tokens = [who for tenant in read_tokens(path) for who in tenant.tokens]
+        rows = [_row(token) for tenant in read_tokens(path) for token in tenant.tokens]
     if options.json:
-        print_json([_shown(who) for who in tokens])
+        print_json(rows)
     else:
-        table(("TENANT", "TOKEN", "EXPIRES", "MODELS", "SCOPES"), map(_row, tokens), "no tokens but the operator's")
+        table([*TOKENS], (cells(row, TOKENS) for row in rows), "no tokens but the operator's")
 
 
-def _shown(who: Principal) -> dict[str, Any]:
+def _row(token: Principal) -> dict[str, Any]:
     return {
-        "tenant": who.tenant,
-        "name": who.name,
-        "scopes": sorted(who.grants),
-        "models": None if who.models is None else sorted(who.models),
-        "tenant_admin": who.is_tenant_admin,
-        "expires": _iso(who.ends),
-        "expired": _has_ended(who),
-        "rate": who.rate,
+        "tenant": token.tenant,
+        "name": token.name,
+        "scopes": sorted(token.grants),
+        "models": None if token.models is None else sorted(token.models),
+        "tenant_admin": token.is_tenant_admin,
+        "expires": None if token.ends is None else _iso(datetime.fromtimestamp(token.ends, UTC)),
+        "expired": token.ends is not None and token.ends <= datetime.now(UTC).timestamp(),
+        "rate": token.rate,
     }
-
-
-def _row(who: Principal) -> tuple[str, ...]:
-    expires = "expired" if _has_ended(who) else clock_time(_iso(who.ends)) if who.ends else "never"
-    models = "all" if who.models is None else ", ".join(sorted(who.models)) or "none"
-    return who.tenant, who.name, expires, models, ", ".join(sorted(who.grants))
-
-
-def _iso(ends: float | None) -> str | None:
-    return None if ends is None else datetime.fromtimestamp(ends, UTC).isoformat().replace("+00:00", "Z")
-
-
-def _has_ended(who: Principal) -> bool:
-    return who.ends is not None and who.ends <= datetime.now(UTC).timestamp()
 
 
 def _end(text: str) -> str:
     """The end of a span from now; any other text unchanged, since the file is checked as a whole."""
     if not (span := _SPAN.fullmatch(text)):
         return text
-    end = datetime.now(UTC).replace(microsecond=0) + timedelta(**{_UNITS[span[2]]: int(span[1])})
-    return end.isoformat().replace("+00:00", "Z")
+    return _iso(datetime.now(UTC).replace(microsecond=0) + timedelta(**{_UNITS[span[2]]: int(span[1])}))
+
+
+def _iso(time: datetime) -> str:
+    return time.isoformat().replace("+00:00", "Z")
 
 
 @contextmanager
