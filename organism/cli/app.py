@@ -62,7 +62,7 @@ VERBS: Final = (
     Verb("indeterminate resolve", options.Indeterminate, "operate:resolve_effect", "Say what happened to one."),
     Verb("tools list", options.Remote, "operate:tools", "List the tools that you may call."),
     Verb("tools run", options.RunTool, "operate:run_tool", "Call one and print its result."),
-    Verb("mcp", options.Remote, "mcp:mcp", "Serve the tools over standard input and output, as an MCP server."),
+    Verb("mcp", options.Remote, "mcp:mcp", "Serve the tools as an MCP server over stdio."),
     Verb("token create", options.CreateToken, "token:create", "Make a token and print it, only this once."),
     Verb(
         "token revoke",
@@ -89,7 +89,7 @@ VERBS: Final = (
 def make_app() -> typer.Typer:
     """The command line."""
     app = _group(
-        "Durable actors that talk by typed XML, watched and steered live.",
+        "Agents as durable actors that talk by typed messages, watched and steered live.",
         name="organism",
         epilog="\b\nExit codes:\n" + "\n".join(f"  {code:<4d} {code.meaning}" for code in Exit),
     )

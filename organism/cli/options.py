@@ -1,4 +1,4 @@
-"""The options of the verbs, as records: what each verb takes stands here, once, with its help."""
+"""The options of each verb, as a class whose fields carry their help."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ def argument(metavar: str, text: str, default: Any = MISSING) -> Any:
 
 @dataclass_transform(frozen_default=True, kw_only_default=True)
 class Record:
-    """What a verb takes: each class below is a frozen dataclass, made by its keywords."""
+    """The options of a verb: each subclass is a frozen dataclass with keyword arguments."""
 
     def __init_subclass__(cls) -> None:
         dataclass(frozen=True, kw_only=True)(cls)
 
 
-_KEY_TEXT: Final = "Where the audit chain's key lies, if not in the data directory."
+_KEY_TEXT: Final = "The audit chain's key file, if outside the data directory."
 Key = Annotated[Path | None, Option(metavar="FILE", envvar="ORGANISM_KEY_FILE", help=_KEY_TEXT)]
 Config = Annotated[Path, Option(metavar="FILE", help="The organism's configuration.")]
 Data = Annotated[Path, Option(metavar="DIR", help="The data directory.")]
 Json = Annotated[bool, Option("--json", help="Print JSON for programs.")]
-Limit = Annotated[int, Option(metavar="N", min=1, help="At most so many.")]
+Limit = Annotated[int, Option(metavar="N", min=1, help="The most to list.")]
 LetterId = Annotated[str | None, Argument(metavar="MESSAGE", help="The dead letter's id.")]
 LettersOf = Annotated[str | None, Option(metavar="THREAD", help="All of this thread instead of one.")]
 TokenName = Annotated[str, Argument(metavar="NAME", help="The token's name.")]
@@ -56,46 +56,46 @@ class Serve(Record):
     port: int = option("N", "The port; 0 takes a free one.", 8080, min=0, max=65535)
     tls_cert: Path | None = option("FILE", "A certificate (PEM), with --tls-key.")
     tls_key: Path | None = option("FILE", "Its key (PEM).")
-    behind_proxy: bool = flag("--behind-proxy", "A proxy before this server does TLS.")
-    allowed_host: list[str] | None = option("NAME", "A further name to answer to; may be repeated.")
-    allowed_origin: list[str] | None = option("URL", "A server whose pages may read the answers; may be repeated.")
+    behind_proxy: bool = flag("--behind-proxy", "A proxy in front of this server does TLS.")
+    allowed_host: list[str] | None = option("NAME", "Another name to answer to; repeatable.")
+    allowed_origin: list[str] | None = option("URL", "An origin whose pages may read answers; repeatable.")
     log_level: Literal["debug", "info", "warning", "error"] = option(
-        None, "From where on things are logged; `info` has a line for each request.", "warning"
+        None, "The least severe level that is logged; `info` has a line per request.", "warning"
     )
     key: Key = None
 
 
 class Init(Record):
-    directory: Path = argument("DIR", "Where to write it; made if it is not there.")
+    directory: Path = argument("DIR", "Where to write it; made if missing.")
     json: Json = False
 
 
 class Offline(Record):
-    """What the verbs take that read a data directory themselves, with or without a server."""
+    """The options of verbs that read a data directory themselves, with or without a server."""
 
     data: Data = LOCAL
     key: Key = None
-    tenant: str | None = option("ID", "Only that tenant's log; by default all.")
+    tenant: str | None = option("ID", "Only this tenant's log; by default all.")
     config: Config = CONFIG
     json: Json = False
 
 
 class Doctor(Offline):
-    host: str = option("ADDRESS", "The address to be served on.", "127.0.0.1")
-    port: int = option("N", "The port to be served on.", 8080, min=0, max=65535)
+    host: str = option("ADDRESS", "The address to serve on.", "127.0.0.1")
+    port: int = option("N", "The port to serve on.", 8080, min=0, max=65535)
 
 
 class Bench(Record):
-    seconds: float = option("S", "How long each load is measured.", 3, min=0.1, max=3600)
-    place: Path | None = option("DIR", "The disk to measure; by default the one of TMPDIR.", None, "--dir")
+    seconds: float = option("S", "Seconds to measure each load.", 3, min=0.1, max=3600)
+    place: Path | None = option("DIR", "A directory on the disk to measure; by default TMPDIR.", None, "--dir")
     json: Json = False
 
 
 class Remote(Record):
-    """What every verb takes that asks a server."""
+    """The options of every verb that asks a server."""
 
-    url: str | None = option("URL", "The server's address; by default the local one's.", envvar="ORGANISM_URL")
-    token: str | None = option("TOKEN", "Its token; by default the local one's.", envvar="ORGANISM_TOKEN")
+    url: str | None = option("URL", "The server's address; default: the local server's.", envvar="ORGANISM_URL")
+    token: str | None = option("TOKEN", "Its token; default: the local server's.", envvar="ORGANISM_TOKEN")
     data: Path = option("DIR", "The data directory of the local server.", LOCAL)
     json: Json = False
 
@@ -107,36 +107,38 @@ class RunTool(Remote):
 
 
 class Inject(Remote):
-    to: str = argument("AGENT", "Whom to send to.")
+    to: str = argument("AGENT", "The receiver.")
     payload: str = argument("PAYLOAD", "JSON or XML; @FILE reads a file, - reads standard input.", "-")
     thread: str | None = option("THREAD", "Send into this thread.")
-    wait: float | None = option("S", "Wait so many seconds for the thread's end, show the replies.", min=0, max=60)
+    wait: float | None = option(
+        "S", "Wait this many seconds at most for the thread's end; show the replies.", min=0, max=60
+    )
     key: IdempotencyKey = None
 
 
 class Chat(Remote):
-    agent: str = argument("AGENT", "Whom to ask.")
+    agent: str = argument("AGENT", "The agent to ask.")
     message: str | None = argument(
-        "MESSAGE", "What to say; @FILE reads a file, - standard input. Without it: a talk.", None
+        "MESSAGE", "What to say; @FILE reads a file, - standard input. Without it: a conversation.", None
     )
-    session: str | None = option("SESSION", "Go on with this session.")
+    session: str | None = option("SESSION", "Continue this session.")
     key: IdempotencyKey = None
 
 
 class Graph(Remote):
-    mermaid: bool = flag("--mermaid", "As a diagram that viewers of Markdown draw.")
+    mermaid: bool = flag("--mermaid", "As a Mermaid diagram.")
 
 
 class Agents(Remote):
     agent: str | None = argument("AGENT", "Only this one, in full.", None)
     config: bool = flag("--config", "Its section of organism.yaml.")
-    schema: bool = flag("--schema", "What it takes: the XSD; with --json the JSON Schema.")
+    schema: bool = flag("--schema", "What it accepts: the XSD; with --json the JSON Schema.")
 
 
 class Threads(Remote):
     thread: str | None = argument("THREAD", "Only this one, with its messages.", None)
     status: str | None = option("STATUS", "Only active, completed, error or killed ones.")
-    agent: str | None = option("AGENT", "Only those in which it takes part.")
+    agent: str | None = option("AGENT", "Only those it takes part in.")
     since: Since = None
     limit: Limit = 20
 
@@ -144,7 +146,7 @@ class Threads(Remote):
 class Usage(Remote):
     thread: OfThread = None
     agent: str | None = option("AGENT", "Only this agent's.")
-    at: str | None = option("POSITION", "As it stood at this position of the log, or at this time.")
+    at: str | None = option("POSITION", "As of this position of the log, or of this time.")
 
 
 class Messages(Remote):
@@ -152,17 +154,17 @@ class Messages(Remote):
     thread: OfThread = None
     agent: str | None = option("AGENT", "Only those from or to it.")
     since: Since = None
-    text: str | None = option("TEXT", "Only those whose payload holds it.")
-    why: bool = flag("--why", "The one named, and what led to it, up to the injection.")
-    xml: bool = flag("--xml", "With their envelopes, as they were recorded.")
+    text: str | None = option("TEXT", "Only those whose payload contains it.")
+    why: bool = flag("--why", "The named message and what led to it, up to the injection.")
+    xml: bool = flag("--xml", "With their envelopes as recorded.")
     limit: Limit = 20
 
 
 class Tail(Remote):
     since: int | None = option("POSITION", "Begin after this position; 0 is the beginning.", min=0)
-    thread: list[str] | None = option("THREAD", "Only this thread; may be repeated.")
-    agent: list[str] | None = option("AGENT", "Only this agent; may be repeated.")
-    event: list[str] | None = option("EVENT", "Only this event; may be repeated.")
+    thread: list[str] | None = option("THREAD", "Only this thread; repeatable.")
+    agent: list[str] | None = option("AGENT", "Only this agent; repeatable.")
+    event: list[str] | None = option("EVENT", "Only this event; repeatable.")
 
 
 class Kill(Remote):
@@ -200,15 +202,15 @@ class Approvals(Remote):
 
 class Approval(Remote):
     approval: str = argument("APPROVAL", "The approval's id.")
-    decision: str = argument("approve|reject", "The word on it.")
+    decision: str = argument("approve|reject", "The decision.")
     edits: str | None = option("JSON", "Approve this instead; @FILE reads a file, - standard input.")
     comment: str = option("TEXT", "Why.", "")
 
 
 class Indeterminate(Remote):
     effect: str = argument("EFFECT", "The effect's id, MESSAGE:STEP.")
-    outcome: str = argument("done|redo|fail", "What became of it.")
-    result: str | None = option("JSON", "What it gave, with done; @FILE reads a file, - standard input.")
+    outcome: str = argument("done|redo|fail", "What happened.")
+    result: str | None = option("JSON", "Its result, with done; @FILE reads a file, - standard input.")
 
 
 class Events(Remote):
@@ -221,7 +223,7 @@ class Events(Remote):
 
 
 class Tokens(Record):
-    """``organism token list``: the tokens stand beside the configuration, no server is asked."""
+    """The options of ``organism token list``, which reads a file beside the configuration and asks no server."""
 
     config: Config = CONFIG
     json: Json = False
@@ -229,17 +231,17 @@ class Tokens(Record):
 
 class RevokeToken(Tokens):
     name: TokenName
-    tenant: str = option("TENANT", "Whose token it is.", "default")
+    tenant: str = option("TENANT", "The token's tenant.", "default")
 
 
 class CreateToken(Tokens):
     name: TokenName
-    tenant: str = option("TENANT", "Whose tenant it opens.", "default")
-    scope: list[str] | None = option("SCOPE", "What it may do (read, inject, inject:agent:NAME, …); may be repeated.")
-    model: list[str] | None = option("MODEL", "A model it may use (by default all); may be repeated.")
+    tenant: str = option("TENANT", "The tenant it opens.", "default")
+    scope: list[str] | None = option("SCOPE", "What it may do (read, inject, inject:agent:NAME, …); repeatable.")
+    model: list[str] | None = option("MODEL", "A model it may use (by default all); repeatable.")
     tenant_admin: bool = flag("--tenant-admin", "It administers its tenant.")
-    expires: str | None = option("TIME", "When it ends: 90d, 12h or 2027-01-31T12:00:00Z; by default never.")
-    rate: int = option("N", "Commands a second on the WebSocket; by default 20, or any with admin.", 0, min=0)
+    expires: str | None = option("TIME", "When it expires: 90d, 12h or 2027-01-31T12:00:00Z; by default never.")
+    rate: int = option("N", "WebSocket commands per second; by default 20, unlimited with admin.", 0, min=0)
 
 
 class Errors(Remote):
