@@ -193,16 +193,13 @@ class Pump:
         if handling.dead:
             return
         if handling.diverged:
-            self._failed(handling, Failure("replay_diverged", handling.diverged, is_final=True))
-        elif isinstance(outcome, Failure):
+            outcome = Failure("replay_diverged", handling.diverged, is_final=True)
+        if isinstance(outcome, Failure):
             self._failed(handling, outcome)
-        else:
-            self._answered(handling, outcome)
-
-    def _answered(self, handling: Handling, responses: Responses) -> None:
+            return
         message = handling.message
         decision = Decision.on(self.state, message.thread, message)
-        Outbox(decision, message, handling.listener, handling.rules).respond(responses)
+        Outbox(decision, message, handling.listener, handling.rules).respond(outcome)
         ending.finish(decision, message, handling.cut(decision))
         self.leave(handling)
         self.write(decision)

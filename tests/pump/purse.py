@@ -89,7 +89,7 @@ class Purse:
     def end(self, message: Message) -> None:
         """The handling is over, and its thread if nothing else is open in it."""
         decision = Decision.on(self.state, message.thread, message)
-        spend.settle_all_lost(decision, message)
+        spend.settle_lost(decision, message)
         decision.add(MessageHandled(message.id, message.to, "done", duration=0))
         if message.thread.open == 0:
             decision.add(ThreadCompleted())

@@ -48,7 +48,7 @@ class Failure(NamedTuple):
 def finish(decision: Decision, message: Message, stop_reason: str) -> None:
     """The handler gave its answer. Its run, if there is one, is over for the reason that it gave, if it did."""
     if any(step.kind == "complete" and step.ok is None for step in (message.steps or {}).values()):
-        spend.settle_all_lost(decision, message)
+        spend.settle_lost(decision, message)
     if message.shown is not None or stop_reason:
         _end_run(decision, message, stop_reason or "stop")
     decision.handled(message, "done")
@@ -66,7 +66,7 @@ def retry(decision: Decision, message: Message, failure: Failure) -> None:
     rule = decision.state.rules.retry
     next_at = decision.at + int(min(rule.base_delay_s * 2**message.failures, rule.max_delay_s) * 1_000_000)
     _cancel_approvals(decision, message)
-    spend.settle_all_lost(decision, message)
+    spend.settle_lost(decision, message)
     decision.add(MessageRetried(message.id, message.to, message.starts, failure.text, next_at))
 
 
@@ -88,7 +88,7 @@ def _cancel_approvals(decision: Decision, message: Message) -> None:
 
 def dead(decision: Decision, message: Message, failure: Failure) -> None:
     """The message becomes a dead letter; an ask that nobody else can answer gets that as its error."""
-    spend.settle_all_lost(decision, message)
+    spend.settle_lost(decision, message)
     if message.shown is not None:
         _end_run(decision, message, "error")
     letter = MessageDead(
@@ -124,7 +124,7 @@ def kill(decision: Decision, threads: list[Thread]) -> list[Message]:
 def _kill_one(decision: Decision, thread: Thread, running: list[Message]) -> None:
     state = decision.state
     for message in [message for message in state.folded.messages.values() if message.thread is thread]:
-        spend.settle_all_lost(decision, message)
+        spend.settle_lost(decision, message)
         if message.shown is not None:
             _end_run(decision, message, "killed")
         _close_steps(decision, message)

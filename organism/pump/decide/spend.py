@@ -13,7 +13,7 @@ from organism.model.completion import ChatMessage, CompleteError, CompleteOption
 from organism.model.money import NOTHING, plain, priced
 from organism.model.thread import Message
 from organism.pump.decide.decision import Decision
-from organism.pump.spending import Amount, Reservation, key_of
+from organism.pump.spending import Amount, Reservation
 
 SURELY_WRITTEN: Final = 4096
 """Tokens that every model can write in one answer."""
@@ -186,18 +186,12 @@ def settle(decision: Decision, call: ModelCall, outcome: Outcome) -> None:
         _settle(decision, reservation, outcome)
 
 
-def settle_lost(decision: Decision, message: Message, step_number: int) -> None:
-    """The call of this step, if one is open, died with its process or was killed: its reservation counts as spent."""
-    reservation = decision.state.folded.spend.open.get(key_of(message.id, step_number))
-    if reservation is not None:
-        _settle_lost(decision, reservation)
-
-
-def settle_all_lost(decision: Decision, message: Message) -> None:
-    """The handling of a message ends: all its open calls are lost."""
-    spend = decision.state.folded.spend
-    for reservation in [each for each in spend.open.values() if each.event.message == message.id]:
-        _settle_lost(decision, reservation)
+def settle_lost(decision: Decision, message: Message, step_number: int | None = None) -> None:
+    """Count the reservations of a message's open calls (of one step, if it is given) as spent: those calls are lost."""
+    for reservation in tuple(decision.state.folded.spend.open.values()):
+        reserved = reservation.event
+        if reserved.message == message.id and step_number in {None, reserved.step}:
+            _settle_lost(decision, reservation)
 
 
 def _settle_lost(decision: Decision, reservation: Reservation) -> None:

@@ -49,7 +49,7 @@ from organism.pump.decide.spend import ModelCall
 from organism.pump.rules import GENERIC, Rules
 from organism.pump.run import model_call
 from organism.pump.run.feed import Feed
-from organism.pump.run.handling import Handling, Unreadable, answer_of, completion_of, payload_of, step_digest
+from organism.pump.run.handling import Handling, Unreadable, step_digest
 from organism.pump.run.model_call import Models, RunningCall
 from organism.pump.run.run_stream import RunStream
 
@@ -88,16 +88,11 @@ async def run(
 
 
 async def _outcome(handling: Handling, services: Services) -> Responses | Failure:
-    queued = handling.queued
     SERVED.set(handling.rules.settings.prompts)  # the handling's task has a context of its own
     message = handling.message
     bind_contextvars(agent=message.to, thread_id=message.thread.id, message_id=message.id)  # of what its code logs
     try:
-        payload = queued.payload
-        if payload is None or queued.generation != handling.rules.generation:
-            payload = await payload_of(handling.writer.log, handling.rules, queued)
-        queued.payload = None
-        return _plain(await _answer(handling, services, payload))
+        return _plain(await _answer(handling, services, await handling.payload()))
     except Unreadable as error:
         return Failure("schema_changed", str(error), is_final=True)
     except BaseException as error:  # noqa: BLE001 - recorded as the failure of this handling, whatever it is
@@ -327,9 +322,7 @@ class Steps(HandlerMetadata):
             sent = step.request or letter
             raise AskError(code, message, listener=to, message_id=sent, cause=cause, dead_letter=letter)
         if number not in handling.values:
-            if not step.content_at:
-                await handling.writer.settled()
-            handling.values[number] = await answer_of(handling.writer.log, handling.rules, step)
+            handling.values[number] = await handling.reply(step)
         return handling.values[number]
 
     async def effect(self, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind = "idempotent") -> Any:
@@ -412,7 +405,7 @@ class Steps(HandlerMetadata):
         if step.error is not None:
             raise CompleteError(step.error.code, step.error.message)  # type: ignore[arg-type]  # only such codes are recorded
         if number not in handling.values:
-            handling.values[number], shown_in = await completion_of(handling.writer.log, step)
+            handling.values[number], shown_in = await handling.completion(step)
             if shown_in:
                 self._open_stream().passed("message", shown_in)
         answer: Completion = handling.values[number]

@@ -29,6 +29,14 @@ from organism.pump.run.mailboxes import Mailboxes, Queued
 from organism.pump.run.run_stream import RunStream
 from organism.pump.writer import Signal, Writer
 
+MOST_PIECES: Final = 100_000
+READ_AHEAD: Final = 32
+"""How many messages of a line are read at once: each read is a trip to another thread."""
+
+
+class Unreadable(Exception):
+    """The recorded bytes do not fit today's schema, or were erased."""
+
 
 class ReplayDiverged(BaseException):
     """A step does not match its record. Not an ``Exception``, so that no handler takes it for its own failure."""
@@ -132,12 +140,6 @@ class Handling(Entity):
         decision.record(step, error, Content(message.thread.id, json) if json is not None else None)
         await self.writer.commit(decision)
 
-    async def result(self, step: Step) -> Any:
-        """A step's recorded JSON; waits for it if it is not on disk yet."""
-        if not step.content_at:
-            await self.writer.settled()
-        return await result_of(self.writer.log, step)
-
     async def approved(self, question: Question) -> Approval:
         """Ask a person, or recall what they decided."""
         step = self.recorded(question.step, "approve", question.digest)
@@ -150,6 +152,58 @@ class Handling(Entity):
             self.writer.write(decision)
         await self.answer(step)
         return Approval(**await self.result(step))
+
+    # -- what is read from the log; each raises ``Unreadable``
+
+    async def payload(self) -> Any:
+        """The message's payload, checked against today's schema; what waits behind it in its line is read along."""
+        queued, rules, log = self.queued, self.rules, self.writer.log
+        if queued.payload is not None and queued.generation == rules.generation:
+            decoded, queued.payload = queued.payload, None
+            return decoded
+        message, queued.payload = queued.message, None
+        behind = islice(takewhile(lambda each: each.payload is None, queued.line.waiting), READ_AHEAD - 1)
+        waiting = {each.message.position: each for each in behind}
+        digests = {position: each.message.digest for position, each in waiting.items()}
+        try:
+            contents = await log.contents({message.position: message.digest, **digests})
+        except LogDamaged:  # each message with a damaged content fails at its own turn
+            waiting = {}
+            contents = await log.contents({message.position: message.digest})
+        for position, each in waiting.items():
+            # An error in it, be it the class's own code, is reported at its own turn.
+            each.payload = attempt(partial(_decoded, rules, contents.get(position), each.message.to)).result
+            each.generation = rules.generation
+        return _decoded(rules, contents.get(message.position), message.to)
+
+    async def reply(self, step: Step) -> Any:
+        """The payload that answered an ask."""
+        log, rules = self.writer.log, self.rules
+        if not step.content_at:  # it was decided just now
+            await self.writer.settled()
+        event = (await log.read(step.content_at - 1, step.content_at, limit=1))[0].event
+        if isinstance(event, MessageSent) and event.payload_class:  # if a module of the configuration still has it
+            module_name, _, name = event.payload_class.partition(":")
+            found = getattr(rules.settings.modules.loaded(module_name), name, None)
+            if isinstance(found, type):
+                rules.register(found)
+        return _decoded(rules, await log.content(step.content_at), step.message.to)
+
+    async def result(self, step: Step) -> Any:
+        """The JSON result of an effect, a value, an approval or a model call."""
+        if not step.content_at:  # it was decided just now
+            await self.writer.settled()
+        content = await self.writer.log.content(step.content_at)
+        if content is None:
+            raise Unreadable("The step's result was erased.")
+        return orjson.loads(content[0])
+
+    async def completion(self, step: Step) -> tuple[Completion, str]:
+        """A model's answer, and the id of the block that it was shown in."""
+        recorded = await self.result(step)
+        block = recorded.get("shown", "")
+        text = recorded["text"] if "text" in recorded else await _shown_text(self.writer.log, step, block)
+        return completed(recorded, text), block
 
     # -- waiting
 
@@ -263,71 +317,8 @@ class Handling(Entity):
         return line.is_reserved_for(self.queued) and not self.is_paused()
 
 
-def step_digest(kind: StepKind, detail: str, body: bytes) -> str:
-    """The digest of a step's input, by which a replay is checked against its record."""
-    return hashlib.sha256(b"\0".join((kind.encode(), detail.encode(), body))).hexdigest()[:32]
-
-
-# -- reading from the log what is no longer in memory
-
-MOST_PIECES: Final = 100_000
-READ_AHEAD: Final = 32
-"""What waits in one line is read so many messages at a time: each read is a trip to another thread."""
-
-
-class Unreadable(Exception):
-    """The recorded bytes do not fit the schema that is loaded now, or were erased."""
-
-
-async def payload_of(log: EventLog, rules: Rules, queued: Queued) -> Any:
-    """A waiting message's payload, checked against today's schema; those behind it in its line are read along."""
-    message = queued.message
-    behind = islice(takewhile(lambda each: each.payload is None, queued.line.waiting), READ_AHEAD - 1)
-    waiting = {each.message.position: each for each in (queued, *behind)}
-    try:
-        contents = await log.contents({position: each.message.digest for position, each in waiting.items()})
-    except LogDamaged:  # whose content it is finds out at its own turn
-        waiting = {message.position: queued}
-        contents = await log.contents({message.position: message.digest})
-    del waiting[message.position]
-    for position, each in waiting.items():
-        # An error in it, be it the class's own code, is reported at its own turn.
-        each.payload = attempt(partial(_decoded, rules, contents.get(position), each.message.to)).result
-        each.generation = rules.generation
-    return _decoded(rules, contents.get(message.position), message.to)
-
-
-async def answer_of(log: EventLog, rules: Rules, step: Step) -> Any:
-    """The payload that answered an ask."""
-    if step.content_at == 0:
-        raise Unreadable("The answer's position is not known.")
-    event = (await log.read(step.content_at - 1, step.content_at, limit=1))[0].event
-    if isinstance(event, MessageSent) and event.payload_class:  # if a module of the configuration still has it
-        module_name, _, name = event.payload_class.partition(":")
-        found = getattr(rules.settings.modules.loaded(module_name), name, None)
-        if isinstance(found, type):
-            rules.register(found)
-    return _decoded(rules, await log.content(step.content_at), step.message.to)
-
-
-async def result_of(log: EventLog, step: Step) -> Any:
-    """The JSON result of an effect, a value or an approval."""
-    content = await log.content(step.content_at)
-    if content is None:
-        raise Unreadable("The step's result was erased.")
-    return orjson.loads(content[0])
-
-
-async def completion_of(log: EventLog, step: Step) -> tuple[Completion, str]:
-    """A model's answer, and the id of the block that it was shown in."""
-    recorded = await result_of(log, step)
-    block = recorded.get("shown", "")
-    text = recorded["text"] if "text" in recorded else await _shown_text(log, step, block)
-    return completed(recorded, text), block
-
-
 async def _shown_text(log: EventLog, step: Step, block: str) -> str:
-    """The text of the block, as it was shown last before the step was recorded. Raises ``Unreadable``."""
+    """The text of the block as it was last shown before the step was recorded. Raises ``Unreadable``."""
     message = step.message
     wanted = EventFilter((message.thread.id,), (RunMessageStart, RunMessageDelta), content=True)
     pieces: list[str] = []
@@ -351,3 +342,8 @@ def _decoded(rules: Rules, content: tuple[bytes, bytes] | None, receiver: str) -
         return rules.codec.decode(content[1], rules.payload_limits(receiver)).payload
     except InvalidPayload as error:
         raise Unreadable(f"The recorded message does not fit today's schema: {error}") from error
+
+
+def step_digest(kind: StepKind, detail: str, body: bytes) -> str:
+    """The digest of a step's input, by which a replay is checked against its record."""
+    return hashlib.sha256(b"\0".join((kind.encode(), detail.encode(), body))).hexdigest()[:32]
