@@ -1,8 +1,8 @@
-"""OpenTelemetry spans that mirror causes, made of the log's own events (extra ``otel``).
+"""OpenTelemetry spans, made of the log's events (extra ``otel``).
 
-A span is one message's handling, from its first start to its end; its parent is the handling in which it was sent, its
-trace the injection at the root. Both ids are digests of the log's ids, so a trace goes on after a restart, and nothing
-of it is kept anywhere. A follower makes them of what is committed: the pump knows nothing of it (law 2).
+A span is one message's handling, from its first start to its end; its parent is the handling that sent the message, its
+trace the injection at the root. Both ids are digests of the log's ids, so a trace continues after a restart without any
+stored state. A follower of the log makes them; the pump does not know about it (law 2).
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from organism.views.views import ViewStore
 End = MessageHandled | MessageDead | MessageDropped
 TYPES: Final = (MessageSent, MessageStarted, MessageRetried, MessageHandled, MessageDead, MessageDropped)
 ASKING: Final = ("OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
-"""One of these variables asks for spans."""
+"""Any of these variables turns spans on."""
 EXPORTERS: Final = "opentelemetry_traces_exporter"
 OTLP: Final = {"otlp": "otlp_proto_http"}
 _TRACE_BYTES: Final = 16
@@ -46,7 +46,7 @@ _SPAN_BYTES: Final = 8
 
 @dataclass(slots=True)
 class Handling:
-    """What is known of a handling that has not ended."""
+    """A handling that has not ended."""
 
     sender: str
     type: str
@@ -57,7 +57,7 @@ class Handling:
 
 
 def processor_of(environment: Mapping[str, str]) -> SpanProcessor | None:
-    """What takes the spans, as the ``OTEL_…`` variables have it; None if they ask for none.
+    """The processor of spans that the ``OTEL_…`` variables configure; None if they configure none.
 
     Raises ``ConfigInvalid`` for an exporter that is not installed.
     """
@@ -74,7 +74,7 @@ def processor_of(environment: Mapping[str, str]) -> SpanProcessor | None:
 
 
 class Tracing:
-    """Makes spans of the logs of all tenants, and hands them to the processor."""
+    """Makes spans of the logs of all tenants and gives them to the processor."""
 
     def __init__(self, processor: SpanProcessor, service: str) -> None:
         self._processor = processor
@@ -83,7 +83,7 @@ class Tracing:
         self._resource = own if is_named else own.merge(Resource({SERVICE_NAME: service}))
 
     async def follow(self, tenant: str, log: EventLog, views: ViewStore, after: int) -> None:
-        """Until the log closes: a span for each handling that ends behind ``after``."""
+        """Until the log closes, make a span of each handling that ends after the position ``after``."""
         spans = Spans(tenant, self._resource)
         async for records in log.follow(after, EventFilter(types=TYPES)):
             for record in records:
@@ -94,12 +94,12 @@ class Tracing:
                     self._processor.on_end(span)
 
     def close(self) -> None:
-        """Send what is left."""
+        """Send the remaining spans."""
         self._processor.shutdown()
 
 
 class Spans:
-    """Folds one tenant's events into spans; remembers the handlings that are open."""
+    """Folds one tenant's events into spans."""
 
     def __init__(self, tenant: str, resource: Resource) -> None:
         self._tenant = tenant
@@ -107,17 +107,17 @@ class Spans:
         self._open: dict[str, Handling] = {}
 
     def knows(self, message: str) -> bool:
-        """Whether it saw the message being sent."""
+        """Whether it has seen the message being sent."""
         return message in self._open
 
     def recall(self, row: bytes | None) -> None:
-        """A message that was sent in an earlier life, as its row has it."""
+        """Take a message that was sent before this process started from its row."""
         if row is not None:
-            said = orjson.loads(row)
-            self._open[said["id"]] = Handling(said["from"], said["payload_type"], said["cause"])
+            message = orjson.loads(row)
+            self._open[message["id"]] = Handling(message["from"], message["payload_type"], message["cause"])
 
     def take(self, record: Record[Event]) -> Iterator[ReadableSpan]:
-        """The event; gives the span that it ends."""
+        """Take an event; gives the span that it ends."""
         event = record.event
         match event:
             case MessageSent():
@@ -126,8 +126,8 @@ class Spans:
                 handling.began_us = handling.began_us or record.at
                 handling.attempts = event.attempt
             case MessageRetried() if (handling := self._open.get(event.message)) is not None:
-                said: dict[str, str | int] = {"attempt": event.attempt, "error": event.error}
-                handling.failures.append(SpanEvent("retry", said, timestamp=record.at * 1000))
+                attributes: dict[str, str | int] = {"attempt": event.attempt, "error": event.error}
+                handling.failures.append(SpanEvent("retry", attributes, timestamp=record.at * 1000))
             case MessageHandled() | MessageDead() | MessageDropped():
                 ended = self._open.pop(event.message, None)
                 if ended is not None and ended.began_us:

@@ -1,6 +1,6 @@
 """The offline model: a stand-in without network, key or weights. The first rule that fits gives the answer.
 
-Arguments come from the user's own words: neither instructions nor results of tools put anything into a call.
+Arguments come from the user's own words, never from instructions or results of tools.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from organism.model.tool import ToolSpec
 Call = tuple[str, dict[str, Any]]  # a tool's name and its arguments
 
 _PIECE: Final = re.compile(r"(?:\S+\s*){1,4}|\s+")
-LONG_TOKENS: Final = 1_000  # a longer conversation is read in a thread, so that nothing else waits for it
-SHORT_WORDS: Final = 4  # a message with no more words is an order: its material is what was said before
+LONG_TOKENS: Final = 1_000  # a longer conversation is read in a thread, so that it does not block the loop
+SHORT_WORDS: Final = 4  # a message with no more words is an order about what was said before
 
 
 class Offline:
-    """Answers without network, key or weights. The same request gets the same answer; tokens are estimated."""
+    """Gives the same answer to the same request; tokens are estimated."""
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part, None]:
         tokens = messages.tokens_of_request(request)
@@ -51,16 +51,16 @@ class Offline:
 
 
 def reply(request: ModelRequest) -> tuple[str, list[Call]]:
-    """What is said, or else the tools to call."""
+    """The text of the answer, or the tools to call."""
     said = [(str(message.get("role")), plain(message)) for message in request.messages]
     newest = max((at for at, (role, _) in enumerate(said) if role == "user"), default=len(said))
     message = "".join(text for _, text in said[newest : newest + 1])
     before = [text for role, text in said[:newest] if role not in messages.SYSTEM_ROLES]
-    earlier = [text for role, text in reversed(said[:newest]) if role == "user"]
+    earlier = (text for role, text in reversed(said[:newest]) if role == "user")
     system = "\n".join(text for role, text in said if role in messages.SYSTEM_ROLES)
     language = language_of([message, *earlier, system])
     results = _results(request.messages[newest + 1 :], language)
-    if not results and (calls := _calls(message, "".join(earlier[:1]), request.tools, language)):
+    if not results and (calls := _calls(message, request.tools, language)):
         return "", calls
     if request.response_format and request.response_format.get("type") != "text":
         material = before if len(message.split()) <= SHORT_WORDS else []
@@ -96,30 +96,29 @@ def _quote(message: str, before: Sequence[str], language: str) -> str:
     return words.QUOTED[language].format(found) if found else ""
 
 
-def _calls(message: str, earlier: str, tools: Sequence[ToolSpec], language: str) -> list[Call]:
-    """The calls that the message asks for; a follow-up (``and in Rome?``) asks what ``earlier`` asked."""
+def _calls(message: str, tools: Sequence[ToolSpec], language: str) -> list[Call]:
+    """The calls that the message asks for, clause by clause."""
     calls: list[Call] = []
     for clause in () if words.NO_TOOLS.search(message) else words.CLAUSE_END.split(message)[:50]:
-        asked = f"{earlier} {clause}" if words.FOLLOW_UP.match(clause) else clause
         rules = () if words.NEGATED.search(clause) else (_computed, _ordered, _looked_up)
-        calls += next(filter(None, (rule(tool, clause, asked, language) for rule in rules for tool in tools)), [])
+        calls += next(filter(None, (rule(tool, clause, language) for rule in rules for tool in tools)), [])
     return [call for at, call in enumerate(calls) if call not in calls[:at]]
 
 
-def _computed(tool: ToolSpec, clause: str, asked: str, language: str) -> list[Call]:
+def _computed(tool: ToolSpec, clause: str, language: str) -> list[Call]:
     """A sum, or the time somewhere."""
     text, about = _only_text(tool), f"{tool.name} {tool.description[:80]}"
     if text and words.SUM_TOOL.search(about):
         return [(tool.name, {text: each}) for each in sums_of(clause, language)]
     zones, is_elsewhere = zones_of(clause), re.search(r"\bin [A-ZÄÖÜ]", clause)
-    if not words.TIME_TOOL.search(about) or not words.ASKS_TIME.search(asked) or (is_elsewhere and not zones):
+    if not words.TIME_TOOL.search(about) or not words.ASKS_TIME.search(clause) or (is_elsewhere and not zones):
         return []
     zone = next((name for name in tool.parameters.get("properties", {}) if "zone" in name), "")
     zones = zones or ["UTC"] * (zone in tool.parameters.get("required", ()))
     return [(tool.name, {zone: each}) for each in zones] if zone and zones else [(tool.name, {})]
 
 
-def _ordered(tool: ToolSpec, clause: str, _asked: str, _language: str) -> list[Call]:
+def _ordered(tool: ToolSpec, clause: str, _language: str) -> list[Call]:
     """An order that begins with the tool's name (``delete the file …``) and says what the tool requires."""
     name, said = name_words(tool.name), [word for word in words_of(clause) if word not in words.POLITE]
     if said[:1] != name[:1] or not set(name) <= set(said):
@@ -132,13 +131,13 @@ def _ordered(tool: ToolSpec, clause: str, _asked: str, _language: str) -> list[C
     return [(tool.name, given)] if given.keys() >= set(tool.parameters.get("required", ())) else []
 
 
-def _looked_up(tool: ToolSpec, clause: str, asked: str, _language: str) -> list[Call]:
-    """What the clause asks about, if that is neither the time nor one of the two who talk."""
+def _looked_up(tool: ToolSpec, clause: str, _language: str) -> list[Call]:
+    """What the clause asks about, unless that is the time, the user or the model."""
     text, found = _only_text(tool), words.ASKS_LOOK_UP.search(clause)
-    what = found["what"] if found else words.FOLLOW_UP.sub("", clause) if words.ASKS_LOOK_UP.search(asked) else ""
-    is_other = not what or words.OWN.search(what) or words.ASKS_TIME.search(asked)
+    if not text or found is None or words.OWN.search(found["what"]) or words.ASKS_TIME.search(clause):
+        return []
     fits = words.LOOK_UP_TOOL.search(f"{tool.name} {tool.description[:80]}")
-    return [(tool.name, {text: what.strip(" ?!.")})] if text and fits and not is_other else []
+    return [(tool.name, {text: found["what"].strip(" ?!.")})] if fits else []
 
 
 def _only_text(tool: ToolSpec) -> str | None:

@@ -30,7 +30,6 @@ SUMMARISE: Final = re.compile(r"\bsummar|\bsum up\b|\bshorten\b|\bfasse?\b.{0,20
 CLAUSE_END: Final = re.compile(
     r"(?<=[.!?;])\s{1,9}|\n|,?\s{1,9}(?=(?:and|und) (?:what|was|how|wie|which|welche[rs]?|who|wer)\b)", re.IGNORECASE
 )
-FOLLOW_UP: Final = re.compile(r"(?:and|what about|how about|und)\b", re.IGNORECASE)
 NEUTRAL: Final = ("medium", "normal", "neutral", "unknown", "none", "other", "mittel", "unbekannt", "sonstige")
 """Where a text names no value of an enum, the first of these is chosen that it has."""
 ASKS_SUM: Final = frozenset(

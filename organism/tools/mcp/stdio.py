@@ -22,7 +22,7 @@ from pydantic import ValidationError
 
 MOST_LINE_BYTES: Final = 4 * 1024 * 1024
 GRACE_SECONDS: Final = 2.0
-"""Granted after its input is closed, after SIGTERM and after SIGKILL."""
+"""Granted after its input is closed, after SIGTERM and after SIGKILL each."""
 MOST_STDERR_BYTES: Final = 2_000
 MOST_SHOWN: Final = 300
 TOO_LONG: Final = f"it wrote a line of more than {MOST_LINE_BYTES} bytes"
@@ -98,12 +98,10 @@ async def _stop(process: Process) -> None:
     assert process.stdin  # noqa: S101 - narrows the type
     with suppress(anyio.BrokenResourceError, ConnectionError):
         await process.stdin.aclose()
-    for number in (signal.SIGTERM, signal.SIGKILL):
+    for number in (signal.SIGTERM, signal.SIGKILL):  # also for processes that it has left behind
         with anyio.move_on_after(GRACE_SECONDS):
             await process.wait()
-            break
         _signal_group(process.pid, number)
-    _signal_group(process.pid, signal.SIGKILL)  # what it has left behind
     with anyio.move_on_after(GRACE_SECONDS):
         await process.aclose()
 
