@@ -31,7 +31,6 @@ from organism.server.http.auth import Tokens, operator_token, replace_private, s
 from organism.server.http.call import Process
 from organism.server.http.live_tokens import LiveTokens
 from organism.server.http.protocols import FrameProtocol, StrictHttpProtocol
-from organism.server.surfaces.tools import Mcp
 
 GRACE_SECONDS: Final = 10.0
 SHUTDOWN_SECONDS: Final = 5
@@ -150,7 +149,7 @@ class Serving:
         running.parts.redactor.add(secrets.key.hex())
         running.parts.redactor.is_live = secrets.tokens.is_live
         documents = service.Documents(ROUTES).text
-        self.process = Process(running, secrets.tokens, secrets.key, documents, Mcp().answer)
+        self.process = Process(running, secrets.tokens, secrets.key, documents)
         self._watching_tokens = LiveTokens(running, secrets.tokens, self.process.connections.review).begin()
         self.app = application(self.process, (address.host, *address.allowed_hosts), address.allowed_origins)
         self._end_within = end_within

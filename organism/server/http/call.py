@@ -61,10 +61,9 @@ Documents = Callable[[str], Awaitable[bytes]]
 class Process:
     """What endpoints and sockets share of the running server. ``stopping`` is done once the graceful stop begins."""
 
-    def __init__(self, organism: Organism, tokens: Tokens, key: bytes, documents: Documents, mcp: Endpoint) -> None:
+    def __init__(self, organism: Organism, tokens: Tokens, key: bytes, documents: Documents) -> None:
         self.organism = organism
         self.documents = documents
-        self.mcp = mcp
         self.redactor = organism.parts.redactor
         self.cursors = Cursors(key)
         self.authenticator = Authenticator(tokens, self._seconds, self.redactor.add)

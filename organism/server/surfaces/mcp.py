@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import MutableMapping
 from http import HTTPStatus
 from typing import Any, Final
@@ -27,7 +26,7 @@ from organism.model.commands import Inject
 from organism.pump.rules import call_json, tool_spec
 from organism.server.http import problems
 from organism.server.http.bodies import MAX_WAIT_SECONDS
-from organism.server.http.call import Call, Process, caller_fields
+from organism.server.http.call import Call, caller_fields
 from organism.server.surfaces.tool_calls import checked, permitted, result_of
 from organism.server.surfaces.waiting import send_and_wait
 
@@ -35,71 +34,34 @@ CALL: Final = "organism.call"
 """Under this name a request's scope holds its call."""
 
 
-async def started(process: Process) -> McpServer:
-    """The server, which runs until the process stops."""
-    server = McpServer()
-    server.owner = asyncio.create_task(server.run(process), name="mcp")
-    await server.is_open.wait()
-    return server
+async def answer(call: Call) -> Response:
+    """Answer one request by the library's ASGI application. Raises the error of a request that it refuses.
 
+    Without sessions nothing lasts longer than a request, so each has a session manager of its own.
+    """
+    if call.process.stopping.done():
+        raise Stopping
+    bodies = [{"type": "http.request", "body": call.content, "more_body": False}]
+    sent: list[MutableMapping[str, Any]] = []
 
-class McpServer:
-    """Answers requests of the protocol. The library's session manager runs in a task of its own, ``owner``."""
+    async def receive() -> dict[str, Any]:
+        if not bodies:
+            await call.until_left()
+            return {"type": "http.disconnect"}
+        return bodies.pop()
 
-    def __init__(self) -> None:
-        server: Server[Any] = Server("organism", version=VERSION, on_list_tools=_listed, on_call_tool=_called)
-        self._manager = StreamableHTTPSessionManager(server, json_response=True, stateless=True)
-        self._under_way = 0
-        self._is_closed = False
-        self.is_idle = asyncio.Event()
-        """Set while no request is under way."""
-        self.is_idle.set()
-        self.is_open = asyncio.Event()
-        self.owner: asyncio.Task[None] | None = None
+    async def send(message: MutableMapping[str, Any]) -> None:
+        sent.append(message)
 
-    async def run(self, process: Process) -> None:
-        """Run until the process stops and what is under way is answered."""
-        async with self._manager.run():
-            self.is_open.set()
-            await asyncio.wait([process.stopping])
-            self._is_closed = True
-            await self.is_idle.wait()
-
-    async def answer(self, call: Call) -> Response:
-        """Answer one request. Raises ``Stopping``, or the error of a request that the library refuses."""
-        if self._is_closed:
-            raise Stopping
-        self._under_way += 1
-        self.is_idle.clear()
-        try:
-            return await self._handled(call)
-        finally:
-            self._under_way -= 1
-            if not self._under_way:
-                self.is_idle.set()
-
-    async def _handled(self, call: Call) -> Response:
-        """Hand the request to the library's ASGI application, and gather what it sends."""
-        bodies = [{"type": "http.request", "body": call.content, "more_body": False}]
-        sent: list[MutableMapping[str, Any]] = []
-
-        async def receive() -> dict[str, Any]:
-            if not bodies:
-                await call.until_left()
-                return {"type": "http.disconnect"}
-            return bodies.pop()
-
-        async def send(message: MutableMapping[str, Any]) -> None:
-            sent.append(message)
-
-        head = {"method": call.method, "path": call.path, "headers": call.scope["headers"], "query_string": b""}
-        await self._manager.handle_request({"type": "http", "http_version": "1.1", **head, CALL: call}, receive, send)
-        start, *rest = sent or [{"status": 500, "headers": []}]
-        body = b"".join(message.get("body", b"") for message in rest)
-        if start["status"] >= HTTPStatus.BAD_REQUEST:
-            raise _refusal(start["status"], body)
-        kind = dict(start["headers"]).get(b"content-type", b"application/json").decode()
-        return Response(body, int(start["status"]), media_type=kind if body else None)
+    manager = StreamableHTTPSessionManager(_SERVER, json_response=True, stateless=True)
+    async with manager.run():
+        await manager.handle_request({**call.scope, "query_string": b"", CALL: call}, receive, send)
+    start, *rest = sent or [{"status": 500, "headers": []}]
+    body = b"".join(message.get("body", b"") for message in rest)
+    if start["status"] >= HTTPStatus.BAD_REQUEST:
+        raise _refusal(start["status"], body)
+    kind = dict(start["headers"]).get(b"content-type", b"application/json").decode()
+    return Response(body, int(start["status"]), media_type=kind if body else None)
 
 
 def _refusal(status: int, body: bytes) -> OrganismError:
@@ -146,3 +108,6 @@ async def _result(call: Call, name: str, arguments: dict[str, Any]) -> Any:
     if ending is None:
         return {"thread_id": sent.thread_id, "status": "running"}
     return result_of(sent, ending)
+
+
+_SERVER: Final[Server[Any]] = Server("organism", version=VERSION, on_list_tools=_listed, on_call_tool=_called)

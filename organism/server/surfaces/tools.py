@@ -1,7 +1,7 @@
 """Tools and models: which there are, and the call of a tool, which is an injection that waits and a thread of its own.
 
 ``/mcp`` offers the tools by the Model Context Protocol. It needs the extra ``mcp``, whose import takes a second:
-``mcp_server`` is imported by the first request.
+``surfaces/mcp.py`` is imported by the first request.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Mapping
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from starlette.responses import Response
 
@@ -27,9 +27,6 @@ from organism.server.http.shapes import ModelList, ToolList, ToolResult
 from organism.server.http.words import Object
 from organism.server.surfaces.tool_calls import REFUSALS, checked, permitted, result_of
 from organism.server.surfaces.waiting import send_and_wait
-
-if TYPE_CHECKING:
-    from organism.server.surfaces.mcp import McpServer
 
 
 async def tools(call: Call) -> Response:
@@ -119,36 +116,18 @@ def _shown_model(name: str, model: Model, since: int) -> dict[str, object]:
     }
 
 
-class Mcp:
-    """The MCP server of one process, started by the first request."""
-
-    def __init__(self) -> None:
-        self._starting = asyncio.Lock()
-        self.server: McpServer | None = None
-
-    async def answer(self, call: Call) -> Response:
-        """Answer one request. Raises ``NotFound`` where the extra is not installed."""
-        async with self._starting:
-            if self.server is None:
-                self.server = await self._started(call)
-        return await self.server.answer(call)
-
-    async def _started(self, call: Call) -> McpServer:
-        try:
-            module = await asyncio.to_thread(import_module, "organism.server.surfaces.mcp")
-        except ImportError as error:
-            raise NotFound("There is no /mcp here: it needs the extra `mcp`, pip install 'organism[mcp]'.") from error
-        server: McpServer = await module.started(call.process)
-        return server
-
-
 async def mcp(call: Call) -> Response:
     """A message of the Model Context Protocol (streamable HTTP, without sessions), answered as JSON.
 
     A notification, or an answer to the server, gets 202 without a body.
     """
     await call.body_as(McpBody)
-    return await call.process.mcp(call)
+    try:
+        module = await asyncio.to_thread(import_module, "organism.server.surfaces.mcp")
+    except ImportError as error:
+        raise NotFound("There is no /mcp here: it needs the extra `mcp`, pip install 'organism[mcp]'.") from error
+    response: Response = await module.answer(call)
+    return response
 
 
 FOR_MODELS: Final = (
