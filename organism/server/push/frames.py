@@ -255,12 +255,17 @@ def public(row: Row) -> Row:
     return {name: value for name, value in row.items() if not name.startswith("_")}
 
 
+def message_json(record: Record[MessageSent]) -> bytes:
+    """The API's Message, of a record with its content."""
+    content = record.content
+    payload = None if content is None or content.erased else content.json
+    return with_payload(orjson.dumps(threads.message_head(record)), payload)
+
+
 def _message(record: Record[MessageSent]) -> Frame:
     """The frame of a message: the most frequent one, so it has a path of its own."""
-    event, content = record.event, record.content
-    payload = None if content is None or content.erased else content.json
-    message = with_payload(orjson.dumps(threads.message_head(record)), payload)
-    json = b'{"event":"message","position":%d,"message":%b}' % (record.position, message)
+    event = record.event
+    json = b'{"event":"message","position":%d,"message":%b}' % (record.position, message_json(record))
     return Frame(record.position, "message", record.thread, frozenset((event.sender, event.to)), json)
 
 

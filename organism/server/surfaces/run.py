@@ -1,4 +1,4 @@
-"""An invoked run as it comes: its entries, and the HTTP response that streams them.
+"""An invoked run as it comes: its entries, and how a stream writes them.
 
 A handler that shows no run has entries made of its replies.
 """
@@ -13,7 +13,7 @@ from typing import Any, Final
 import orjson
 
 from organism.errors import HandlingFailed, OrganismError, ThreadKilled
-from organism.events.record import Record
+from organism.events.record import Content, Record
 from organism.events.vocabulary import (
     RUN_ENTRIES,
     Event,
@@ -147,12 +147,13 @@ def _beyond(entry: RunEntry, held: int) -> RunEntry | None:
 
 async def _replies(log: EventLog, sent: Injected) -> AsyncIterator[RunEntry]:
     """A message for each reply to ``console``, then the thread's end."""
-    async for records in log.follow(sent.position, EventFilter((sent.thread_id,), (MessageSent, *ENDS))):
+    wanted = EventFilter((sent.thread_id,), (MessageSent, *ENDS), content=True)
+    async for records in log.follow(sent.position, wanted):
         for record in records:
             event = record.event
             if isinstance(event, MessageSent):
                 if event.to == CONSOLE and record.correlation == sent.message_id:
-                    yield _entry("message", text=await _text(log, record.position, event))
+                    yield _entry("message", text=_text(event, record.content))
                 continue
             ended = _failed(is_killed=isinstance(event, KilledThread))
             for entry in [_entry("done", stopReason="stop")] if isinstance(event, ThreadCompleted) else ended:
@@ -160,9 +161,8 @@ async def _replies(log: EventLog, sent: Injected) -> AsyncIterator[RunEntry]:
             return
 
 
-async def _text(log: EventLog, position: int, sent: MessageSent) -> str:
-    kept = await log.content(position)
-    payload = orjson.loads(kept[0]) if kept is not None else {"erased": True}
+def _text(sent: MessageSent, content: Content | None) -> str:
+    payload = {"erased": True} if content is None or content.erased else orjson.loads(content.json)
     is_answer = sent.type == Answer.__name__ and "text" in payload
     return str(payload["text"]) if is_answer else orjson.dumps(payload).decode()
 

@@ -25,11 +25,12 @@ from organism.model.commands import Inject, Injected
 from organism.model.ids import CONSOLE
 from organism.server.http.bodies import Places
 from organism.server.http.call import IN_PATH, LEFT, Call
+from organism.server.push.frames import message_json
 from organism.server.surfaces.run import refusal
 from organism.views import threads
 from organism.views.run import entry_of
 from organism.views.threads import ENDS
-from organism.views.views import Row, ViewStore, with_payload
+from organism.views.views import Row
 
 _PAGE_EVENTS: Final = 500
 
@@ -50,31 +51,30 @@ class ReplyCollector(Entity):
     replies: list[bytes] = field(default_factory=list)
     end: int = 0  # its position, once it is on disk
     thread: bytes | None = None  # the thread's row then, as JSON; None if the thread is older than the injection
-    _is_sent: bool = False
+    is_sent: bool = False  # whether what is taken comes after the injection
     _rows: dict[str, Row | None] = field(default_factory=dict)
 
     def begin(self, thread_id: str, message_id: str) -> None:
         """The injection is about to be written."""
         self.thread_id, self.message_id = thread_id, message_id
-        self._rows = {thread_id: None}
+        self.replies, self._rows = [], {thread_id: None}
 
     def take(self, records: Sequence[Record[Event]]) -> None:
-        """The thread's next events, which are on disk. The end of a thread is the last of its events in a unit."""
+        """Take the thread's next events, which are on disk. The end of a thread is the last of its events in a unit."""
         if self.end:
             return
         threads.fold(self._rows, records)
         for record in records:
             event = record.event
             if isinstance(event, MessageSent):
-                self._is_sent = self._is_sent or event.message == self.message_id
+                self.is_sent = self.is_sent or event.message == self.message_id
                 if self._is_reply(record):
-                    content = record.content
-                    payload = None if content is None or content.erased else content.json
-                    self.replies.append(with_payload(orjson.dumps(threads.message_head(record)), payload))
-            elif isinstance(event, ENDS) and self._is_sent:  # one before it may have been on its way to the disk
+                    self.replies.append(message_json(record))
+            elif isinstance(event, ENDS) and self.is_sent:  # one before it may have been on its way to the disk
                 row = self._rows[self.thread_id]
                 self.thread = None if row is None else orjson.dumps(row)
                 self.end = record.position
+                return
 
     def _is_reply(self, record: Record[Event]) -> TypeGuard[Record[MessageSent]]:
         event = record.event
@@ -102,14 +102,24 @@ async def send_and_wait(
 
 
 async def _ending(call: Call, sent: Injected, collector: ReplyCollector, seconds: float) -> Ending | None:
-    log, views = call.tenant.log, call.tenant.views
-    end = 0 if collector.message_id else await _end_in_log(log, sent)
-    if not end and await _ended(call, sent.thread_id, seconds):
-        end = collector.end or await _end_in_log(log, sent)
-    if not end:
+    """The first end after the injection. The log is asked for a repetition's, and for one of before a failed commit."""
+    if not collector.message_id:
+        await _take_from_log(call.tenant.log, sent, collector)
+    if not collector.end and await _ended(call, sent.thread_id, seconds) and not collector.end:
+        await _take_from_log(call.tenant.log, sent, collector)
+    if not collector.end:
         return None
-    replies = collector.replies if collector.end else await _replies_in_log(log, views, sent, end)
-    return Ending(end, replies, collector.thread or await call.row("threads", sent.thread_id, end))
+    thread = collector.thread or await call.row("threads", sent.thread_id, collector.end)
+    return Ending(collector.end, collector.replies, thread)
+
+
+async def _take_from_log(log: EventLog, sent: Injected, collector: ReplyCollector) -> None:
+    collector.begin(sent.thread_id, sent.message_id)
+    collector.is_sent = True
+    position, wanted = sent.position, EventFilter((sent.thread_id,), (MessageSent, *ENDS), content=True)
+    while not collector.end and (records := await log.read(position, wanted=wanted, limit=_PAGE_EVENTS)):
+        collector.take(records)
+        position = records[-1].position
 
 
 async def _ended(call: Call, thread_id: str, seconds: float) -> bool:
@@ -119,25 +129,6 @@ async def _ended(call: Call, thread_id: str, seconds: float) -> bool:
         return await call.tenant.ended(thread_id, seconds, left, call.process.stopping)
     finally:
         left.cancel()
-
-
-async def _end_in_log(log: EventLog, sent: Injected) -> int:
-    found = await log.read(sent.position, wanted=EventFilter((sent.thread_id,), ENDS), limit=1)
-    return found[0].position if found else 0
-
-
-async def _replies_in_log(log: EventLog, views: ViewStore, sent: Injected, until: int) -> list[bytes]:
-    wanted = EventFilter((sent.thread_id,), (MessageSent,))
-    found: list[str] = []
-    position = sent.position
-    while records := await log.read(position, until, wanted, _PAGE_EVENTS):
-        for record in records:
-            event = record.event
-            if isinstance(event, MessageSent) and event.to == CONSOLE and record.correlation == sent.message_id:
-                found.append(event.message)
-        position = records[-1].position
-    rows = [await views.row("messages", message) for message in found]
-    return [row for row in rows if row is not None]
 
 
 async def hold_budget(log: EventLog, sent: Injected, until: int) -> None:
