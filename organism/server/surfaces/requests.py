@@ -17,7 +17,7 @@ from organism.agents.invoke import Flags
 from organism.errors import Fault, InvalidField, MissingField
 from organism.model.agent import Said
 from organism.server.http.accept import weights
-from organism.server.http.bodies import Name, Places, parsed
+from organism.server.http.bodies import Name, Places, body, parsed
 
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
@@ -33,7 +33,6 @@ CONTROL: Final = "x-ag-session-control"
 SESSION: Final = "x-ag-session-id"
 HEADERS: Final = (TRANSCRIPT, CONTROL, FORMAT, "x-ag-workflow-embeds", SESSION)
 
-_CLOSED: Final = ConfigDict(extra="forbid")
 _OPEN: Final = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": True})
 _INPUTS: Final = ("messages", "message", "payload")
 _ONE_INPUT: Final[JsonDict] = {
@@ -83,16 +82,14 @@ class Inputs:
     payload: dict[str, Any] | None = None
 
 
-@with_config(_CLOSED)
-@dataclass(frozen=True, slots=True, kw_only=True)
+@body
 class Given:
     """What stands under ``data``."""
 
     inputs: Annotated[Inputs, Field(examples=[{"message": "What can you do?"}])]
 
 
-@with_config(_CLOSED)
-@dataclass(frozen=True, slots=True, kw_only=True)
+@body
 class FlagsBody:
     """What the caller asks for; null is not said."""
 
@@ -102,8 +99,7 @@ class FlagsBody:
     resolve: Flag = None
 
 
-@with_config(_CLOSED)
-@dataclass(frozen=True, slots=True, kw_only=True)
+@body
 class TurnBody:
     """``POST /agents/{name}/invoke``; an ``agent`` that stands here too is the path's."""
 
@@ -113,8 +109,7 @@ class TurnBody:
     flags: FlagsBody | None = None
 
 
-@with_config(_CLOSED)
-@dataclass(frozen=True, slots=True, kw_only=True)
+@body
 class InvokeBody:
     """``POST /invoke``."""
 
