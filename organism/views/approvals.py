@@ -1,4 +1,4 @@
-"""What a person agrees to: approvals, which wait for a word, and tokens that confirm a call."""
+"""Approvals: what waits for a person's decision."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What waits for an operator: dead letters, and unsafe effects of which nobody knows whether they happened."""
+"""What waits for an operator: dead letters, and unsafe effects that may or may not have happened."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def _closed(_key: str, _row: Row | None, record: Record[Closing]) -> Row:
 CLOSED_LETTERS = ReadModel(name="closed_letters", version=1, types=_CLOSING, fold=fold_each(_CLOSING, _closed))
 
 # Indeterminate effects: found started and not finished, after a death or when their handling failed in the middle.
-# Who finds one writes its ``step_started`` once more, with ``unknown``; the first such event counts.
+# Whatever finds one writes its ``step_started`` again, with ``unknown``; the first such event counts.
 
 
 StepEvent = StepStarted | StepRecorded | StepResolved

@@ -1,4 +1,4 @@
-"""Every read model that the store keeps. Each makes one JSON shape of the API, now and as of the past."""
+"""All read models. Each makes one JSON shape of the API, now and at any position."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ def fold(rows: dict[str, Row | None], records: Sequence[Record[Event]]) -> None:
             continue
         elif kind in COUNTED:
             field, step = COUNTED[kind]
-            if not (isinstance(event, ThreadKilled) and event.ended):  # what was active no more was counted already
+            if not (isinstance(event, ThreadKilled) and event.ended):  # a thread that had ended was counted then
                 row[field] += step
         elif kind in STATUS:
             row["status"] = STATUS[kind]

@@ -69,7 +69,7 @@ class Fold(Entity):
                 self.stop_reason = data["stopReason"]
 
     def result(self, stop_reason: str | None = None) -> dict[str, Any]:
-        """``messages``, ``stop_reason``, ``pending_interaction``; a reason given here stands above the entries'."""
+        """``messages``, ``stop_reason``, ``pending_interaction``; a reason given here overrides the entries'."""
         for block in self._open.values():
             block.write()
         reason = stop_reason if stop_reason is not None else self.stop_reason
@@ -79,7 +79,7 @@ class Fold(Entity):
         return {"messages": self.messages, "stop_reason": reason, "pending_interaction": pending}
 
     def _begin(self, name: Any) -> None:
-        """A block begins; one that begins again, since its model call is made again, keeps its place."""
+        """A block begins; one that begins again, because its model call is repeated, keeps its place."""
         begun = self._open.get(name)
         if begun is None:
             message = {"role": "assistant", "content": ""}
@@ -127,7 +127,7 @@ def trim_to_trailing_unit(messages: Sequence[Message]) -> list[Message]:
 
 
 def _tool_of(payload: Any) -> str | None:
-    """The name of the tool that somebody has to answer for: its own, else the best label of the call."""
+    """The name of the tool whose call waits for an answer: its own, else the best label of the call."""
     if not isinstance(payload, dict):
         return None
     call = payload.get("toolCall")
@@ -143,7 +143,7 @@ def kind_of(record: Record[RunEvent]) -> str:
 
 
 def data_of(record: Record[RunEvent]) -> bytes:
-    """The entry's data as JSON. What was said is the event's content, so it can be erased; it was read with it."""
+    """The entry's data as JSON: the record's content, which can be erased; without one, the event's own fields."""
     event, content = record.event, record.content
     if content is not None:
         return ERASED if content.erased else content.json

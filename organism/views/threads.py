@@ -184,8 +184,8 @@ THREADS = ReadModel(
     text_in=("messages", "thread_id"),
 )
 
-# Marks: for each kind of rare events and each thread the position of the last one. Who looks for such a kind in a
-# million events looks through no other threads. What nearly every thread has is no mark, so a common hop leaves none.
+# Marks: for each kind of rare events and each thread the position of the last one, so that a search for such a kind
+# reads no other threads. Events that nearly every thread has leave no mark, so a common hop writes none.
 
 MARKS: Final[Mapping[type[Event], str]] = {
     MessageRetried: "message_retried",

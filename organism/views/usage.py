@@ -1,7 +1,7 @@
 """What models cost: calls, tokens, money and time, of the tenant, each agent, each thread and each day (of UTC).
 
-The calls themselves say it (``model_called``), those included that failed or died: what they used is spent. ``models``
-divides the same by the model that answered and the provider that served it. ``model_seconds`` is the time of the calls.
+It is counted by ``model_called``, failed calls included: what they used is spent. ``models`` divides the same by the
+model that answered and the provider that served it. ``model_seconds`` is the time of the calls.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
-"""The port to what is made of the log: rows of read models, now and at any position.
+"""The port to the rows of read models, now and at any position of the log.
 
-What every store guarantees:
+Every store guarantees:
 
 V1 A read that begins after a unit's ``then`` sees every row that follows from the unit.
-V2 A page has the rows that were asked for, in their order; who goes on behind its last place skips none.
-V3 Making every row again from the events gives byte-equal rows.
+V2 A page has the rows that match, in their order; the next page, which begins behind its last row, skips none.
+V3 Rebuilding every row from the events gives byte-equal rows.
 V4 Rows read ``at`` a position are what they were when the log ended there, but for content erased since. In the middle
    of a unit, a row that the unit changes more than once may be shown as the whole unit leaves it.
 """
@@ -30,7 +30,7 @@ ERASED: Final = b'{"erased":true}'
 
 
 def fold_each(keys: Mapping[type[Event], Keys], apply: Callable[[str, Row | None, Record[Any]], Row | None]) -> Fold:
-    """The fold that goes event by event: ``apply`` gives the row after an event, None if there is none any more."""
+    """A fold that goes event by event: ``apply`` returns the row after an event, None if there is none any more."""
 
     def fold(rows: dict[str, Any], records: Sequence[Record[Event]]) -> None:
         for record in records:
@@ -43,13 +43,13 @@ def fold_each(keys: Mapping[type[Event], Keys], apply: Callable[[str, Row | None
 
 @dataclass(frozen=True, slots=True)
 class ReadModel:
-    """A fold of the log whose rows the store keeps; they are there with the events that they follow from (V1).
+    """A fold of the log whose rows are stored, in the commits of the events that they follow from (V1).
 
-    ``types`` are those of the events that ``fold`` looks at. A new ``version`` has all rows made again from the log.
+    ``types`` are those of the events that ``fold`` looks at. A new ``version`` has all rows rebuilt.
     ``columns`` names the fields to search or sort by, with their SQL type; ``indexes`` lists tuples of columns.
     ``text_in``: (model, column) of rows whose content is searched for a text; the column holds this model's keys.
     ``with_content`` adds ``"payload"``: the content JSON of the event at ``row["position"]``, or ``{"erased": true}``.
-    ``is_live``: all rows, which are few and changed by nearly every event, are kept in memory.
+    ``is_live``: all rows, which are few and change with nearly every event, are in memory.
     ``is_final``, of a model with content: rows never change, and each is stored once, at its ``position``.
     """
 
@@ -88,16 +88,16 @@ class Among:
     where: tuple[Where, ...]
 
 
-Place = tuple[Any, str]
-"""Where a row stands in an order: its value of the column that the order is by (empty without one), and its key."""
+PageKey = tuple[Any, str]
+"""A row's value of the column that a page is ordered by (empty without one), and its key."""
 
 
 @dataclass(frozen=True, slots=True)
 class Query:
     """A page of a read model's rows, ``at`` a position if one is given (V4).
 
-    Ties of ``order_by`` are broken by the key. The page begins behind the place ``after``, whether a row is there or
-    not, and skips ``offset`` rows. ``text`` is searched for in contents (``with_content``, ``text_in``).
+    Ties of ``order_by`` are broken by the key. The page begins behind ``after``, whether that row still exists or not,
+    and skips ``offset`` rows. ``text`` is searched for in contents (``with_content``, ``text_in``).
     """
 
     where: tuple[Where, ...] = ()
@@ -107,19 +107,19 @@ class Query:
     offset: int = 0
     text: str = ""
     at: int | None = None
-    after: Place | None = None
+    after: PageKey | None = None
     among: tuple[Among, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """``rows``: a JSON array of ``count`` of ``total`` rows, ``before`` of them before it; ``last``: its last place."""
+    """``rows``: a JSON array of ``count`` of ``total`` rows, ``before`` of them before it; ``last``: its last key."""
 
     rows: bytes
     count: int
     total: int
     before: int
-    last: Place | None
+    last: PageKey | None
 
 
 class ViewStore(Protocol):

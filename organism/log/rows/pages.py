@@ -12,7 +12,7 @@ from organism.log.rows.tables import Written, column_of, field_of, fill, of_mode
 from organism.log.rows.versions import FOREVER, VERSION_BITS, Version, first_version, folded_row
 from organism.log.units import contents_at
 from organism.sqlite.driver import Connection, json_text, statements
-from organism.views.views import CHANGED, Among, Page, Place, Query, ReadModel, Where, with_payload
+from organism.views.views import CHANGED, Among, Page, PageKey, Query, ReadModel, Where, with_payload
 
 Statement = tuple[str, list[Any]]  # SQL and its parameters
 StoredRow = tuple[bytes, bytes]  # The public JSON of a row, completed by its payload, and the private JSON
@@ -203,7 +203,7 @@ def live_page(model: ReadModel, rows: Iterable[tuple[str, Written]], query: Quer
     return Page(rows_json, len(shown), len(chosen), begin, shown[-1][0] if shown else None)
 
 
-def _rank(place: Place) -> tuple[Any, ...]:
+def _rank(place: PageKey) -> tuple[Any, ...]:
     """What sorts as SQLite sorts the place."""
     value, key = place
     kind = 0 if value is None else 2 if isinstance(value, str) else 1
