@@ -19,7 +19,7 @@ from organism.pump.writer import Writer
 BLOCKED_SECONDS: Final = 0.7
 CHECK_SECONDS: Final = 0.2
 IDLE: Final = ("/asyncio/runners.py", "/selectors.py")
-"""Where a loop stands that nobody blocks: it is the machine that gives it no time."""
+"""Where an idle loop is: then nothing blocks it, but the machine gives it no time."""
 
 
 class Watchdog:

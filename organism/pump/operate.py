@@ -73,7 +73,7 @@ Answer = c.Injected | c.Done
 
 
 async def recorded(views: ViewStore, once: c.Idempotency, now_us: int) -> Row | None:
-    """The row of the answer that the key had, unless it is too old. Raises ``IdempotencyKeyReused``."""
+    """The row of the key's stored answer, unless it is too old. Raises ``IdempotencyKeyReused``."""
     row = await views.private_row("answers", once.name)
     if row is None or row["at"] + KEY_LIFE_US < now_us:
         return None
@@ -83,7 +83,7 @@ async def recorded(views: ViewStore, once: c.Idempotency, now_us: int) -> Row | 
 
 
 class KeysInUse:
-    """The keys whose first call is under way: a repetition that comes before its answer is refused."""
+    """Idempotency keys whose first call is under way: a repetition that comes before its answer is refused."""
 
     def __init__(self) -> None:
         self._digests: dict[str, str] = {}
@@ -94,7 +94,7 @@ class KeysInUse:
         look_up: Callable[[], Awaitable[T | None]],
         act: Callable[[], Coroutine[Any, Any, T]],
     ) -> T:
-        """What ``look_up`` finds, else what ``act`` gives, even if the caller leaves. Raises ``RequestInProgress``."""
+        """What ``look_up`` finds, else what ``act`` gives, even without its caller. Raises ``RequestInProgress``."""
         self._refuse(once)
         if (first := await look_up()) is not None:
             return first
@@ -111,13 +111,13 @@ class KeysInUse:
     def _over(self, name: str, task: asyncio.Task[Any]) -> None:
         del self._digests[name]
         if not task.cancelled():
-            task.exception()  # the caller has it, if there is one still
+            task.exception()  # the caller gets it, unless it has left
 
 
 class Operator:
-    """Carries out one tenant's commands. ``stopping`` refuses what would begin new work.
+    """Carries out one tenant's commands. While ``stopping``, those that begin new work are refused.
 
-    ``queued`` says how many messages wait for a listener. ``kill`` ends a thread and those below it in the decision,
+    ``queued`` says how many messages wait for a listener. ``kill`` ends a thread and its descendants in the decision,
     and stops their handlers.
     """
 
@@ -150,7 +150,7 @@ class Operator:
         }
 
     async def do(self, command: c.Command) -> Answer:
-        """Carry out the command, or give the answer that its idempotency key had. Raises an ``OrganismError``."""
+        """Carry out the command, or give the stored answer of its idempotency key. Raises an ``OrganismError``."""
         if not self._log.available:
             raise LogUnavailable
         once = command.idempotency
@@ -159,14 +159,14 @@ class Operator:
         return await self.patiently(self._keys.answer(once, partial(self._before, once), partial(self._act, command)))
 
     async def patiently(self, act: Awaitable[T]) -> T:
-        """What comes of the act. Raises ``CommitUnknown`` if the log stalls meanwhile; what is on its way stays so."""
+        """The result of the act. Raises ``CommitUnknown`` if the log stalls meanwhile; what was appended stays so."""
         caller = asyncio.current_task()
         assert caller is not None  # noqa: S101 - a coroutine runs in a task
         self._waiting.add(caller)
         try:
             return await act
         except asyncio.CancelledError:
-            if caller in self._waiting:  # it left by itself
+            if caller in self._waiting:  # the caller itself was cancelled
                 raise
             caller.uncancel()
             raise CommitUnknown(f"{CommitUnknown()} The disk does not answer.") from None
@@ -174,12 +174,12 @@ class Operator:
             self._waiting.discard(caller)
 
     def give_up_waiting(self) -> None:
-        """The log has stalled: who waits gets ``CommitUnknown``. What they asked for is done once the disk answers."""
+        """The log has stalled: callers get ``CommitUnknown``. Their commands are done once the disk answers."""
         while self._waiting:
             self._waiting.pop().cancel()
 
     async def _act(self, command: c.Command) -> Answer:
-        """Carry it out. What rests on rows goes one by one, each after what was decided before it is in them."""
+        """Carry it out. Commands that rest on rows run one by one, each after all earlier decisions are in the rows."""
         act = self._acts[type(command)]
         if not self._rests_on_rows(command):
             return await act(command)  # type: ignore[arg-type]  # the act of the command's own class
@@ -188,7 +188,7 @@ class Operator:
             return await act(command)  # type: ignore[arg-type]  # the act of the command's own class
 
     def _rests_on_rows(self, command: c.Command) -> bool:
-        """Whether it is about a thread that has ended, or a dead letter: the fold knows neither."""
+        """Whether it is about an ended thread or a dead letter, which only rows know."""
         if isinstance(command, OF_DEAD_LETTERS):
             return True
         thread_id = getattr(command, "thread_id", None)
@@ -201,18 +201,18 @@ class Operator:
         return c.Injected(**body) if "message_id" in body else c.Done(**body)
 
     async def answered(self, once: c.Idempotency) -> dict[str, Any] | None:
-        """What the key was answered with its position, if it was. Raises ``IdempotencyKeyReused``."""
+        """The key's stored answer with its position, if there is one. Raises ``IdempotencyKeyReused``."""
         row = await recorded(self._views, once, self._writer.state.now())
         return None if row is None else row["body"]
 
     def answer(self, decision: Decision, once: c.Idempotency | None, body: dict[str, Any], back: int) -> None:
-        """Record the answer in the act's own unit; its position lies ``back`` before this event."""
+        """Record the answer in the command's own unit; its position is ``back`` before this event."""
         if once is not None:
             status = 202 if "message_id" in body else 200
             decision.add(CallAnswered(once.key, once.method, once.path, once.digest, status, body, back))
 
     async def _inject(self, command: c.Inject) -> c.Injected:
-        """Accept an injection: durable when this returns."""
+        """Accept an injection, which is durable when this returns."""
         if self.stopping:
             raise Stopping
         beginning: ThreadCreated | ThreadReopened | None = ThreadCreated()
@@ -251,7 +251,7 @@ class Operator:
         if thread is not None:
             check_position(command, thread.head)
             return thread
-        await self._writer.settled()  # what ended it may be decided and still on its way to the disk
+        await self._writer.settled()  # its end may be decided and not on disk yet
         row = await self._views.private_row("threads", thread_id)
         if row is None:
             raise NotFound(f"There is no thread {thread_id!r}.", param="/thread_id")
@@ -279,7 +279,7 @@ class Operator:
         return self._writer.state.folded.threads.get(thread_id)
 
     async def _finish(self, decision: Decision, command: c.Command) -> c.Done:
-        """Write a control decision; one with nothing to do answers with the head, or with where its key is kept."""
+        """Write a decision; one with nothing to do answers with the head, or the position of the stored answer."""
         own = len(decision.records)
         self.answer(decision, command.idempotency, {}, -own)
         if not decision.records:
@@ -326,7 +326,7 @@ class Operator:
         return await self._finish(decision, command)
 
     async def _kill_thread(self, command: c.KillThread) -> c.Done:
-        """One unit ends the tree; then its tasks are cancelled, and what they still do comes to nothing."""
+        """End the tree in one unit; then its tasks are cancelled, and whatever they still do has no effect."""
         found = await self._found(command, command.thread_id, may_be_killed=True)
         if not isinstance(found, Thread) and found["status"] == "killed":
             return c.Done(found["position"])
@@ -519,6 +519,6 @@ def _is_sent(record: Record[Event]) -> TypeGuard[Record[MessageSent]]:
 
 
 def check_position(command: c.Command, position: int) -> None:
-    """``If-Match``: the caller saw the thread as it is, at ``position``."""
+    """``If-Match``: raise ``StalePosition`` unless the caller saw the thread as it is, at ``position``."""
     if command.if_position is not None and command.if_position != position:
         raise StalePosition(f"The thread is at position {position}; the request was made for {command.if_position}.")

@@ -1,7 +1,7 @@
 """The end of handlings: answered, failed (another attempt, or a dead letter), or killed with their thread.
 
-A handling's run ends with it: ``run_done`` is its last entry. What the handling has gathered and not yet written is
-added to the decision before.
+A handling's run ends with it: ``run_done`` is its last entry. What the handling has gathered and not yet written must
+be added to the decision before.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Failure(NamedTuple):
 
 
 def finish(decision: Decision, message: Message, stop_reason: str) -> None:
-    """The handler gave its answer. Its run, if there is one, is over for the reason that it gave, if it did."""
+    """The handler answered: end its run, if there is one, for the given reason, and its message."""
     if any(step.kind == "complete" and step.ok is None for step in (message.steps or {}).values()):
         spend.settle_lost(decision, message)
     if message.shown is not None or stop_reason:
@@ -62,7 +62,7 @@ def _end_run(decision: Decision, message: Message, reason: str) -> None:
 
 
 def retry(decision: Decision, message: Message, failure: Failure) -> None:
-    """A new attempt follows later: after a delay that doubles, within a bound."""
+    """Schedule another attempt, after a delay that doubles up to a limit."""
     rule = decision.state.rules.retry
     next_at = decision.at + int(min(rule.base_delay_s * 2**message.failures, rule.max_delay_s) * 1_000_000)
     _cancel_approvals(decision, message)
@@ -71,7 +71,7 @@ def retry(decision: Decision, message: Message, failure: Failure) -> None:
 
 
 def park(decision: Decision, message: Message, failure: Failure) -> None:
-    """The handling failed for good: the message becomes a dead letter."""
+    """The handling failed for good: make the message a dead letter."""
     _cancel_approvals(decision, message)
     decision.add(MessageFailed(message.id, message.to, message.starts, failure.text))
     dead(decision, message, failure)

@@ -1,7 +1,7 @@
 """Handlers: one message → the handler's answer, and what the handler may do meanwhile.
 
-Each thing that it does is a step, recorded as it happens and replayed from its record. This is the one place where a
-handler's exceptions end.
+Everything that it does is a step, recorded when it happens and replayed from its record. A handler's exceptions end
+here and nowhere else.
 """
 
 from __future__ import annotations
@@ -55,9 +55,9 @@ from organism.pump.run.run_stream import RunStream
 
 EFFECT_KINDS: Final = frozenset({"pure", "idempotent", "unsafe"})
 LONGEST_SECONDS: Final = 3_153_600_000.0
-"""A hundred years: who asks for longer waits for ever."""
+"""A hundred years: longer timeouts are cut to this."""
 PAYLOADS_AN_ENTRY: Final = 4
-"""So many times ``limits.max_payload_bytes`` an entry may have: a payload that is written out as a text grows."""
+"""The size of an entry, in units of ``limits.max_payload_bytes``: a payload written out as text is longer."""
 
 Responses = tuple[HandlerResponse, ...]
 
@@ -127,7 +127,7 @@ def _root_of(error: BaseException, message: Message) -> str:
 
 
 async def _answer(handling: Handling, services: Services, payload: Any) -> object:
-    """What the handler gives, once what must be agreed to first is."""
+    """The handler's answer, after the gates."""
     listener = handling.listener
     if listener.approval or listener.confirm or listener.destroys:
         payload = await _admitted(handling, services.chance, payload)
@@ -142,7 +142,7 @@ async def _answer(handling: Handling, services: Services, payload: Any) -> objec
 
 
 async def _in_thread(listener: Listener, payload: Any, metadata: HandlerMetadata) -> object:
-    """Run a plain function in a thread of its own. One that never ends holds up nothing but itself."""
+    """Run a plain function in a thread of its own. One that never ends blocks only itself."""
     loop = asyncio.get_running_loop()
     ended: asyncio.Future[tuple[object, BaseException | None]] = loop.create_future()
 
@@ -159,7 +159,7 @@ async def _in_thread(listener: Listener, payload: Any, metadata: HandlerMetadata
         if not loop.is_closed():
             loop.call_soon_threadsafe(settle, value, failure)
 
-    context = copy_context()  # it has the prompts of its handling, as an async handler does
+    context = copy_context()  # it sees the prompts of its handling, as an async handler does
     threading.Thread(target=context.run, args=(work,), name=f"blocking-{listener.name}", daemon=True).start()
     answer, error = await ended
     if error is not None:
@@ -177,7 +177,7 @@ class Withheld(NamedTuple):
 
 
 async def _admitted(handling: Handling, chance: Random, payload: Any) -> Any:
-    """The payload that may be handled, edited if a person edited it; or ``Withheld``."""
+    """The payload to handle, as a person may have edited it; or ``Withheld``."""
     if handling.message.reply:
         return payload
     if handling.listener.confirm and gates.is_two_steps(type(payload)):
@@ -203,7 +203,7 @@ async def _consented(handling: Handling, payload: Any) -> Any:
 
 
 async def _why_asked(handling: Handling, payload: Any) -> str:
-    """Why a person must agree to this call; empty if none must."""
+    """Why a person must agree to this call; empty if no one must."""
     message, destroys = handling.message, handling.listener.destroys
     others = sorted(message.authors - {message.sender})
     if not destroys or not gates.is_tainted(handling.rules, message):
@@ -239,7 +239,7 @@ async def _confirmed(handling: Handling, chance: Random, payload: Any) -> Any:
 
 
 class OutcomeUnknown(BaseException):
-    """Nobody knows what became of an unsafe effect. Not an ``Exception``, so that no handler goes on after it."""
+    """The outcome of an unsafe effect is unknown. Not an ``Exception``, so that no handler continues after it."""
 
 
 class Steps(HandlerMetadata):
@@ -412,7 +412,7 @@ class Steps(HandlerMetadata):
         return answer
 
     def _begin_call(self, call: ModelCall, digest: str) -> Step:
-        """Reserve what the call may use, and make it once that is on disk."""
+        """Reserve what the call may use; make the call once that is on disk."""
         handling = self._handling
         decision = handling.decide()
         begun = StepStarted(call.message.id, call.message.to, call.step, "complete", digest)
@@ -433,7 +433,7 @@ class Steps(HandlerMetadata):
         await self._open_stream().emit(kind, data)
 
     def _open_stream(self) -> RunStream:
-        """What the handling shows of itself. Raises ``CancelledError`` once it is over."""
+        """The stream of the handling's run, made on first use. Raises ``CancelledError`` once the handling is over."""
         handling = self._handling
         if handling.dead:
             raise asyncio.CancelledError
@@ -444,7 +444,7 @@ class Steps(HandlerMetadata):
 
 
 async def outcome_of(effect: Awaitable[Any]) -> tuple[Any, Exception | None]:
-    """What an outside effect gave, or what it raised, which its step records."""
+    """The result of an outside effect, or its exception; its step records either."""
     try:
         return await effect, None
     except Exception as error:  # noqa: BLE001 - recorded as the step's error, whatever it is
@@ -452,7 +452,7 @@ async def outcome_of(effect: Awaitable[Any]) -> tuple[Any, Exception | None]:
 
 
 def _plain(answer: object) -> Responses:
-    """The answer in our own classes, since its own may raise anywhere. Raises ``WrongReturn``, and what they raise."""
+    """The answer as our own classes: the handler's may raise anywhere. Raises ``WrongReturn``, and what they raise."""
     if answer is None:
         return ()
     if isinstance(answer, list):
