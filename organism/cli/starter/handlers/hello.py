@@ -1,4 +1,4 @@
-"""A greeter asks a shouter, and answers whoever wrote to it. Payloads are plain dataclasses, handlers functions."""
+"""A greeter asks a shouter, and answers the sender. Payloads are plain dataclasses, handlers functions."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from organism import HandlerMetadata, HandlerResponse
 
 @dataclass
 class Greeting:
-    """Ask for somebody to be greeted."""
+    """A request to greet someone."""
 
     name: str
 
