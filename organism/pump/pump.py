@@ -209,9 +209,8 @@ class Pump:
         message = handling.message
         decision = Decision.on(self.state, message.thread, message)
         handling.cut(decision)
-        is_tried_again = not failure.is_final and (
-            decision.find_unknown(message) or message.failures + 1 < self.state.rules.retry.attempts
-        )
+        has_attempts = not failure.is_final and message.failures + 1 < self.state.rules.retry.attempts
+        is_tried_again = decision.find_unknown(message) or has_attempts
         log_failure(message, failure, is_tried_again=is_tried_again)
         (ending.retry if is_tried_again else ending.park)(decision, message, failure)
         self.leave(handling)

@@ -7,11 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.command import organism
 from tests.cli.test_verbs import ask
 from tests.flows.test_failures import ASKERS, CHAIN
 from tests.flows.world import World
 from tests.server.routes.test_dead_letters import STRAY
 from tests.server.served import Frames, Served, served
+from tests.server.tenanted import bearer, token, write_tokens
 
 AT_FAULT = "in find: return HandlerResponse.respond(Told(NAMES[name]))"
 
@@ -41,6 +43,17 @@ async def test_a_send_that_was_refused_is_told_by_inject_wait_and_its_exit_code(
     told = await ask(asking, "inject", "stray", '{"text":"ann"}', "--wait", "20", "--json")
     (letter,) = told.json["dead_letters"]
     assert (told.code, letter["code"], told.json["thread"]["status"]) == (1, "routing", "completed")
+
+
+async def test_a_token_that_may_only_inject_is_shown_no_lines(tmp_path: Path) -> None:
+    made = World(tmp_path, CHAIN, dict(ASKERS))
+    write_tokens(tmp_path, {"default": {"sender": ["inject"]}})
+    async with served(made.config) as server:
+        named = {"ORGANISM_URL": server.url, "ORGANISM_TOKEN": token("default", "sender")}
+        ran = await organism("inject", "inner", '{"text":"ann"}', "--wait", "20", **named)
+        refused = await server.client.get("/api/v1/dead-letters", headers=bearer("default", "sender"))
+    assert (ran.code, "KeyError" in ran.err, "play.py" in ran.out + ran.err) == (1, True, False)
+    assert refused.status_code == 403
 
 
 async def test_all_dead_letters_of_a_thread_are_replayed_or_discarded_by_one_command(asking: Served) -> None:

@@ -9,11 +9,11 @@ import orjson
 import pytest
 
 from organism.errors import AlreadyResolved, InvalidField
-from organism.events.vocabulary import MessageDead, MessageRefused, MessageStarted
+from organism.events.vocabulary import MessageDead, MessageRefused, MessageStarted, StepStarted
 from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter, ReplayDeadLetters
 from organism.testing import Running
 from organism.views.views import Query
-from tests.flows.stage import at_gate, open_gate
+from tests.flows.stage import at_gate, open_gate, play
 from tests.flows.world import MakeWorld
 
 CHAIN = """
@@ -146,12 +146,6 @@ async def test_an_ask_error_names_who_was_asked_the_question_and_its_cause(world
     assert slow[:4] == ("slow", asked[3], "", "")
 
 
-def play(o: Running) -> dict[str, Any]:
-    """What the handlers' module holds."""
-    found: dict[str, Any] = getattr(o.organism.settings.listeners[0].handler, "__globals__", {})
-    return found
-
-
 async def test_a_refused_ask_and_what_failed_with_it_are_one_failure(world: MakeWorld) -> None:
     made = world(CHAIN, {**ASKERS, "middle": {"peers": []}})
     async with made.running() as o:
@@ -183,6 +177,32 @@ async def test_what_cannot_succeed_is_not_tried_again(world: MakeWorld) -> None:
             await o.inject(name, {"text": "x"}, wait=True)
         dead = [(record.event.code, record.event.attempts) for record in await o.records(MessageDead)]
     assert dead == [("handler_error", 1), ("wrong_return", 1)]
+
+
+async def test_an_unsafe_effect_under_way_waits_for_a_person_though_no_attempt_could_succeed(world: MakeWorld) -> None:
+    source = """
+    import asyncio
+
+    async def payer(payload: Ask, metadata: HandlerMetadata):
+        async with asyncio.TaskGroup() as group:
+            group.create_task(metadata.effect("pay", pay, kind="unsafe"))
+            await gate("paying")
+            group.create_task(metadata.ask("broken", payload))
+
+    async def pay(key):
+        await asyncio.Event().wait()
+
+    async def broken(payload: Ask, metadata: HandlerMetadata):
+        raise ValueError("no good")
+    """
+    made = world(source, {"payer": {"peers": ["broken"]}, "broken": {}}, retry={"attempts": 1})
+    async with made.running() as o:
+        sent = await o.inject("payer", {"text": "x"})
+        await o.until(StepStarted, effect="unsafe")
+        open_gate(o, "paying")
+        await o.until(StepStarted, unknown=True)
+        assert (await o.thread(sent.thread_id))["status"] == "active"
+        assert list(await letters(o)) == ["broken"]
 
 
 async def test_an_edited_payload_belongs_to_the_message_that_is_sent_again(world: MakeWorld) -> None:
