@@ -24,7 +24,7 @@ from organism.server.api import agents, history, open_items, organism, threads, 
 from organism.server.http import problems
 from organism.server.http.call import Process, Route
 from organism.server.http.endpoint import Endpoint
-from organism.server.http.middleware import CROSS_ORIGIN, AccessLog, Guard, PageHeaders
+from organism.server.http.middleware import CROSS_ORIGIN, AccessLog, Guard, Page
 from organism.server.http.rights import OPEN
 from organism.server.surfaces import inject, invoke, tools
 from organism.server.ws import live
@@ -54,10 +54,9 @@ ROUTES: Final[tuple[Route, ...]] = (
     *tools.AT_ROOT,
     *service.AT_ROOT,
 )
-"""Every route, the busiest ones first: the router tries one after the other.
-
-Those that need no token, and invoke, are mounted at the root too; metrics and MCP only there.
-"""
+"""Every route. Those that need no token, and invoke, are mounted at the root too; metrics and MCP only there."""
+BUSIEST: Final = frozenset({f"{BASE}/inject", f"{BASE}/threads/{{id}}", f"{BASE}/threads/{{id}}/messages"})
+"""What the router tries first: it tries one route after the other."""
 
 
 def application(process: Process, names: Sequence[str], origins: Sequence[str] = ()) -> Starlette:
@@ -69,9 +68,10 @@ def application(process: Process, names: Sequence[str], origins: Sequence[str] =
 
     origins = [origin.rstrip("/").lower() for origin in origins]
     cors: Any = CORSMiddleware
+    ordered = sorted(ROUTES, key=lambda route: route.address not in BUSIEST)
     app = Starlette(
         routes=[
-            *(http_route(route, process) for route in ROUTES),
+            *(http_route(route, process) for route in ordered),
             *page_routes(),
             WebSocketRoute("/{path:path}", WebSockets(process)),
         ],
@@ -123,4 +123,4 @@ def page_routes() -> list[HttpRoute]:
     return pages
 
 
-_AS_PAGE: Final = [Middleware(PageHeaders)]
+_AS_PAGE: Final = [Middleware(Page)]

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from starlette.requests import Request
-from starlette.responses import JSONResponse as StarletteJson
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -36,6 +35,7 @@ MAX_BODY_BYTES: Final = 1 << 20
 NOBODY: Final = Principal(DEFAULT_TENANT, "nobody", frozenset())
 LEFT: Final = Response(status_code=499)
 """Never sent, since the client has left; the status is for the server's own log."""
+_OF_BODY: Final = frozenset({b"content-length", b"transfer-encoding", b"content-encoding"})
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
 IN_PATH: Final[Places] = {"/thread_id": None, "/agent": None, "/approval": None, "/to": None}
 """What an act concerns stands in its path: no field is to blame."""
@@ -47,8 +47,10 @@ CALLER: Final = (DEPTH, PARENT)
 MOST_DEPTH: Final = 1_000_000
 
 
-class JsonResponse(StarletteJson):
+class JsonResponse(Response):
     """A value as JSON; ``bytes`` are finished JSON already."""
+
+    media_type = "application/json"
 
     def render(self, content: Any) -> bytes:
         return encoded(content)
@@ -130,7 +132,7 @@ class Call(Request):
 
     @property
     def announces_body(self) -> bool:
-        return not {"content-length", "transfer-encoding", "content-encoding"}.isdisjoint(self.headers)
+        return any(name in _OF_BODY for name, _ in self.scope["headers"])
 
     def allow_query(self, *names: str) -> None:
         """Raise ``UnknownField`` for parameters that this route does not take."""

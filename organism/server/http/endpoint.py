@@ -68,17 +68,17 @@ class Endpoint:
         if route.is_recorded and route.is_tagged:  # an act that is answered by a thread: the tag is its position
             tag = f'"{orjson.loads(response.body)["position"]}"'
         if tag is not None:
-            response.headers["etag"] = tag
+            response.raw_headers.append((b"etag", tag.encode()))
         return unless_known(call, response) if route.method == "GET" else response  # an act was done in any case
 
 
 def unless_known(call: Call, response: Response) -> Response:
     """The response, or a 304 if the client has it already."""
-    wanted, tag = call.headers.get("if-none-match"), response.headers.get("etag")
-    if wanted is None or tag is None or response.status_code != HTTPStatus.OK:
+    wanted = call.headers.get("if-none-match")
+    if wanted is None or response.status_code != HTTPStatus.OK or "etag" not in response.headers:
         return response
     known = {each.strip().removeprefix("W/") for each in wanted.split(",")}
-    if tag not in known and "*" not in known:
+    if response.headers["etag"] not in known and "*" not in known:
         return response
     of_body = {"content-length", "content-type"}
     headers = {name: value for name, value in response.headers.items() if name not in of_body}

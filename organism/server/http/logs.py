@@ -102,6 +102,7 @@ class Access:
     route: str | None = None
     tenant: str | None = None
     status: int = 101
+    is_page: bool = False
     began: float = field(default_factory=time.monotonic)
 
     def end(self) -> None:

@@ -78,8 +78,8 @@ class AccessLog:
         async def send_with_headers(message: Message) -> None:
             if "headers" in message:  # the start of an answer, or a socket's acceptance
                 access.status = message.get("status", access.status)
-                named = (b"x-request-id", access.request_id.encode())
-                message["headers"] = with_defaults([*message["headers"], named], API)
+                fixed = PAGE if access.is_page else API
+                message["headers"] = [*message["headers"], (b"x-request-id", access.request_id.encode()), *fixed]
             await send(message)
 
         try:
@@ -88,24 +88,15 @@ class AccessLog:
             access.end()
 
 
-class PageHeaders:
-    """Puts the headers of a page on an answer: it may load its own scripts and styles, and nothing else."""
+class Page:
+    """Marks an answer as a page: it may load its own scripts and styles, and nothing else."""
 
     def __init__(self, app: ASGIApp) -> None:
         self._app = app
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_with_headers(message: Message) -> None:
-            if "headers" in message:
-                message["headers"] = with_defaults(message["headers"], PAGE)
-            await send(message)
-
-        await self._app(scope, receive, send_with_headers)
-
-
-def with_defaults(headers: Sequence[Header], defaults: Sequence[Header]) -> list[Header]:
-    names = {name for name, _ in headers}
-    return [*headers, *(header for header in defaults if header[0] not in names)]
+        scope["state"]["access"].is_page = True
+        await self._app(scope, receive, send)
 
 
 class Guard:
@@ -126,7 +117,8 @@ class Guard:
         is_socket = scope["type"] == "websocket"
         try:
             headers = joined(scope["headers"])
-            scope["headers"] = list(headers.items())
+            if len(headers) < len(scope["headers"]):
+                scope["headers"] = list(headers.items())
             self._check_host(headers.get(b"host", b""))
             if is_socket:
                 self._check_origin(headers)
