@@ -242,7 +242,7 @@ class Disk:
 
 
 class Memory:
-    """The same for a log in memory: the same SQL, at once, in the loop's thread."""
+    """The same for a log in memory: the same SQL, at once, in the loop's thread. No commit fails."""
 
     passing: tuple[type[Exception], ...] = ()
 
@@ -264,19 +264,14 @@ class Memory:
     async def read(self, read: Callable[..., T], *arguments: Any) -> T:
         return read(self._connection, *arguments)
 
-    read_quickly = read
-
     def read_now(self, read: Callable[..., T], *arguments: Any) -> T:
         return read(self._connection, *arguments)
 
+    read_quickly = write = read
+    post = read_now
+
     async def verify(self, after: int) -> Verification:
         return verify(self._connection, self.key, after, self.head)
-
-    async def write(self, work: Callable[..., T], *arguments: Any) -> T:
-        return work(self._connection, *arguments)
-
-    def post(self, work: Callable[..., object], *arguments: Any) -> None:
-        work(self._connection, *arguments)
 
     def commit(self, batch: Batch, folding: RowFolding) -> None:
         """``done`` is called in a later iteration, as it is with a disk."""
