@@ -64,8 +64,10 @@ SHORT_LIFE_US: Final = 12_000_000
 DUE_KEPT: Final = 1024
 RETRY: Final = -1
 """The ``step`` of a ``Due`` that is a message's next attempt."""
-MOST_OPEN: Final = 16  # in a thread; one more makes the oldest worthless
-KEPT_US: Final = 600_000_000  # after its end, to say what became of it
+MOST_OPEN_TOKENS: Final = 16
+"""Confirm tokens of a thread: one more makes the oldest invalid."""
+TOKEN_MEMORY_US: Final = 600_000_000
+"""How long a token is known after its end, so that a late use gets the reason."""
 
 
 class Confirmation(NamedTuple):
@@ -80,19 +82,19 @@ class Confirmation(NamedTuple):
         return not self.used_by and at < self.expires
 
 
-class Confirms(Entity):
+class Confirmations(Entity):
     """All of a tenant, by the hash of the token, oldest first."""
 
     by_token: dict[str, Confirmation] = field(default_factory=dict)
 
     def requested(self, record: Record[ConfirmRequested]) -> None:
         event, thread, at = record.event, record.thread or "", record.at
-        kept = {token: each for token, each in self.by_token.items() if at < each.expires + KEPT_US}
-        open_here = [token for token, each in kept.items() if each.thread == thread and each.is_open(at)]
-        for token in open_here[: max(0, len(open_here) + 1 - MOST_OPEN)]:
-            kept[token] = kept[token]._replace(expires=at)
-        kept[event.token] = Confirmation(thread, event.digest, event.expires_at)
-        self.by_token = kept
+        known = {token: each for token, each in self.by_token.items() if at < each.expires + TOKEN_MEMORY_US}
+        open_here = [token for token, each in known.items() if each.thread == thread and each.is_open(at)]
+        for token in open_here[: max(0, len(open_here) + 1 - MOST_OPEN_TOKENS)]:
+            known[token] = known[token]._replace(expires=at)
+        known[event.token] = Confirmation(thread, event.digest, event.expires_at)
+        self.by_token = known
 
     def redeemed(self, record: Record[ConfirmRedeemed]) -> None:
         token = record.event.token
@@ -130,7 +132,7 @@ class FoldedState(Entity):
     due: list[Due] = field(default_factory=list)
     due_room: int = DUE_KEPT
     spend: Spending = field(default_factory=Spending)
-    confirms: Confirms = field(default_factory=Confirms)
+    confirmations: Confirmations = field(default_factory=Confirmations)
 
     def fold(self, record: Record[Event]) -> None:
         """Take one record, which may have no position yet."""
@@ -526,8 +528,8 @@ FOLDS: Final[Mapping[type[Event], Callable[[FoldedState, Record[Never]], None]]]
     TodoClosed: _todo_closed,
     BudgetReserved: _budget_reserved,
     BudgetSettled: lambda state, record: state.spend.settled(record),
-    ConfirmRequested: lambda state, record: state.confirms.requested(record),
-    ConfirmRedeemed: lambda state, record: state.confirms.redeemed(record),
+    ConfirmRequested: lambda state, record: state.confirmations.requested(record),
+    ConfirmRedeemed: lambda state, record: state.confirmations.redeemed(record),
     **dict.fromkeys(RUN_ENTRIES.values(), _run_entry),
 }
 

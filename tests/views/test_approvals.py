@@ -15,7 +15,7 @@ from organism.events.vocabulary import (
     ConfirmRequested,
     Event,
 )
-from organism.pump.state import KEPT_US, MOST_OPEN, Confirms
+from organism.pump.state import MOST_OPEN_TOKENS, TOKEN_MEMORY_US, Confirmations
 from organism.views.approvals import APPROVALS
 from tests.views.folding import AT, Scenario, kept
 from tests.views.moves import lawful_logs
@@ -83,36 +83,38 @@ def redeemed(token: str) -> Record[ConfirmRedeemed]:
 
 
 def test_a_token_is_open_for_its_time_and_until_it_is_used() -> None:
-    confirms = Confirms()
-    confirms.requested(requested("a"))
-    assert confirms.by_token["a"].is_open(MINUTE_US - 1)
-    assert not confirms.by_token["a"].is_open(MINUTE_US)
-    confirms.redeemed(redeemed("a"))
-    assert not confirms.by_token["a"].is_open(0)
-    assert confirms.by_token["a"].used_by == "m"
+    confirmations = Confirmations()
+    confirmations.requested(requested("a"))
+    assert confirmations.by_token["a"].is_open(MINUTE_US - 1)
+    assert not confirmations.by_token["a"].is_open(MINUTE_US)
+    confirmations.redeemed(redeemed("a"))
+    assert not confirmations.by_token["a"].is_open(0)
+    assert confirmations.by_token["a"].used_by == "m"
 
 
 def test_one_more_than_may_be_open_in_a_thread_closes_the_oldest_of_that_thread() -> None:
-    confirms = Confirms()
-    confirms.requested(requested("elsewhere", thread="other"))
-    for number in range(MOST_OPEN + 1):
-        confirms.requested(requested(str(number), at=number))
-    still = [token for token, each in confirms.by_token.items() if each.is_open(MOST_OPEN)]
-    assert still == ["elsewhere", *map(str, range(1, MOST_OPEN + 1))]
+    confirmations = Confirmations()
+    confirmations.requested(requested("elsewhere", thread="other"))
+    for number in range(MOST_OPEN_TOKENS + 1):
+        confirmations.requested(requested(str(number), at=number))
+    still = [token for token, each in confirmations.by_token.items() if each.is_open(MOST_OPEN_TOKENS)]
+    assert still == ["elsewhere", *map(str, range(1, MOST_OPEN_TOKENS + 1))]
 
 
 def test_what_is_long_over_is_forgotten_when_another_is_given() -> None:
-    confirms = Confirms()
-    confirms.requested(requested("a"))
-    confirms.requested(requested("b", at=MINUTE_US + KEPT_US - 1))
-    assert list(confirms.by_token) == ["a", "b"]
-    confirms.requested(requested("c", at=MINUTE_US + KEPT_US))
-    assert list(confirms.by_token) == ["b", "c"]
+    confirmations = Confirmations()
+    confirmations.requested(requested("a"))
+    confirmations.requested(requested("b", at=MINUTE_US + TOKEN_MEMORY_US - 1))
+    assert list(confirmations.by_token) == ["a", "b"]
+    confirmations.requested(requested("c", at=MINUTE_US + TOKEN_MEMORY_US))
+    assert list(confirmations.by_token) == ["b", "c"]
 
 
 def test_it_is_the_same_when_it_was_put_down_and_taken_up() -> None:
-    confirms = Confirms()
-    confirms.requested(requested("a"))
-    confirms.requested(requested("b"))
-    confirms.redeemed(redeemed("a"))
-    assert msgspec.json.decode(msgspec.json.encode(confirms), type=Confirms).by_token == confirms.by_token
+    confirmations = Confirmations()
+    confirmations.requested(requested("a"))
+    confirmations.requested(requested("b"))
+    confirmations.redeemed(redeemed("a"))
+    assert (
+        msgspec.json.decode(msgspec.json.encode(confirmations), type=Confirmations).by_token == confirmations.by_token
+    )

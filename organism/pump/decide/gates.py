@@ -174,7 +174,7 @@ def _answer(decision: Decision, step: Step, verdict: Approval) -> None:
 
 def redeem(decision: Decision, message: Message, question: Question) -> ToolErrorCode | None:
     """Use the token that the message came with, once; gives the error if it cannot be used."""
-    found = decision.state.folded.confirms.by_token.get(question.token)
+    found = decision.state.folded.confirmations.by_token.get(question.token)
     if found is not None and (found.used_by, found.digest) == (message.id, question.digest):
         return None  # an attempt after the first
     wrong = _wrong(found, question.digest, decision.at)

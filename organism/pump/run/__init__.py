@@ -1,1 +1,1 @@
-"""What runs: handlings and their handlers, gates, mailboxes, the slots that tenants share, the writer of decisions."""
+"""What runs: handlings, their handlers and model calls, what they show, and the mailboxes that say who is next."""
