@@ -83,6 +83,7 @@ def application(process: Process, names: Sequence[str], origins: Sequence[str] =
         exception_handlers={OrganismError: refused, HTTPException: refused},
     )
     app.router.redirect_slashes = False  # a resource has one address
+    app.state.routes, app.state.documents = ROUTES, {}
     return app
 
 

@@ -77,13 +77,13 @@ def microseconds(text: str, pointer: str) -> int:
     return (moment - _EPOCH) // timedelta(microseconds=1)
 
 
-def whole_number(said: str, place: str, least: int, most: int) -> int:
+def whole_number(text: str, place: str, least: int, most: int) -> int:
     """The number that a text says. Raises ``InvalidField`` that names ``place``."""
-    digits = said.removeprefix("-")
-    if not (digits.isascii() and digits.isdigit() and len(digits) <= len(str(most))) or not least <= int(said) <= most:
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= len(str(most))) or not least <= int(text) <= most:
         name = place.rpartition(".")[2]
-        raise InvalidField(f"`{name}` is a whole number from {least} to {most}; came {said[:40]!r}.", param=place)
-    return int(said)
+        raise InvalidField(f"`{name}` is a whole number from {least} to {most}; came {text[:40]!r}.", param=place)
+    return int(text)
 
 
 _MAC_BYTES: Final = 12

@@ -89,7 +89,7 @@ async def _count(log: EventLog, counts: Counter[str]) -> None:
 
 async def _gauges(tenants: Iterable[Tenant]) -> list[Metric]:
     """The current values."""
-    families = {name: GaugeMetricFamily(name, said, labels=("tenant",)) for name, (said, _) in GAUGES.items()}
+    families = {name: GaugeMetricFamily(name, help_text, labels=("tenant",)) for name, (help_text, _) in GAUGES.items()}
     depth = GaugeMetricFamily("organism_queue_depth", "Messages that wait for a start.", labels=("tenant", "agent"))
     waiting = GaugeMetricFamily(
         "organism_waiting_for_people",

@@ -25,8 +25,7 @@ import uvloop
 
 from organism.bootstrap import Organism
 from organism.model.ids import DEFAULT_TENANT
-from organism.server import service
-from organism.server.app import ROUTES, application
+from organism.server.app import application
 from organism.server.http.auth import Tokens, operator_token, replace_private, server_key
 from organism.server.http.call import Process
 from organism.server.http.live_tokens import LiveTokens
@@ -148,8 +147,7 @@ class Serving:
         self._loop = asyncio.get_running_loop()
         running.parts.redactor.add(secrets.key.hex())
         running.parts.redactor.is_live = secrets.tokens.is_live
-        documents = service.Documents(ROUTES).text
-        self.process = Process(running, secrets.tokens, secrets.key, documents)
+        self.process = Process(running, secrets.tokens, secrets.key)
         self._watching_tokens = LiveTokens(running, secrets.tokens, self.process.connections.review).begin()
         self.app = application(self.process, (address.host, *address.allowed_hosts), address.allowed_origins)
         self._end_within = end_within

@@ -8,11 +8,9 @@ from hashlib import sha256
 from typing import Any, Final
 
 import orjson
-from msgspec import field
 from starlette.responses import Response
 
 from organism.errors import LogUnavailable, Stopping
-from organism.events.entity import Entity
 from organism.server.documents.asyncapi import document as asyncapi_document
 from organism.server.documents.openapi import document as openapi_document
 from organism.server.documents.page import page
@@ -21,19 +19,6 @@ from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import Gives, gives
 from organism.server.http.shapes import ErrorCodes, Healthy, Ready
 from organism.server.http.words import Object
-
-
-class Documents(Entity):
-    """The finished documents of a server, each made when it is first asked for: that takes half a second."""
-
-    _routes: Sequence[Route]
-    _made: dict[str, bytes] = field(default_factory=dict)
-
-    async def text(self, name: str) -> bytes:
-        """A document by its name in ``MAKERS``. It is made in a thread: the loop has agents to serve."""
-        if name not in self._made:
-            self._made[name] = await asyncio.to_thread(MAKERS[name], self._routes)
-        return self._made[name]
 
 
 def _indented(document: Any) -> bytes:
@@ -84,7 +69,10 @@ async def docs(call: Call) -> Response:
 
 async def _document(call: Call, name: str, kind: str = "application/json") -> Response:
     call.allow_query()
-    body = await call.process.documents(name)
+    made: dict[str, bytes] = call.app.state.documents
+    if name not in made:  # in a thread, since it takes half a second and the loop has agents to serve
+        made[name] = await asyncio.to_thread(MAKERS[name], call.app.state.routes)
+    body = made[name]
     tag = f'"{sha256(body).hexdigest()[:32]}"'
     return Response(body, headers={"etag": tag}, media_type=kind)
 

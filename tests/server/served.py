@@ -22,7 +22,7 @@ from organism.model.ids import DEFAULT_TENANT
 from organism.server.http.auth import Tokens
 from organism.server.serve import Address, Secrets, Serving, listen
 from organism.views.views import ViewStore
-from tests.server.held import CheckedClient, CheckedSocket, contract
+from tests.server.contract import CheckedClient, CheckedSocket, contract
 
 HELLO = Path(__file__).parents[2] / "organism.yaml"
 OWN = ("greeter", "shouter", "response-handler", "prompt-shaper", "summarizer")

@@ -21,7 +21,7 @@ from organism.views.run import fold
 from tests.flows.speaker import Speaker
 from tests.flows.stage import TurnedTime
 from tests.flows.world import MakeWorld
-from tests.server.held import contract
+from tests.server.contract import contract
 from tests.server.served import PATIENCE_SECONDS, TOKEN, Frames, Served, served
 from tests.server.tenanted import bearer, hello_with, write_tokens
 

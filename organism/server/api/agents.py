@@ -31,7 +31,7 @@ AGENTS: Final = Listing(
     filters={
         "status": one_of("state", "idle", "processing", "waiting", "paused", "error", name="status"),
         "agent": lambda name: Where("name", "=", name),
-        "since": lambda said: Where("last_activity", ">=", iso(max(0, microseconds(said, "query.since")))),
+        "since": lambda text: Where("last_activity", ">=", iso(max(0, microseconds(text, "query.since")))),
     },
 )
 XSD: Final = "application/xml"

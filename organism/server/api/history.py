@@ -86,11 +86,11 @@ def _kinds(call: Call) -> tuple[type[Event], ...]:
 
 def _shown(record: Record[Event], redactor: Redactor) -> dict[str, Any]:
     """The record; what looks like a credential is shown in nothing but a payload, which stands as it came."""
-    said = shown(record)
-    said["data"] = orjson.Fragment(redactor.shown(orjson.dumps(said["data"])))
+    event = shown(record)
+    event["data"] = orjson.Fragment(redactor.shown(orjson.dumps(event["data"])))
     if record.content is not None:
-        said["content"] = {"erased": True} if record.content.erased else orjson.loads(record.content.json)
-    return said
+        event["content"] = {"erased": True} if record.content.erased else orjson.loads(record.content.json)
+    return event
 
 
 MESSAGES: Final = (

@@ -53,8 +53,8 @@ async def _one(call: Call, kind: str, name: str) -> Response:
     row = await call.tenant.views.row("usage", f"{kind} {name}", at)
     if row is None:
         await call.row(f"{kind}s", name, at)
-    said = {"kind": kind, "name": name, **empty_usage()} if row is None else orjson.loads(row)
-    return JsonResponse(encoded(_shown(call, said)))
+    account = {"kind": kind, "name": name, **empty_usage()} if row is None else orjson.loads(row)
+    return JsonResponse(encoded(_shown(call, account)))
 
 
 async def _rows(call: Call, query: Query) -> list[Row]:

@@ -60,7 +60,7 @@ def _command(cmd: str, body: Schema) -> Schema:
 
 def document() -> Schema:
     schemas = components()
-    said = [kind.__name__ for kind in frame_kinds()]
+    frames = [kind.__name__ for kind in frame_kinds()]
     commands = [command_name(cmd) for cmd in COMMANDS]
     return {
         "asyncapi": "3.0.0",
@@ -72,11 +72,11 @@ def document() -> Schema:
         },
         "defaultContentType": "application/json",
         "servers": {"here": _server()},
-        "channels": {"socket": _channel([*said, BATCH, *commands])},
+        "channels": {"socket": _channel([*frames, BATCH, *commands])},
         "operations": dict(_operations()),
         "components": {
             "schemas": schemas,
-            "messages": {name: _message(name, schemas) for name in (*said, BATCH, *commands)},
+            "messages": {name: _message(name, schemas) for name in (*frames, BATCH, *commands)},
             "securitySchemes": {
                 "bearer": {name: SECURITY["bearer"][name] for name in ("type", "scheme", "description")},
                 "key": {"type": "httpApiKey", "name": "X-API-Key", "in": "header"},
@@ -110,13 +110,13 @@ def _operations() -> Iterator[tuple[str, Schema]]:
     yield "say", _operation("send", "How things stand, and how far this connection has come.", first)
     yield "push", _operation("send", "What happens, as far as the filter lets it pass.", [*pushed, BATCH])
     for cmd, kind in COMMANDS.items():
-        said = (kind.__doc__ or "").strip().partition("\n")[0]
+        summary = (kind.__doc__ or "").strip().partition("\n")[0]
         reply = {
             "channel": {"$ref": SOCKET},
             "messages": _references([ANSWERED[cmd].__name__, CommandRefused.__name__]),
         }
         needs = f" Needs the scope `{RIGHTS[cmd].scope}`."
-        yield cmd, {**_operation("receive", said + needs, [command_name(cmd)]), "reply": reply}
+        yield cmd, {**_operation("receive", summary + needs, [command_name(cmd)]), "reply": reply}
 
 
 def _operation(action: str, summary: str, names: list[str]) -> Schema:

@@ -44,12 +44,12 @@ def _fields(event: Event) -> dict[str, Any]:
 
 def _data(event: type[Event], schema: Schema) -> Schema:
     """The event's fields without its name, as its docstring tells of them."""
-    said = schema["description"]
+    description = schema["description"]
     for field in fields(event):
-        said = said.replace(f"``{field.name}``", f"``{field.encode_name}``")
+        description = description.replace(f"``{field.name}``", f"``{field.encode_name}``")
     own = {name: _shown(field) for name, field in schema["properties"].items() if name != "event"}
     required = [name for name in schema["required"] if name != "event"]
-    return {**schema, "description": said, "properties": {**own, **SEAL}, "required": required}
+    return {**schema, "description": description, "properties": {**own, **SEAL}, "required": required}
 
 
 def _shown(field: Schema) -> Schema:

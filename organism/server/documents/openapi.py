@@ -92,7 +92,7 @@ def _refusal(status: int, codes: Mapping[str, str]) -> Schema:
     }
     headers = ("X-Request-Id", *_ASKS.get(status, ()))
     return {
-        "description": " ".join(f"`{code}`: {said}" for code, said in sorted(codes.items())),
+        "description": " ".join(f"`{code}`: {meaning}" for code, meaning in sorted(codes.items())),
         "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in headers},
         "content": {"application/json": {"schema": schema}},
     }
@@ -152,7 +152,7 @@ def document(routes: Sequence[Route]) -> Schema:
         "paths": paths,
         "components": {
             "schemas": schemas.components,
-            "headers": {name: {**said, "schema": {"type": "string"}} for name, said in ANSWERED.items()},
+            "headers": {name: {**header, "schema": {"type": "string"}} for name, header in ANSWERED.items()},
             "securitySchemes": SECURITY,
         },
     }
@@ -170,7 +170,7 @@ def _operation(route: Route, schemas: Schemas) -> Schema:
     tag = _resource(route)
     name = route.endpoint.__name__.removesuffix(f"_{tag}")
     summary, _, more = inspect.cleandoc(route.endpoint.__doc__ or "").replace("``", "`").partition("\n")
-    said = {
+    operation = {
         "operationId": f"{tag}.{name}" if route.mount else name,
         "tags": [tag],
         "summary": summary.rstrip("."),
@@ -179,8 +179,8 @@ def _operation(route: Route, schemas: Schemas) -> Schema:
         "responses": {**_answers(route, schemas), **refusals(route)},
     }
     if route.takes is not None:
-        said["requestBody"] = _body(route, schemas)
-    return said if route.right is not OPEN else {**said, "security": []}
+        operation["requestBody"] = _body(route, schemas)
+    return operation if route.right is not OPEN else {**operation, "security": []}
 
 
 def _resource(route: Route) -> str:
@@ -206,13 +206,13 @@ def _parameters(route: Route, schemas: Schemas) -> Iterator[Schema]:
 
 
 def _parameter(place: str, name: str, schema: Schema) -> Schema:
-    said = {
+    parameter = {
         "name": name,
         "in": place,
         "required": place == "path",
         "schema": {key: value for key, value in schema.items() if key != "description"},
     }
-    return said | {"style": "form", "explode": False} if schema.get("type") == "array" else said
+    return parameter | {"style": "form", "explode": False} if schema.get("type") == "array" else parameter
 
 
 def is_tagged(route: Route) -> bool:
@@ -233,8 +233,8 @@ def _answers(route: Route, schemas: Schemas) -> Schema:
         if form.shape is None:
             answers[str(form.status)] = {"description": "Taken; there is nothing to answer.", "headers": shown}
             continue
-        said = schemas.described(form.shape)
-        answer = answers.setdefault(str(form.status), {"description": said, "headers": shown, "content": {}})
+        description = schemas.described(form.shape)
+        answer = answers.setdefault(str(form.status), {"description": description, "headers": shown, "content": {}})
         answer["content"][form.kind] = _media(schemas.of(form.shape), schemas)
     if is_conditional(route):
         answers["304"] = {"description": "It is still what you have.", "headers": shown}
@@ -251,5 +251,9 @@ def _body(route: Route, schemas: Schemas) -> Schema:
     if route.takes_xml:
         content[XML] = {"schema": {"type": "string"}, "example": "<Greeting><name>Dan</name></Greeting>"}
     choices = [schemas.resolved(choice) for choice in schema.get("anyOf", [schema])]
-    said = " Or: ".join(choice["description"] for choice in choices)
-    return {"required": all(choice.get("required") for choice in choices), "description": said, "content": content}
+    description = " Or: ".join(choice["description"] for choice in choices)
+    return {
+        "required": all(choice.get("required") for choice in choices),
+        "description": description,
+        "content": content,
+    }

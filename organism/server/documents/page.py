@@ -81,7 +81,10 @@ def _operations_of(document: Schema, tag: str) -> Iterator[Operation]:
 
 
 def _contents(name: str, operations: Sequence[Operation]) -> Html:
-    links = (element("li", _link(f"#{said['operationId']}", f"{method} {path}")) for method, path, said in operations)
+    links = (
+        element("li", _link(f"#{operation['operationId']}", f"{method} {path}"))
+        for method, path, operation in operations
+    )
     return element("details", element("summary", name.replace("_", " ")), element("ul", *links))
 
 
@@ -145,8 +148,8 @@ def _socket(asyncapi: Schema) -> Html:
         "section",
         element("h2", "The WebSocket /ws"),
         element("p", *_marked(asyncapi["info"]["description"])),
-        *(_pushed(said, asyncapi) for _, said in operations if said["action"] == "send"),
-        *(_command(name, said, asyncapi) for name, said in operations if said["action"] == "receive"),
+        *(_pushed(operation, asyncapi) for _, operation in operations if operation["action"] == "send"),
+        *(_command(name, operation, asyncapi) for name, operation in operations if operation["action"] == "receive"),
         id="socket",
     )
 
@@ -176,10 +179,10 @@ def _names(operation: Schema) -> list[str]:
 
 def _shape(name: str, schema: Schema) -> Html:
     fields = schema.get("properties")
-    rows = [(field, type_of(said), said.get("description", "")) for field, said in (fields or {}).items()]
+    rows = [(field, type_of(part), part.get("description", "")) for field, part in (fields or {}).items()]
     kind = () if fields is not None else (element("p", element("code", type_of(schema))),)
-    said = element("p", *_marked(schema.get("description", "")))
-    return element("section", element("h3", name), said, *kind, *_table(rows), id=name)
+    text = element("p", *_marked(schema.get("description", "")))
+    return element("section", element("h3", name), text, *kind, *_table(rows), id=name)
 
 
 def _link(to: str, text: str = "") -> Html:

@@ -45,16 +45,16 @@ class Schemas:
         return self.components[schema["$ref"].rpartition("/")[2]] if "$ref" in schema else schema
 
     def described(self, kind: Any) -> str:
-        said: str = self.resolved(self.of(kind)).get("description", "")
-        return said
+        description: str = self.resolved(self.of(kind)).get("description", "")
+        return description
 
 
 def example(schema: Schema, components: Mapping[str, Schema]) -> Any:
     """A value that fits the schema, put together of the examples that stand at its fields."""
-    said = [schema[name] for name in ("const", "default") if name in schema]
-    said += [schema[name][0] for name in ("examples", "enum") if name in schema]
-    if said:
-        return said[0]
+    given = [schema[name] for name in ("const", "default") if name in schema]
+    given += [schema[name][0] for name in ("examples", "enum") if name in schema]
+    if given:
+        return given[0]
     if "type" not in schema and (inner := _inner(schema, components)) is not None:
         return example(inner, components)
     return _MADE[schema.get("type", "null")](schema, components)

@@ -203,10 +203,10 @@ class Tickets:
         self._open[serial] = (who, self._now() + LIFE_SECONDS)
         return f"{serial}.{self._mac(serial, who)}"
 
-    def redeem(self, said: str) -> Principal:
+    def redeem(self, ticket: str) -> Principal:
         """Who asked for the ticket, which is used up. Raises ``InvalidAuthorization``, whatever is wrong with it."""
         self._sweep()
-        serial, _, mac = said.partition(".")
+        serial, _, mac = ticket.partition(".")
         who, _ = self._open.get(serial, (None, 0.0))
         if who is None or not hmac.compare_digest(mac.encode(), self._mac(serial, who).encode()):
             raise InvalidAuthorization(param="query.ticket")

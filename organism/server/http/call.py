@@ -56,16 +56,11 @@ class JsonResponse(Response):
         return encoded(content)
 
 
-Documents = Callable[[str], Awaitable[bytes]]
-"""Gives a document of the API by its name."""
-
-
 class Process:
     """What endpoints and sockets share of the running server. ``stopping`` is done once the graceful stop begins."""
 
-    def __init__(self, organism: Organism, tokens: Tokens, key: bytes, documents: Documents) -> None:
+    def __init__(self, organism: Organism, tokens: Tokens, key: bytes) -> None:
         self.organism = organism
-        self.documents = documents
         self.redactor = organism.parts.redactor
         self.cursors = Cursors(key)
         self.authenticator = Authenticator(tokens, self._seconds, self.redactor.add)
@@ -208,12 +203,12 @@ class Call(Request):
         return Idempotency(key, self.method, self.path, hashlib.sha256(asked).hexdigest())
 
     def _if_position(self) -> int | None:
-        said = self.headers.get("if-match", "*").strip()
-        if said == "*":
+        tag = self.headers.get("if-match", "*").strip()
+        if tag == "*":
             return None
-        if not (match := _TAG.fullmatch(said)):
+        if not (match := _TAG.fullmatch(tag)):
             raise InvalidField(
-                f'If-Match takes a position as "123", the ETag of the thread; came {said[:40]!r}.',
+                f'If-Match takes a position as "123", the ETag of the thread; came {tag[:40]!r}.',
                 param="headers.if-match",
             )
         return int(match[1])
@@ -273,16 +268,16 @@ def refuse_secret(redactor: Redactor, key: str, pointer: str) -> None:
 
 def caller_fields(call: Call) -> dict[str, Any]:
     """Keywords for an ``Inject``. Raises ``InvalidField``."""
-    said = {name: call.headers[name].strip() for name in CALLER if name in call.headers}
+    given = {name: call.headers[name].strip() for name in CALLER if name in call.headers}
     fields: dict[str, Any] = {}
-    if DEPTH in said:
-        fields["caller_depth"] = whole_number(said[DEPTH], f"headers.{DEPTH.lower()}", 0, MOST_DEPTH)
-    if PARENT in said:
+    if DEPTH in given:
+        fields["caller_depth"] = whole_number(given[DEPTH], f"headers.{DEPTH.lower()}", 0, MOST_DEPTH)
+    if PARENT in given:
         place = f"headers.{PARENT.lower()}"
-        if not _KEY.fullmatch(said[PARENT]):
+        if not _KEY.fullmatch(given[PARENT]):
             raise InvalidField(f"{PARENT} is 1 to 255 visible ASCII characters.", param=place)
-        refuse_secret(call.process.redactor, said[PARENT], place)
-        fields["caller_request"] = said[PARENT]
+        refuse_secret(call.process.redactor, given[PARENT], place)
+        fields["caller_request"] = given[PARENT]
     return fields
 
 

@@ -89,7 +89,7 @@ QUERY: Final[Mapping[str, Any]] = {
     "threads": Annotated[list[str], Field(min_length=1, description="Only these threads, parted by commas.")],
     "agents": Annotated[list[AgentName], Field(min_length=1, description="Only these agents, parted by commas.")],
 }
-"""Every query parameter must be declared here. Which ones a route takes is said by its contract."""
+"""Every query parameter must be declared here. A contract names those that its route takes."""
 
 HEADERS: Final[Mapping[str, Any]] = {
     "Idempotency-Key": _text(

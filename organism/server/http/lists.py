@@ -24,16 +24,16 @@ AT: Final = "at"
 
 async def as_of(call: Call) -> int | None:
     """The position that ``at`` asks for, None for now. Raises ``BadPosition`` if it is ahead, or ``InvalidField``."""
-    said = call.query.get(AT)
-    if said is None:
+    text = call.query.get(AT)
+    if text is None:
         return None
     log = call.tenant.log
-    if not (said.isascii() and said.isdigit()):
-        at = await log.position_at(microseconds(said, "query.at"))
-    elif len(said) > len(str(MAX_POSITION)) or int(said) > log.head:
-        raise BadPosition(f"The position {said[:40]} is ahead of the log; its head is {log.head}.", param="query.at")
+    if not (text.isascii() and text.isdigit()):
+        at = await log.position_at(microseconds(text, "query.at"))
+    elif len(text) > len(str(MAX_POSITION)) or int(text) > log.head:
+        raise BadPosition(f"The position {text[:40]} is ahead of the log; its head is {log.head}.", param="query.at")
     else:
-        at = int(said)
+        at = int(text)
     return None if at == log.head else at
 
 
@@ -155,38 +155,38 @@ def _listing_id(call: Call, path: str = "") -> str:
 
 def whole(call: Call, name: str, default: int, least: int, most: int) -> int:
     """A whole number from the query. Raises ``InvalidField``."""
-    said = call.query.get(name)
-    return default if said is None else whole_number(said, f"query.{name}", least, most)
+    text = call.query.get(name)
+    return default if text is None else whole_number(text, f"query.{name}", least, most)
 
 
 def flag(call: Call, name: str) -> bool:
     """A yes or no from the query: ``true`` or ``false``. Raises ``InvalidField``."""
-    said = call.query.get(name, "false")
-    if said not in {"true", "false"}:
-        raise InvalidField(f"`{name}` is true or false; came {said[:40]!r}.", param=f"query.{name}")
-    return said == "true"
+    text = call.query.get(name, "false")
+    if text not in {"true", "false"}:
+        raise InvalidField(f"`{name}` is true or false; came {text[:40]!r}.", param=f"query.{name}")
+    return text == "true"
 
 
-def allowed_word(name: str, said: str, allowed: Sequence[str]) -> str:
+def allowed_word(name: str, text: str, allowed: Sequence[str]) -> str:
     """The word, if it is one of those that are allowed. Raises ``InvalidField``."""
-    if said not in allowed:
-        raise InvalidField(f"`{name}` is one of {', '.join(allowed)}; came {said[:40]!r}.", param=f"query.{name}")
-    return said
+    if text not in allowed:
+        raise InvalidField(f"`{name}` is one of {', '.join(allowed)}; came {text[:40]!r}.", param=f"query.{name}")
+    return text
 
 
 def since(column: str) -> Filter:
     """A filter on a column of times: at or after an ISO 8601 time."""
-    return lambda said: Where(column, ">=", microseconds(said, "query.since"))
+    return lambda text: Where(column, ">=", microseconds(text, "query.since"))
 
 
 def since_text(column: str) -> Filter:
     """The same on a column that holds times as they are shown, which sort as the times do."""
-    return lambda said: Where(column, ">=", iso(min(max(0, microseconds(said, "query.since")), LAST_US)))
+    return lambda text: Where(column, ">=", iso(min(max(0, microseconds(text, "query.since")), LAST_US)))
 
 
 def one_of(column: str, *allowed: str, name: str = "") -> Filter:
     """A filter on a column that has few values; ``name`` is the parameter's, if it is not the column's."""
-    return lambda said: Where(column, "=", allowed_word(name or column, said, allowed))
+    return lambda text: Where(column, "=", allowed_word(name or column, text, allowed))
 
 
 STATUSES: Final = ("active", "completed", "error", "killed")
@@ -195,8 +195,8 @@ MESSAGES: Final = Listing(
     "position",
     filters={
         "agent": lambda name: Where("", "=", name, any_of=("from", "to")),
-        "status": lambda said: Among(
-            "thread_id", "threads", (Where("status", "=", allowed_word("status", said, STATUSES)),)
+        "status": lambda text: Among(
+            "thread_id", "threads", (Where("status", "=", allowed_word("status", text, STATUSES)),)
         ),
         "since": since_text("timestamp"),
     },

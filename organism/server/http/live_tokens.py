@@ -129,8 +129,8 @@ class LiveTokens:
         """Log what went wrong, once for as long as it stays the same."""
         known = error if isinstance(error, OrganismError) else OrganismError(repr(error))
         reason, faults = known.message, [f"{fault.pointer}: {fault.message}" for fault in known.details]
-        if (said := repr((event, reason, faults, more))) not in self._logged:
-            self._logged.add(said)
+        if (entry := repr((event, reason, faults, more))) not in self._logged:
+            self._logged.add(entry)
             _log.error(event, reason=reason, faults=faults, **more)
 
 

@@ -60,8 +60,8 @@ class Redacting:
     def __call__(self, _logger: Any, _name: str, entry: Entry) -> Entry:
         """The entry as it may be written."""
         own = {key: value for key, value in entry.items() if key.startswith("_")}  # structlog's, which it takes out
-        said = {key: value for key, value in entry.items() if key not in own}
-        plain = json.loads(json.dumps(said, default=repr, skipkeys=True))
+        fields = {key: value for key, value in entry.items() if key not in own}
+        plain = json.loads(json.dumps(fields, default=repr, skipkeys=True))
         return {**own, **self._redactor.value(plain)}
 
 
@@ -108,8 +108,8 @@ class Access:
     def end(self) -> None:
         """It is over: log it, as a warning if it was refused for want of rights or restraint."""
         status = self.status
-        said = _log.error if status >= _FAILED else _log.warning if status in _SUSPECT else _log.info
-        said(
+        write = _log.error if status >= _FAILED else _log.warning if status in _SUSPECT else _log.info
+        write(
             "request",
             request_id=self.request_id,
             tenant=self.tenant,

@@ -46,20 +46,20 @@ MOST_DETAILS: Final = 20
 
 def body(error: OrganismError, request_id: str) -> bytes:
     """The JSON body: what was wrong, and the id to find it by in the server's log; no trace, path or secret."""
-    said: dict[str, Any] = {"type": error.type, "code": error.code, **fields(error)}
+    content: dict[str, Any] = {"type": error.type, "code": error.code, **fields(error)}
     if isinstance(error, NotAcceptable) and error.requested:
-        said["requested"], said["supported"] = error.requested, error.supported
-    said["request_id"] = request_id
-    return orjson.dumps({"error": said})
+        content["requested"], content["supported"] = error.requested, error.supported
+    content["request_id"] = request_id
+    return orjson.dumps({"error": content})
 
 
 def fields(error: OrganismError) -> dict[str, Any]:
     """What REST and WebSocket say of an error; a client's own names, which may be as long as a request, are cut."""
-    said: dict[str, Any] = {"message": brief(error.message), "param": error.param and _cut(error.param)}
+    content: dict[str, Any] = {"message": brief(error.message), "param": error.param and _cut(error.param)}
     if error.details:
         listed = error.details[:MOST_DETAILS]
-        said["details"] = [{"param": _cut(fault.pointer), "message": brief(fault.message)} for fault in listed]
-    return said
+        content["details"] = [{"param": _cut(fault.pointer), "message": brief(fault.message)} for fault in listed]
+    return content
 
 
 def brief(message: str) -> str:

@@ -33,7 +33,7 @@ Version = Annotated[str, Field(description="Changes with the configuration and t
 
 
 def _one_of(names: Iterable[str], description: str, example: str) -> Any:
-    """What is said of a field that has one of these names."""
+    """The description of a field that has one of these names."""
     return Field(description=description, json_schema_extra={"enum": [*sorted(names)]}, examples=[example])
 
 

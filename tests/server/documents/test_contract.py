@@ -8,7 +8,7 @@ import httpx2
 import orjson
 import pytest
 
-from tests.server.held import contract
+from tests.server.contract import contract
 from tests.server.served import Frames, Served
 
 SENT = {"thread_id": "thr-1", "message_id": "msg-1", "position": 3}
