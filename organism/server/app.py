@@ -63,8 +63,9 @@ def application(process: Process, names: Sequence[str], origins: Sequence[str] =
     """The ASGI application of one process, which answers to these host names and lets pages of ``origins`` read."""
 
     async def refused(request: Request, error: Exception) -> Response:
-        known = error if isinstance(error, OrganismError) else unrouted(request, error)
-        return problems.response(known, request.state.access.request_id, process.redactor)
+        known = unrouted(request, error) if isinstance(error, HTTPException) else error
+        problem = known if isinstance(known, OrganismError) else OrganismError()
+        return problems.response(problem, request.state.access.request_id, process.redactor)
 
     origins = [origin.rstrip("/").lower() for origin in origins]
     cors: Any = CORSMiddleware
@@ -80,7 +81,7 @@ def application(process: Process, names: Sequence[str], origins: Sequence[str] =
             *([Middleware(cors, allow_origins=origins, **CROSS_ORIGIN)] if origins else []),
             Middleware(Guard, names, origins, process.redactor),
         ],
-        exception_handlers={OrganismError: refused, HTTPException: refused},
+        exception_handlers={OrganismError: refused, HTTPException: refused, Exception: refused},
     )
     app.router.redirect_slashes = False  # a resource has one address
     app.state.routes, app.state.documents = ROUTES, {}
@@ -93,10 +94,10 @@ def http_route(route: Route, process: Process) -> HttpRoute:
     return HttpRoute(route.address, endpoint, methods=[route.method], middleware=_AS_PAGE if is_page else None)
 
 
-def unrouted(request: Request, error: Exception) -> OrganismError:
+def unrouted(request: Request, error: HTTPException) -> OrganismError:
     """The error of a path that no route has, or of a method that its route does not take."""
     path = request.scope["path"][:200]
-    if not isinstance(error, HTTPException) or error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
+    if error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
         return NotFound(f"There is no route {path!r}.")
     allowed = ", ".join(sorted((error.headers or {})["Allow"].split(", ")))
     # `problems` makes the Allow header of the fault's text.

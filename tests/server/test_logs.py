@@ -215,3 +215,19 @@ async def test_what_a_handler_logs_names_its_thread_and_a_failure_its_line(tmp_p
         events = ["by logging", "by structlog", "handler_failed"]
         assert [entry["event"] for entry in said.entries] == events * 2
         assert [entry["level"] for entry in said.entries if entry["event"] == events[2]] == ["warning", "error"]
+
+
+async def test_what_fails_outside_of_a_route_is_answered_in_the_shape_of_all_errors(shared: Served) -> None:
+    sent: list[Message] = []
+
+    async def receive() -> Message:
+        raise AssertionError
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    without_query = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")]}
+    with pytest.raises(KeyError), logged() as said:
+        await shared.serving.app(without_query, receive, send)
+    assert (sent[0]["status"], requests(said)[0]["status"]) == (500, 500)
+    assert b'"code":"internal_error"' in sent[1]["body"]

@@ -101,7 +101,7 @@ class Access:
     method: str
     route: str | None = None
     tenant: str | None = None
-    status: int = 101
+    status: int = 500
     is_page: bool = False
     began: float = field(default_factory=time.monotonic)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from http import HTTPStatus
 from secrets import token_hex
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
@@ -77,7 +78,7 @@ class AccessLog:
 
         async def send_with_headers(message: Message) -> None:
             if "headers" in message:  # the start of an answer, or a socket's acceptance
-                access.status = message.get("status", access.status)
+                access.status = message.get("status", HTTPStatus.SWITCHING_PROTOCOLS)
                 fixed = PAGE if access.is_page else API
                 message["headers"] = [*message["headers"], (b"x-request-id", access.request_id.encode()), *fixed]
             await send(message)
