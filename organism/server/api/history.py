@@ -69,7 +69,7 @@ async def events(call: Call) -> Response:
         kinds = _kinds(call)
     with faults:
         has_content = lists.flag(call, "content")
-    faults.tell()
+    faults.raise_found()
     thread = call.query.get("thread", "")
     wanted = EventFilter((thread,) if thread else (), kinds, has_content)
     found = await read_records(call.tenant.log, after, min(until, head), wanted, limit)

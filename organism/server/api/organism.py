@@ -30,14 +30,14 @@ async def organism(call: Call) -> Response:
     call.allow_query(AT)
     at = await as_of(call)
     if at is None:
-        return JsonResponse(await _standing(call))
+        return JsonResponse(await _current(call))
     row = await call.row("organism", "organism", at)
     (record,) = await call.tenant.log.read(at - 1, at)
     waiting = await waiting_for_people(call.tenant.views, at)
     return JsonResponse(organism_row(row, waiting, record.at))  # running or paused, and up since the start before
 
 
-async def _standing(call: Call) -> dict[str, Any]:
+async def _current(call: Call) -> dict[str, Any]:
     row = await call.row("organism", "organism")
     waiting = await waiting_for_people(call.tenant.views)
     return organism_row(row, waiting, call.tenant.clock.now_us(), call.process.organism.status)
@@ -63,7 +63,7 @@ async def resume(call: Call) -> Response:
 async def _control(call: Call, command: type[PauseOrganism | ResumeOrganism]) -> Response:
     await call.body_as(NoBody)
     await call.do(command(**call.command_fields(of_thread=False)))
-    return JsonResponse(await _standing(call))
+    return JsonResponse(await _current(call))
 
 
 async def reload(call: Call) -> Response:

@@ -48,7 +48,7 @@ async def thread(call: Call) -> Response:
         is_xml = lists.flag(call, "xml")
     with faults:
         at = await lists.as_of(call)
-    faults.tell()
+    faults.raise_found()
     row = await call.row("threads", call.path_params["id"], at)
     query = Query((Where("thread_id", "=", call.path_params["id"]),), "position", limit=lists.MAX_LIMIT, at=at)
     page = await call.tenant.views.rows("messages", query)

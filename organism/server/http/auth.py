@@ -33,7 +33,7 @@ from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import ADMIN, OPERATOR, PAGE, Principal
 
 PAGE_LIFE_SECONDS: Final = 12 * 3600
-TOKEN_FILE: Final = "token"  # noqa: S105 - where it is kept, not what it is
+TOKEN_FILE: Final = "token"  # noqa: S105 - where it lies, not what it is
 KEY_FILE: Final = "server.key"
 CREDENTIAL_NAMES: Final = frozenset(
     {"token", "access_token", "api_key", "apikey", "key", "authorization", "x-api-key", "ticket"}
@@ -224,12 +224,12 @@ class Tickets:
 
 
 class Authenticator:
-    """Authenticates by token or ticket. ``learn`` gets each token that opened: until then only its digest is known."""
+    """Authenticates by token or ticket. ``redact`` gets each valid token: until then only its digest is known."""
 
-    def __init__(self, tokens: Tokens, now: Callable[[], float], learn: Callable[[str], None]) -> None:
+    def __init__(self, tokens: Tokens, now: Callable[[], float], redact: Callable[[str], None]) -> None:
         self.tokens = tokens
-        self._learn = learn
-        self._learned: set[bytes] = set()
+        self._redact = redact
+        self._redacted: set[bytes] = set()
         self.tickets = Tickets(now)
         self._failures = Failures(now)
 
@@ -240,9 +240,9 @@ class Authenticator:
         except InvalidAuthorization:
             self._failures.note(address, token)
             raise
-        if who.credential not in self._learned:
-            self._learned.add(who.credential)
-            self._learn(token.decode("utf-8", "replace"))
+        if who.credential not in self._redacted:
+            self._redacted.add(who.credential)
+            self._redact(token.decode("utf-8", "replace"))
         return who
 
     def by_ticket(self, ticket: str, address: str) -> Principal:
@@ -281,7 +281,7 @@ def operator_token(directory: Path, environment: Mapping[str, str]) -> str:
 
 
 def server_key(directory: Path) -> bytes:
-    """The key of page tokens and cursors, kept in the data directory."""
+    """The key of page tokens and cursors, stored in the data directory."""
     return bytes.fromhex(secret_in(directory / KEY_FILE, lambda: secrets.token_hex(_SECRET_BYTES)))
 
 

@@ -123,7 +123,9 @@ def parsed(kind: type[Body], value: Any) -> Body:
 def refusal(errors: Sequence[ErrorDetails]) -> InvalidRequest:
     """The error that names the first faults, and says how many more there are; its class is that of the first."""
     faults = tuple(
-        Fault("".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in error["loc"]), _said(error))
+        Fault(
+            "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in error["loc"]), _explained(error)
+        )
         for error in errors[:MOST_DETAILS]
     )
     raised = _KINDS.get(errors[0]["type"], InvalidField)
@@ -132,7 +134,7 @@ def refusal(errors: Sequence[ErrorDetails]) -> InvalidRequest:
     return raised(f"{listed}{more}.", details=faults)
 
 
-def _said(error: ErrorDetails) -> str:
+def _explained(error: ErrorDetails) -> str:
     if error["type"] == "missing":
         return "is missing"
     if error["type"] in _KINDS:
@@ -172,7 +174,7 @@ def _adapter(kind: Any) -> TypeAdapter[Any]:
 
 
 class Faults:
-    """Looks at parts one after the other: ``with faults: …``, and in the end ``tell``."""
+    """Looks at parts one after the other: ``with faults: …``, and in the end ``raise_found``."""
 
     def __init__(self) -> None:
         self._found: list[InvalidRequest] = []
@@ -186,7 +188,7 @@ class Faults:
             return True
         return False
 
-    def tell(self) -> None:
+    def raise_found(self) -> None:
         """Raise what was found: the only fault as it is; of several the first, with all of them in ``details``."""
         if len(self._found) == 1:
             raise self._found[0]
@@ -203,4 +205,4 @@ def refuse_unknown(query: Iterable[str], names: Sequence[str]) -> None:
             takes = f"it takes {', '.join(names)}" if names else "it takes none"
             with faults:
                 raise UnknownField(f"The parameter {name!r} is not known here; {takes}.", param=f"query.{name}")
-    faults.tell()
+    faults.raise_found()

@@ -132,7 +132,7 @@ async def _query(call: Call, listing: Listing, fixed: tuple[Where, ...]) -> tupl
             at, after = recorded if at is None else at, (value, key)
     with faults:
         is_xml = listing.has_xml and flag(call, "xml")
-    faults.tell()
+    faults.raise_found()
     query = Query(
         tuple(each for each in conditions if isinstance(each, Where)),
         listing.order_by,

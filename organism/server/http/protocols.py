@@ -44,7 +44,7 @@ NO_CODING: Final = "A body comes as it is or with `Transfer-Encoding: chunked`; 
 _ABSOLUTE: Final = re.compile(rb"https?://([^/?#]+)(/[^?#]*)?(\?[^#]*)?", re.IGNORECASE)
 STUCK_SECONDS: Final = 6.0
 """How long a peer may take nothing of what waits for it."""
-LOOKS: Final = 6
+CHECKS: Final = 6
 """How often within that time it is checked."""
 CLOSE_SECONDS: Final = 5.0
 """How long a peer may leave a close unanswered."""
@@ -265,16 +265,16 @@ class FrameProtocol(WebSocketsSansIOProtocol):
 
     async def drained(self) -> bool:
         """Wait for room; False if the connection is over. A client that takes nothing for six seconds is cut off."""
-        least, looks = sys.maxsize, 0
+        least, checks = sys.maxsize, 0
         while self.is_blocked:
             unsent = self._unsent_bytes()
-            looks = 0 if unsent < least else looks + 1
+            checks = 0 if unsent < least else checks + 1
             least = min(least, unsent)
-            if looks > LOOKS:
+            if checks > CHECKS:
                 self.transport.abort()
                 return False
             with suppress(TimeoutError):
-                async with asyncio.timeout(STUCK_SECONDS / LOOKS):
+                async with asyncio.timeout(STUCK_SECONDS / CHECKS):
                     await self.writable.wait()
         return self.is_open
 
@@ -283,5 +283,5 @@ class FrameProtocol(WebSocketsSansIOProtocol):
         waiting = self.transport.get_write_buffer_size()
         if self.transport.is_closing():
             return waiting
-        held = fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
-        return waiting + int.from_bytes(held, sys.byteorder)
+        in_kernel = fcntl.ioctl(self.transport.get_extra_info("socket").fileno(), termios.TIOCOUTQ, bytes(4))
+        return waiting + int.from_bytes(in_kernel, sys.byteorder)

@@ -67,7 +67,7 @@ def _from_query(call: Call) -> InjectBody:
             raise MissingField("The receiver (?to=NAME) is missing.", param="query.to")
     with faults:
         seconds = _wait(call.query.get("wait"))
-    faults.tell()
+    faults.raise_found()
     return InjectBody(to=to, payload=None, thread_id=call.query.get("thread_id") or None, wait=seconds)
 
 

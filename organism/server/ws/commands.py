@@ -191,7 +191,7 @@ def opening_of(query: Mapping[str, str], allowed: Sequence[str] = IN_QUERY) -> S
         except InvalidRequest as error:
             places = tuple(Fault("query." + fault.pointer.split("/")[1], fault.message) for fault in error.details)
             raise type(error)(error.message, details=places) from error
-    faults.tell()
+    faults.raise_found()
     return begin
 
 
