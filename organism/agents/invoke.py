@@ -51,12 +51,12 @@ def resolved(flags: Flags, modes: tuple[InvokeMode, ...]) -> Shape:
         raise ForceNotSupported(param="/flags/force", requested="force", supported=modes)
     if flags.stream is None:
         return Shape(is_stream=BATCH not in modes, is_trimmed=bool(flags.trim))
-    asked = STREAM if flags.stream else BATCH
-    if asked not in modes:
+    requested = STREAM if flags.stream else BATCH
+    if requested not in modes:
         raise NotAcceptable(
-            f"This handler delivers {' and '.join(modes)}; {asked} was asked for.",
+            f"This handler delivers {' and '.join(modes)}; {requested} was asked for.",
             param="/flags/stream",
-            requested=asked,
+            requested=requested,
             supported=modes,
         )
     return Shape(is_stream=flags.stream, is_trimmed=bool(flags.trim))

@@ -259,7 +259,7 @@ class _Literals:
             raise NotLiteral
 
     def _items(self, end: str) -> Iterator[tuple[str, str]]:
-        """The first token of each item up to ``end``; whoever takes it reads the rest of the item."""
+        """The first token of each item up to ``end``; the caller reads the rest of the item."""
         token = self._next()
         while token != ("sign", end):
             yield token
@@ -270,17 +270,17 @@ class _Literals:
                 self._expect(token == ("sign", end))
 
     def _value(self, token: tuple[str, str]) -> Any:
-        kind, said = token
+        kind, text = token
         if kind == "text":
-            return _unescaped(said)
+            return _unescaped(text)
         if kind == "number":
-            return _number(said)
-        if kind == "name" and said in _CONSTANTS:
-            return _CONSTANTS[said]
-        self._expect(kind == "sign" and said in _CLOSES and self._depth < MOST_DEPTH)
+            return _number(text)
+        if kind == "name" and text in _CONSTANTS:
+            return _CONSTANTS[text]
+        self._expect(kind == "sign" and text in _CLOSES and self._depth < MOST_DEPTH)
         self._depth += 1
-        items = self._items(_CLOSES[said])
-        found = dict(map(self._entry, items)) if said == "{" else list(map(self._value, items))
+        items = self._items(_CLOSES[text])
+        found = dict(map(self._entry, items)) if text == "{" else list(map(self._value, items))
         self._depth -= 1
         return found
 

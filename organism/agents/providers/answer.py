@@ -90,7 +90,7 @@ class Answer(Entity):
         where it names a function and its id, or the whole arguments before it, show that it is another one.
         """
         text = _arguments_text(arguments)
-        call = self._meant(index, id_, name)
+        call = self._call_of(index, id_, name)
         if call is not None and name and id_ and id_ == call.id and text == call.text and call.is_complete:
             return  # some servers send the whole call once more
         if call is None or call.is_other(id_, name, text):
@@ -105,7 +105,7 @@ class Answer(Entity):
     def has_call(self, index: Index) -> bool:
         return index in self._by_index if index is not None else bool(self._calls)
 
-    def _meant(self, index: Index, id_: str, name: str) -> CallInPieces | None:
+    def _call_of(self, index: Index, id_: str, name: str) -> CallInPieces | None:
         if index is not None:
             return self._by_index.get(index)
         known = next((call for call in reversed(self._calls) if id_ and call.id == id_), None)
@@ -156,7 +156,7 @@ class Answer(Entity):
 
 
 def deltas(thought: str | None, text: str | None) -> Iterator[Part]:
-    """What was thought and said, as far as there is any."""
+    """The next thought and text, if there are any."""
     if thought:
         yield ThoughtDelta(thought)
     if text:

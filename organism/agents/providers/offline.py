@@ -52,12 +52,12 @@ class Offline:
 
 def reply(request: ModelRequest) -> tuple[str, list[Call]]:
     """The text of the answer, or the tools to call."""
-    said = [(str(message.get("role")), plain(message)) for message in request.messages]
-    newest = max((at for at, (role, _) in enumerate(said) if role == "user"), default=len(said))
-    message = "".join(text for _, text in said[newest : newest + 1])
-    before = [text for role, text in said[:newest] if role not in messages.SYSTEM_ROLES]
-    earlier = (text for role, text in reversed(said[:newest]) if role == "user")
-    system = "\n".join(text for role, text in said if role in messages.SYSTEM_ROLES)
+    turns = [(str(message.get("role")), plain(message)) for message in request.messages]
+    newest = max((at for at, (role, _) in enumerate(turns) if role == "user"), default=len(turns))
+    message = "".join(text for _, text in turns[newest : newest + 1])
+    before = [text for role, text in turns[:newest] if role not in messages.SYSTEM_ROLES]
+    earlier = (text for role, text in reversed(turns[:newest]) if role == "user")
+    system = "\n".join(text for role, text in turns if role in messages.SYSTEM_ROLES)
     language = language_of([message, *earlier, system])
     results = _results(request.messages[newest + 1 :], language)
     if not results and (calls := _calls(message, request.tools, language)):
@@ -120,8 +120,8 @@ def _computed(tool: ToolSpec, clause: str, language: str) -> list[Call]:
 
 def _ordered(tool: ToolSpec, clause: str, _language: str) -> list[Call]:
     """An order that begins with the tool's name (``delete the file …``) and says what the tool requires."""
-    name, said = name_words(tool.name), [word for word in words_of(clause) if word not in words.POLITE]
-    if said[:1] != name[:1] or not set(name) <= set(said):
+    name, order = name_words(tool.name), [word for word in words_of(clause) if word not in words.POLITE]
+    if order[:1] != name[:1] or not set(name) <= set(order):
         return []
     filler, text = Filler(clause), _only_text(tool)
     found = {key: filler.found(schema, key) for key, schema in tool.parameters.get("properties", {}).items()}
@@ -151,30 +151,32 @@ def _results(since: Sequence[ChatMessage], language: str) -> list[str]:
     """What the tools have answered since the user spoke, each as a sentence."""
     calls = {call.get("id"): call.get("function", {}) for message in since for call in message.get("tool_calls") or ()}
     results = [message for message in since if message.get("role") == "tool"]
-    return [_told(calls.get(each.get("tool_call_id"), {}), plain(each), language) for each in results]
+    return [_result(calls.get(each.get("tool_call_id"), {}), plain(each), language) for each in results]
 
 
-def _told(call: Mapping[str, Any], text: str, language: str) -> str:
+def _result(call: Mapping[str, Any], text: str, language: str) -> str:
     value, given, name = parsed(text), parsed(call.get("arguments") or ""), call.get("name", "tool")
     error = value if isinstance(value, dict) and value.keys() in ({"error"}, {"code", "message"}) else None
     if error is not None:
-        return words.FAILED[language].format(name, _said(error.get("error", error)))
-    said = _said(value)
+        return words.FAILED[language].format(name, _spoken(error.get("error", error)))
+    said = _spoken(value)
     if isinstance(given, dict) and "expression" in given:
         return words.IS[language].format(given["expression"], said)
     return " ".join(key_sentences(said, 5)) or words.NOTHING[language].format(name)
 
 
-def _said(value: Any) -> str:
+def _spoken(value: Any) -> str:
     """A JSON value as people read it: of an object the entry that says most, else all."""
     if isinstance(value, dict) and value.keys() >= {"zone", "weekday", "date", "time"}:
         return words.MOMENT.format(**value)
     if isinstance(value, dict):
         telling = next((value[key] for key in words.TELLING if value.get(key) not in (None, "")), None)
         return (
-            _said(telling) if telling is not None else ", ".join(f"{key}: {_said(each)}" for key, each in value.items())
+            _spoken(telling)
+            if telling is not None
+            else ", ".join(f"{key}: {_spoken(each)}" for key, each in value.items())
         )
-    return "\n".join(map(_said, value)) if isinstance(value, list) else "" if value is None else str(value)
+    return "\n".join(map(_spoken, value)) if isinstance(value, list) else "" if value is None else str(value)
 
 
 # -- schemas

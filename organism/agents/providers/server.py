@@ -100,7 +100,7 @@ class Server:
         failures = Failures(self._access, request, self._waits.now)
         sdk = await self._opened()
         call = _Call(sdk, failures, request.timeout_s, self._waits)
-        events = await self._asked(sdk, request, call)
+        events = await self._open_stream(sdk, request, call)
         try:
             answer = Answer(failures, self.api.id_prefix, dollars(events.response.headers.get(COST_HEADER)))
             read = self.api.reader(answer)
@@ -149,7 +149,7 @@ class Server:
         http = transport.http_client(self._access.base_url, headers, self._waits.connect_s, self._socket)
         return self.api.connect(self._access, key or "none", http)
 
-    async def _asked(self, sdk: Sdk, request: ModelRequest, call: _Call) -> Any:
+    async def _open_stream(self, sdk: Sdk, request: ModelRequest, call: _Call) -> Any:
         """The SDK's stream, unread. A server that refuses an optional parameter is asked without it from then on."""
         while True:
             body = self.api.body(request, self._without)
