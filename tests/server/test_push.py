@@ -175,6 +175,17 @@ async def test_whoever_comes_with_a_position_catches_up_and_is_told_so(world: Wo
         assert [frame["event"] for frame in sink.frames()].count("caught_up") == 1
 
 
+@pytest.mark.parametrize("since", range(10))
+async def test_whoever_comes_back_to_any_position_gets_the_rest_once(world: World, since: int) -> None:
+    first, _ = world.watch()
+    await world.say("t")
+    head = await world.say("u", "v")
+    await first.until("thread_updated", head)
+    sink, _ = world.watch(since=since)  # the window has both commits
+    await sink.until("caught_up")
+    assert sink.positions() == list(range(since + 1, head + 1))
+
+
 async def test_who_is_jammed_for_a_while_holds_up_nobody_is_written_nothing_and_misses_nothing(world: World) -> None:
     jammed, viewer = world.watch()
     free, _ = world.watch()

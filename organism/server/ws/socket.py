@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 import structlog
@@ -31,7 +31,7 @@ from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.server.http import problems
 from organism.server.http.auth import TICKET, token_in
-from organism.server.http.bodies import named_in, parsed, payload_at
+from organism.server.http.bodies import NoBody, named_in, parsed, payload_at
 from organism.server.http.call import Process, refuse_secret
 from organism.server.http.connections import NOT_ALLOWED, NOT_AUTHENTICATED
 from organism.server.http.logs import Access
@@ -113,13 +113,13 @@ class WebSockets:
         async with self._unauthenticated:
             try:
                 async with asyncio.timeout(AUTH_SECONDS):
-                    said = _json_of(await connection.receive())
+                    message = _json_of(await connection.receive())
             except TimeoutError:
                 raise MissingAuthorization(f"No `auth` came within {AUTH_SECONDS:.0f} seconds.") from None
-        connection.first_id = _id_of(said)
-        if not isinstance(said, dict) or said.get("cmd") != "auth":
+        connection.first_id = _id_of(message)
+        if not isinstance(message, dict) or message.get("cmd") != "auth":
             raise MissingAuthorization('Send {"cmd":"auth","token":"…"} first, or an Authorization header.')
-        who = _principal(self.process, _command(said)[1], address)
+        who = _principal(self.process, _command(message).body, address)
         position = self.process.organism.tenants[who.tenant].log.head
         connection.answer("ok", connection.first_id, {"position": position})
         return who
@@ -221,9 +221,14 @@ class Session:
             with suppress(WebSocketDisconnect):
                 while self._closing is None and await self._connection.protocol.drained():
                     command = self._read(await self._connection.receive())
-                    if command is not None:
+                    if command is None:
+                        continue
+                    if command.name in AT_ONCE:
+                        await self._carry_out(command)
+                    else:
                         await self._room.acquire()
-                        under_way.create_task(self._carry_out(*command))
+                        carrying_out = under_way.create_task(self._carry_out(command))
+                        carrying_out.add_done_callback(lambda _: self._room.release())
             pushing.cancel()
         if self._closing is not None:
             await self._closing
@@ -239,22 +244,19 @@ class Session:
             _log.exception("viewer cut off", position=self._viewer.position)
         self.dismiss(RESTART)
 
-    def _read(self, text: str | None) -> tuple[str, Any, Any] | None:
-        """A command to be carried out: its name, its body and its id; None if it is answered already."""
+    def _read(self, text: str | None) -> _Command | None:
+        """The command, or None if it was refused. What cannot be read counts too: it costs as much."""
+        command: _Command | None = None
         with self._connection.errors_answered(None):
             try:
-                said = _json_of(text)
-            except InvalidJson:  # it counts as a command: reading it costs as much
+                message = _json_of(text)
+            except InvalidJson:
                 self._process.connections.note_command(self.who)
                 raise
-            with self._connection.errors_answered(_id_of(said)):
+            with self._connection.errors_answered(_id_of(message)):
                 self._process.connections.note_command(self.who)
-                name, body = _command(said)
-                if name not in AT_ONCE:
-                    return name, body, _id_of(said)
-                self._check_right(name, body)
-                self._answer_at_once(body, _id_of(said))
-        return None
+                command = _command(message)
+        return command
 
     def _check_right(self, name: str, body: Any) -> None:
         right = RIGHTS[name]
@@ -263,47 +265,41 @@ class Session:
             for receiver in self._tenant.receivers(body.to):
                 right.check(self.who, {"to": receiver})
 
-    def _answer_at_once(self, body: Any, given: Any) -> None:
+    async def _carry_out(self, command: _Command) -> None:
+        """Answer a command, unless the client was dismissed since it came."""
+        with self._connection.errors_answered(command.id):
+            if self._closing is None:
+                self._check_right(command.name, command.body)
+                event, fields = await self._act(command)
+                self._connection.answer(event, command.id, fields)
+
+    async def _act(self, command: _Command) -> tuple[str, Mapping[str, Any]]:
+        """Do what a command asks for; gives the answer's event and its fields."""
+        body = command.body
         if isinstance(body, Subscribe):
-            self._subscribe(body, given)
-            return
+            return "subscribed", self._subscribe(body)
         if isinstance(body, Auth):  # the rights stay those of the token that came first
             _principal(self._process, body, self._address)
-        self._connection.answer("ok", given, {"position": self._viewer.position})
-
-    def _subscribe(self, body: Subscribe, given: Any) -> None:
-        """The new filter holds from the answered position on."""
-        wanted = body.filter()
-        start = start_from_position(self._tenant.log, body.since, body.log) if body.resumes else None
-        position = self._viewer.position if start is None else start.position
-        self._connection.answer("subscribed", given, {"filter": body.shown(), "position": position})
-        self._viewer.want(wanted)
-        if start is not None:
-            self._viewer.begin(start)
-
-    async def _carry_out(self, name: str, body: Any, given: Any) -> None:
-        """Carry out a command beside the others, unless the client was dismissed since it came."""
-        with self._connection.errors_answered(given):
-            try:
-                if self._closing is None:
-                    self._check_right(name, body)
-                    await self._act(body, given)
-            finally:
-                self._room.release()
-
-    async def _act(self, body: Any, given: Any) -> None:
+        if isinstance(body, Auth | NoBody):
+            return "ok", {"position": self._viewer.position}
         request_id = self._connection.access.request_id
         actor = Actor(self._tenant.id, request_id=request_id, principal=self.who.name)
         if not isinstance(body, InjectCommand):
-            done = await self._tenant.do(body.command(actor))
-            self._connection.answer("ok", given, {"position": done.position})
-            return
+            return "ok", {"position": (await self._tenant.do(body.command(actor))).position}
         if body.idempotency_key:
             refuse_secret(self._process.redactor, body.idempotency_key, "/idempotency_key")
         with payload_at("/payload"):
             sent = await self._inject(body, actor)
-        fields = {"thread_id": sent.thread_id, "message_id": sent.message_id, "position": sent.position}
-        self._connection.answer("injected", given, fields)
+        return "injected", {"thread_id": sent.thread_id, "message_id": sent.message_id, "position": sent.position}
+
+    def _subscribe(self, body: Subscribe) -> Mapping[str, Any]:
+        """Replace the filter from the answered position on."""
+        wanted = body.filter()
+        start = start_from_position(self._tenant.log, body.since, body.log) if body.resumes else None
+        self._viewer.want(wanted)
+        if start is not None:
+            self._viewer.begin(start)
+        return {"filter": body.shown(), "position": self._viewer.position}
 
     async def _inject(self, body: InjectCommand, actor: Actor) -> Injected:
         """Inject in the order of the commands: the next one begins once this one has its place in the log."""
@@ -321,27 +317,34 @@ def _principal(process: Process, body: Auth, address: str) -> Principal:
         return process.authenticator.by_token(body.token.encode(), address)
 
 
+class _Command(NamedTuple):
+    name: str
+    body: Any
+    id: Any
+
+
 def _json_of(text: str | None) -> Any:
     if text is None:
         raise InvalidJson("Send text frames; a binary one came.")
     return parse_json(text.encode())
 
 
-def _command(said: Any) -> tuple[str, Any]:
-    """The command's name and its parsed body."""
-    if not isinstance(said, dict):
+def _command(message: Any) -> _Command:
+    """The command of a message, its body parsed."""
+    if not isinstance(message, dict):
         raise InvalidField('A command is a JSON object as {"cmd":"ping"}.')
-    name = said.get("cmd")
-    if _id_of(said) is None and said.get("id") is not None:
+    name, given = message.get("cmd"), _id_of(message)
+    if given is None and message.get("id") is not None:
         raise InvalidField(f"An `id` has at most {MAX_ID_BYTES} bytes of JSON; a longer one came.", param="/id")
     if name is None:
         raise MissingField(f"`cmd` is missing; it is one of {', '.join(COMMANDS)}.", param="/cmd")
     if not isinstance(name, str) or name not in COMMANDS:
         raise InvalidField(f"There is no command {str(name)[:40]!r}; there are {', '.join(COMMANDS)}.", param="/cmd")
-    return name, parsed(COMMANDS[name], {key: value for key, value in said.items() if key not in {"cmd", "id"}})
+    fields = {key: value for key, value in message.items() if key not in {"cmd", "id"}}
+    return _Command(name, parsed(COMMANDS[name], fields), given)
 
 
-def _id_of(said: Any) -> Any:
-    """The ``id`` of a command, which each answer to it carries; None if it has none, or one that is too long."""
-    given = said.get("id") if isinstance(said, dict) else None
+def _id_of(message: Any) -> Any:
+    """The ``id`` of a command, which its answer carries; None if it has none, or one that is too long."""
+    given = message.get("id") if isinstance(message, dict) else None
     return given if len(orjson.dumps(given)) <= MAX_ID_BYTES else None
