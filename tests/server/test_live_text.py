@@ -246,6 +246,23 @@ async def test_a_filter_that_shows_more_shows_what_is_not_in_the_log_yet(theatre
     ]
 
 
+async def test_a_slow_viewer_that_changes_its_filter_loses_no_text(theatre: Theatre) -> None:
+    sink, viewer = theatre.watch(0)
+    await sink.until("caught_up")
+    await theatre.begin()
+    await reached(sink, theatre)
+    sink.block()
+    for word in ("a", "b", "c"):
+        theatre.speak(word)
+        await turn()
+    viewer.want(Filter(events=frozenset({"run"})))
+    theatre.speak("d")
+    sink.unblock()
+    while not text_of(sink.frames()).endswith("d"):
+        await turn()
+    assert text_of(sink.frames()) == "abcd"
+
+
 async def test_each_piece_is_encoded_once_for_all_viewers_and_a_frame_for_itself_in_a_batch(theatre: Theatre) -> None:
     sinks = [theatre.watch(0)[0] for _ in range(5)]
     batch, _ = theatre.watch(0, Filter(form=as_array))

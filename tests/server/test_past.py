@@ -26,6 +26,8 @@ from organism.log.log import SPAN_EVENTS, EventLog
 from organism.server.push import past
 from organism.server.push.frames import FRAMES, Filter, Folded, Frame
 from organism.server.push.past import Past, load_threads, thread_at
+from organism.views import threads
+from organism.views.views import Row
 from tests.log.engines import START_US, views
 from tests.server.tales import NAMES, Teller, by_the_naive_way, on_disk
 
@@ -163,6 +165,22 @@ async def test_a_long_thread_is_learned_by_a_handful_of_events(log: EventLog, mo
     assert learned is not None
     assert (learned["status"], learned["message_count"], learned["participants"]) == ("active", 5000, ["ann", "bob"])
     assert len(given) <= 2
+
+
+async def test_a_thread_is_loaded_as_it_stood_at_any_position_in_the_middle_of_a_unit_too(log: EventLog) -> None:
+    head = await Teller(log, seed=3).tell(60)
+    rows: dict[str, Row | None] = {}
+    for record in await log.read(limit=head):
+        if record.thread is not None:
+            rows[record.thread] = threads.apply(record.thread, rows.get(record.thread), record)
+        for thread, row in rows.items():
+            loaded = await thread_at(log, views(log), thread, record.position)
+            assert loaded is not None
+            assert row is not None
+            assert {field: loaded[field] for field in SHOWN} == {field: row[field] for field in SHOWN}
+
+
+SHOWN = ("status", "message_count", "paused", "error", "participants")
 
 
 PAUSED, RESUMED = OrganismPaused("operator"), OrganismResumed("operator")

@@ -298,6 +298,17 @@ async def test_who_stops_reading_is_cut_off_and_delays_nobody(hello: Served, mon
         client.close()
 
 
+async def test_what_waits_for_one_that_reads_nothing_is_bounded(hello: Served, sides: list[FrameProtocol]) -> None:
+    silent = await stalled(hello)
+    await watching(hello, 1)
+    most_bytes = 0
+    for _ in range(2 * TIMES):
+        await hello.inject(payload={"name": BIG})
+        most_bytes = max(most_bytes, sides[0].transport.get_write_buffer_size())
+    assert most_bytes < 5 * len(BIG), "a page of the window and a commit"
+    silent.close()
+
+
 async def test_who_reads_slowly_gets_everything(hello: Served) -> None:
     async with hello.socket(max_size=None, max_queue=1, close_timeout=0.1) as slow:
         first = orjson.loads(await slow.recv())

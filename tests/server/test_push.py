@@ -186,6 +186,27 @@ async def test_whoever_comes_back_to_any_position_gets_the_rest_once(world: Worl
     assert sink.positions() == list(range(since + 1, head + 1))
 
 
+async def test_who_asks_for_another_position_while_the_past_is_read_gets_what_follows_it(
+    world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    head = await world.say_often(10)
+    read, reading, gate = world.log.read, asyncio.Event(), asyncio.Event()
+
+    async def slow(*arguments: Any, **options: Any) -> list[Record[Any]]:
+        records = await read(*arguments, **options)
+        reading.set()
+        await gate.wait()
+        return records
+
+    monkeypatch.setattr(world.log, "read", slow)
+    sink, viewer = world.watch(since=0)
+    await reading.wait()
+    viewer.begin(Start({"position": 15}))
+    gate.set()
+    await sink.until("caught_up")
+    assert sink.positions() == list(range(16, head + 1))
+
+
 async def test_who_is_jammed_for_a_while_holds_up_nobody_is_written_nothing_and_misses_nothing(world: World) -> None:
     jammed, viewer = world.watch()
     free, _ = world.watch()

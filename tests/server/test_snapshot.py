@@ -140,6 +140,16 @@ async def test_those_who_come_while_one_is_read_share_the_next_reading_though_on
     assert readings.count == 2
 
 
+async def test_what_is_written_while_it_is_read_is_not_in_it(readings: Readings) -> None:
+    reading = asyncio.ensure_future(readings.reader.read())
+    for _ in range(3):
+        await turn()
+    await readings.log.commit(Unit("t", [Record(ThreadCreated())], 2_000_000, {}))
+    readings.gate.set()
+    shown = await reading
+    assert (shown.position, shown.threads, shown.threads_total) == (readings.log.head - 1, b"[]", 0)
+
+
 async def test_who_asks_after_a_reading_that_failed_gets_one(readings: Readings) -> None:
     readings.broken = True
     with pytest.raises(LogUnavailable):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 from collections.abc import AsyncIterator
 from typing import Any
@@ -297,6 +298,14 @@ async def test_commands_of_every_kind_echo_any_id(shared: Served) -> None:
             assert (await frames.until("ok"))[-1]["id"] == given
         await socket.send('{"cmd":"ping"}')
         assert set((await frames.until("ok"))[-1]) == {"event", "position"}
+
+
+async def test_a_log_that_closes_ends_the_connection_so_that_its_client_comes_back(hello: Served) -> None:
+    async with hello.socket() as socket:
+        await Frames(socket).until("connected")
+        await hello.log.close()
+        await asyncio.wait_for(socket.wait_closed(), 10)
+    assert socket.close_code == 1012
 
 
 async def test_a_message_in_parts_is_measured_whole(shared: Served) -> None:
