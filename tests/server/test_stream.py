@@ -74,15 +74,15 @@ async def until_free(server: Served) -> None:
             await server.get("//healthz")
 
 
-async def test_it_says_what_the_socket_says_with_the_position_as_id(shared: Served) -> None:
-    async with listening(shared) as events, shared.socket() as peer:
+async def test_it_says_what_the_socket_says_with_the_position_as_id(hello: Served) -> None:
+    async with listening(hello) as events, hello.socket() as peer:
         frames = Frames(peer)
         name, first = await events.next()
         same = await frames.next()
         assert name == str(first["position"])
         assert [first.pop("organism")["name"], same.pop("organism")["name"]] == ["hello-world"] * 2
         assert first == same
-        await shared.inject()
+        await hello.inject()
         heard = await events.until("thread_updated", status="completed")
         seen = await frames.until("thread_updated", status="completed")
     assert [said for _, said in heard if "position" in said] == [frame for frame in seen if "position" in frame]
