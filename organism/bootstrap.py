@@ -25,7 +25,7 @@ from organism.config.load import load
 from organism.config.modules import Importer
 from organism.config.settings import Changes, Listener, Settings, diff
 from organism.config.shown import live_secrets
-from organism.config.tokens import TOKENS_FILE, TenantEntry, read_tokens
+from organism.config.tokens import TOKENS_FILE, TenantEntry, defaults_of, read_tokens
 from organism.errors import ConfigInvalid, OrganismError
 from organism.events.record import Actor
 from organism.events.vocabulary import EVENTS, Declared
@@ -164,7 +164,13 @@ class Organism:
             self._followers.append(follower)
         make, chance, redactor = self.parts.models, self.parts.chance, self.parts.redactor
         models = make(tenant_id) if make is not None else self._gateways.of_tenant(tenant_id, clock.now_us)
-        tenant = Tenant(tenant_id, log, views, clock, models, chance=chance, share=self._share, redactor=redactor)
+        tenant = Tenant(
+            *(tenant_id, log, views, clock, models),
+            defaults=lambda: defaults_of(self.entries, tenant_id),
+            chance=chance,
+            share=self._share,
+            redactor=redactor,
+        )
         await tenant.start(self._rules(log, views), self._life())
         return tenant
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from functools import partial
@@ -13,6 +13,7 @@ from typing import Any, Final
 import structlog
 
 from organism.config.settings import Changes
+from organism.config.tenant import TenantConfig
 from organism.errors import Fenced, LogUnavailable, Stopping, Unavailable
 from organism.events.record import ORGANISM_STREAM, Actor, Content
 from organism.events.vocabulary import CallAnswered, OrganismReloaded, OrganismStopped
@@ -49,6 +50,7 @@ class Tenant:
         clock: LogClock,
         models: Models,
         *,
+        defaults: Callable[[], Mapping[str, Any]],
         chance: Random,
         share: FairShare,
         redactor: Redactor,
@@ -60,6 +62,7 @@ class Tenant:
         self._share = share
         self.ids = Ids(chance.randbytes, lambda: clock.now_us() // 1000)
         self.models = models
+        self._defaults = defaults
         self.feed = Feed()
         self.feed.redactor = redactor
         self.keys = KeysInUse()  # of calls whose whole answers are recorded
@@ -78,11 +81,16 @@ class Tenant:
 
     async def _fold(self) -> None:
         folded = await recover.fold(self.log)
-        state = State(folded, self._rules, self.ids, self.clock.now_us)  # a reload may have replaced the rules
+        state = State(folded, self._rules, self.ids, self.clock.now_us, self._defaults)  # a reload may be new
         pump = self.pump = Pump(self.log, self.views, state, Services(self.models, self.feed, self.chance), self.broken)
         self.operator = Operator(pump.writer, pump.mailboxes.waiting, pump.kill)
         self.log.on_stalled = self.operator.give_up_waiting
         self._share.join(pump.mailboxes, lambda: pump.write(Decision.on(state, None)))
+
+    @property
+    def config(self) -> TenantConfig:
+        """Its configuration as it is now."""
+        return self.pump.state.config
 
     def writable(self) -> Writer | None:
         """The pump's writer; None while the state is being folded or the log takes no writes."""

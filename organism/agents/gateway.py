@@ -17,8 +17,8 @@ from organism.agents.providers import ProviderError
 from organism.agents.providers.messages import tokens_of_request
 from organism.agents.providers.replay import prompt_digest
 from organism.agents.registry import ModelRegistry, ServedModel, connected
-from organism.config.settings import Budget, Listener, Price
-from organism.config.tokens import TenantEntry, budget_of_tenant, holder
+from organism.config.settings import Listener, Price
+from organism.config.tokens import TenantEntry, holder
 from organism.events.entity import Entity
 from organism.events.vocabulary import StepError
 from organism.model.completion import CompleteError, ModelRequest
@@ -45,7 +45,6 @@ class Gateway(Entity):
     _redactor: Redactor
     _timing: Timing
     _principal: Callable[[str], Principal | None]  # by the token's name; None if it is no longer valid
-    _budget: Callable[[], Budget]  # bounds the runs and days of all agents
 
     def reserve(self, decision: Decision, call: ModelCall) -> None:
         rules = decision.state.rules
@@ -54,7 +53,7 @@ class Gateway(Entity):
         request = self._request(call)
         need = _need(chain, request)
         _check_rate(chain, need, decision.at)
-        need = spend.fitted(need, spend.bounds(decision, call, self._budget()))
+        need = spend.fitted(need, spend.bounds(decision, call))
         spend.reserve(decision, call, need)
         if not need.is_asked and need.output_tokens <= spend.SURELY_WRITTEN:  # many refuse more than they can write
             request = replace(request, max_tokens=need.output_tokens)
@@ -200,7 +199,4 @@ class Gateways:
         def principal(name: str) -> Principal | None:
             return holder(self._entries(), tenant, name, now() / 1e6)
 
-        timing = Timing(now, self._jitter)
-        return Gateway(
-            self.registry, self._redactor, timing, principal, lambda: budget_of_tenant(self._entries(), tenant)
-        )
+        return Gateway(self.registry, self._redactor, Timing(now, self._jitter), principal)

@@ -151,11 +151,11 @@ class Section:
                 if key not in plain:
                     self.add(f"`{key}` is missing", key)
         try:
-            return _record(kind, plain)
+            return record_of(kind, plain)
         except ValidationError as error:
             note(kind, error, self)
             wrong = error.errors(include_url=False)
-        return _record(kind, _without(plain, wrong))
+        return record_of(kind, _without(plain, wrong))
 
 
 def note(kind: type, error: ValidationError, section: Section) -> None:
@@ -177,7 +177,8 @@ def came(value: Any) -> str:
     return f"{shown} ({kind})"
 
 
-def _record(kind: type[Kind], plain: Any) -> Kind:
+def record_of(kind: type[Kind], plain: Any) -> Kind:
+    """JSON as a record of that kind. Raises ``ValidationError``, whose places begin with a 0."""
     record: Kind
     (record,) = _adapter(kind).validate_json(json.dumps([plain]))  # type: ignore[arg-type]  # a class is hashable
     return record

@@ -129,7 +129,7 @@ class Agent:
 
     ``max_tokens`` and ``temperature`` are None where the model decides. Of ``rag_index`` the ``rag_top_k`` best
     passages are put before each prompt. ``taint`` says whether a person must agree to what it does once it has read
-    text from outside (S20).
+    text from outside (S20); None leaves it to the tenant's configuration.
     """
 
     REQUIRED: ClassVar = ("name", "model", "description", "system_prompt")
@@ -144,7 +144,7 @@ class Agent:
     rag_index: Given[IndexName] = None
     rag_top_k: Annotated[int, Field(ge=1, le=50)] = 5
     budget: Budget = Budget()
-    taint: Taint = "escalate"
+    taint: Given[Taint] = None
 
 
 class Row(NamedTuple):
@@ -207,10 +207,13 @@ class Listener:
     is_shipped: bool = False
     agent: Agent | None = None
 
-    @property
-    def asks_people(self) -> bool:
-        """Whether it is an agent for whose tainted runs a person must agree to what cannot be undone (S20)."""
-        return self.is_agent and (self.agent is None or self.agent.taint == "escalate")
+    def asks_people(self, taint: Taint) -> bool:
+        """Whether it is an agent for whose tainted runs a person must agree to what cannot be undone (S20).
+
+        ``taint`` is the tenant's, for an agent whose file has none.
+        """
+        own = self.agent.taint if self.agent is not None else None
+        return self.is_agent and (own or taint) == "escalate"
 
     def may_send_to(self, name: str) -> bool:
         """Whether ``name`` is a peer: so named, a tool of its, by ``"*"``, itself, or ``system.todo``, always one."""

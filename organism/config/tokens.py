@@ -10,7 +10,7 @@ from typing import Annotated, Any, ClassVar, Final
 
 from organism.config.check import Count, Section, Text, matching
 from organism.config.faults import Faults, near, open_to_everyone, read_text
-from organism.config.settings import Budget
+from organism.config.tenant import TenantConfig
 from organism.config.yaml import read_yaml
 from organism.model.ids import DEFAULT_TENANT, TenantId
 from organism.model.principal import ADMIN, COMMANDS_PER_SECOND, KINDS, OPERATOR, PAGE, SCOPES, Principal, is_grant
@@ -73,12 +73,11 @@ class TokensRoot:
 
 @dataclass(frozen=True, slots=True)
 class TenantEntry:
-    """One tenant of the file. ``defaults`` is a plain mapping, as it stands there; ``budget`` is what they allow."""
+    """One tenant of the file. ``defaults`` are keys of ``TenantConfig``, as they stand there."""
 
     id: TenantId
     defaults: Mapping[str, Any]
     tokens: tuple[Principal, ...]
-    budget: Budget = field(default_factory=Budget)
 
 
 def holder(entries: Iterable[TenantEntry], tenant: str, name: str, seconds: float) -> Principal | None:
@@ -89,9 +88,9 @@ def holder(entries: Iterable[TenantEntry], tenant: str, name: str, seconds: floa
     return next((each for each in tokens if each.name == name and (each.ends is None or each.ends > seconds)), None)
 
 
-def budget_of_tenant(entries: Iterable[TenantEntry], tenant: str) -> Budget:
-    """What the tenant may spend; no bound if the file does not say it."""
-    return next((entry.budget for entry in entries if entry.id == tenant), Budget())
+def defaults_of(entries: Iterable[TenantEntry], tenant: str) -> Mapping[str, Any]:
+    """What the file says of the tenant's configuration; nothing if it does not list the tenant."""
+    return next((entry.defaults for entry in entries if entry.id == tenant), {})
 
 
 def read_tokens(path: Path) -> tuple[TenantEntry, ...]:
@@ -129,9 +128,9 @@ def _tenant(section: Section, seen: dict[tuple[str, ...], int]) -> TenantEntry:
     tenant = section.record(TenantSection)
     _once(section, "id", ("tenant", tenant.id), seen)
     tokens = tuple(_token(tenant.id, each, seen) for each in section.mappings("tokens", listed=True))
-    budget = section.at("defaults", "budget")
-    allowed = Budget() if budget is None else budget.record(Budget)
-    return TenantEntry(TenantId(tenant.id), tenant.defaults, tokens, allowed)
+    if (defaults := section.at("defaults")) is not None and isinstance(defaults.node.value, dict):
+        defaults.record(TenantConfig)
+    return TenantEntry(TenantId(tenant.id), tenant.defaults, tokens)
 
 
 def _token(tenant: str, section: Section, seen: dict[tuple[str, ...], int]) -> Principal:

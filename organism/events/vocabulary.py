@@ -604,6 +604,12 @@ class CallAnswered(Event, frozen=True):
     back: int
 
 
+class TenantConfigChanged(Event, frozen=True):
+    """Keys of the tenant's configuration were written; one that is null has the value of the levels below again."""
+
+    changes: Mapping[str, Any]
+
+
 class ValueSet(Event, frozen=True):
     """A tool stored a value, which is the content, or deleted it."""
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
-from typing import Final, NamedTuple, Never
+from typing import Any, Final, NamedTuple, Never
 
 from msgspec import field
 from msgspec.structs import replace
 
+from organism.config.tenant import TenantConfig, effective
 from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.events.vocabulary import (
@@ -41,6 +42,7 @@ from organism.events.vocabulary import (
     StepRecorded,
     StepResolved,
     StepStarted,
+    TenantConfigChanged,
     ThreadCompleted,
     ThreadCreated,
     ThreadFailed,
@@ -133,6 +135,7 @@ class FoldedState(Entity):
     due_room: int = DUE_KEPT
     spend: Spending = field(default_factory=Spending)
     confirmations: Confirmations = field(default_factory=Confirmations)
+    config: dict[str, Any] = field(default_factory=dict)  # the keys that the tenant has written
 
     def fold(self, record: Record[Event]) -> None:
         """Take one record, which may have no position yet."""
@@ -499,6 +502,11 @@ def _budget_reserved(state: FoldedState, record: Record[BudgetReserved]) -> None
     state.spend.reserved(record)
 
 
+def _tenant_config_changed(state: FoldedState, record: Record[TenantConfigChanged]) -> None:
+    written = {**state.config, **record.event.changes}
+    state.config = {key: value for key, value in written.items() if value is not None}
+
+
 FOLDS: Final[Mapping[type[Event], Callable[[FoldedState, Record[Never]], None]]] = {
     MessageSent: _message_sent,
     MessageStarted: _message_started,
@@ -528,6 +536,7 @@ FOLDS: Final[Mapping[type[Event], Callable[[FoldedState, Record[Never]], None]]]
     TodoClosed: _todo_closed,
     BudgetReserved: _budget_reserved,
     BudgetSettled: lambda state, record: state.spend.settled(record),
+    TenantConfigChanged: _tenant_config_changed,
     ConfirmRequested: lambda state, record: state.confirmations.requested(record),
     ConfirmRedeemed: lambda state, record: state.confirmations.redeemed(record),
     **dict.fromkeys(RUN_ENTRIES.values(), _run_entry),
@@ -535,12 +544,28 @@ FOLDS: Final[Mapping[type[Event], Callable[[FoldedState, Record[Never]], None]]]
 
 
 class State:
-    """What a tenant's decisions rest on: what is folded, the rules in force, and where ids and the time come from."""
+    """What a tenant's decisions rest on: what is folded, the rules in force, and where ids and the time come from.
 
-    __slots__ = ("folded", "ids", "now", "rules")
+    ``defaults`` gives what config/tokens.yaml says of the tenant's configuration.
+    """
 
-    def __init__(self, folded: FoldedState, rules: Rules, ids: Ids, now: Callable[[], int]) -> None:
+    __slots__ = ("defaults", "folded", "ids", "now", "rules")
+
+    def __init__(
+        self,
+        folded: FoldedState,
+        rules: Rules,
+        ids: Ids,
+        now: Callable[[], int],
+        defaults: Callable[[], Mapping[str, Any]] = dict,
+    ) -> None:
         self.folded = folded
         self.rules = rules
         self.ids = ids
         self.now = now  # the log's time in µs
+        self.defaults = defaults
+
+    @property
+    def config(self) -> TenantConfig:
+        """The tenant's configuration as it is now."""
+        return effective(self.defaults(), self.folded.config)

@@ -13,7 +13,7 @@ from organism.agents.gateway import Gateway
 from organism.agents.providers import Provider
 from organism.agents.providers.scripted import Answer, Scripted, ScriptedFault, ScriptedUsage
 from organism.agents.registry import ModelRegistry
-from organism.config.settings import Budget, Model, Price
+from organism.config.settings import Model, Price
 from organism.events.record import Record
 from organism.events.vocabulary import ModelCalled
 from organism.model.completion import ModelRequest, Part
@@ -94,8 +94,7 @@ class Desk:
     """One tenant's gateway."""
 
     def __init__(self, rules: Rules, models: Mapping[str, tuple[Model, list[Answer]]], **terms: Any) -> None:
-        self.budget = terms.get("budget", Budget())
-        self.purse = Purse(rules, self.budget)
+        self.purse = Purse(rules, terms.get("budget"))
         self.redactor: Redactor = terms.get("redactor") or Redactor()
         self.principals: dict[str, Principal] = terms.get("principals", {})
         self.waits: list[float] = []
@@ -104,7 +103,7 @@ class Desk:
         self.registry = ModelRegistry(self._made)
         self.models = {name: each for name, (each, _) in models.items()}
         timing = Timing(lambda: self.purse.at, lambda: 0.5, self.sleep)
-        self.gateway = Gateway(self.registry, self.redactor, timing, self.principals.get, lambda: self.budget)
+        self.gateway = Gateway(self.registry, self.redactor, timing, self.principals.get)
 
     async def open(self) -> Desk:
         """Serve the models."""

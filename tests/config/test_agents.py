@@ -54,7 +54,7 @@ def test_what_a_file_leaves_out_has_its_default(tmp_path: Path) -> None:
         None,
         5,
     )
-    assert (agent.budget, agent.taint) == (Budget(), "escalate")
+    assert (agent.budget, agent.taint) == (Budget(), None)
 
 
 def test_every_key_of_a_file_is_taken(tmp_path: Path) -> None:

@@ -15,7 +15,7 @@ WHOLE = f"""
 tenants:
   - id: default
   - id: acme
-    defaults: {{on_busy: queue, budgets: {{day: 5}}}}
+    defaults: {{on_busy: queue, budget: {{day: {{calls: 5}}}}}}
     tokens:
       - name: ci
         sha256: "{FIRST}"
@@ -48,7 +48,7 @@ def test_every_key_of_the_file_is_taken() -> None:
     acme = tenant(WHOLE)
     who = acme.tokens[0]
     assert acme.tokens[0].credential.hex() == FIRST
-    assert acme.defaults == {"on_busy": "queue", "budgets": {"day": 5}}
+    assert acme.defaults == {"on_busy": "queue", "budget": {"day": {"calls": 5}}}
     assert (who.tenant, who.name, who.is_tenant_admin, who.rate) == ("acme", "ci", True, 7)
     assert who.grants == {"read", "inject:agent:greeter"}
     assert who.models == frozenset(("small", "large"))

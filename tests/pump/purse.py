@@ -12,6 +12,7 @@ from organism.bootstrap import payload_check
 from organism.codec import Codec, PayloadLimits
 from organism.config.load import load
 from organism.config.settings import Budget, Price, Spend
+from organism.config.tenant import TenantConfig, plain
 from organism.events.record import Record
 from organism.events.vocabulary import (
     BudgetSettled,
@@ -59,7 +60,12 @@ class Purse:
 
     def _state(self, folded: FoldedState) -> State:
         chance = random.Random(1)
-        return State(folded, self.rules, Ids(chance.randbytes, lambda: self.at // 1000), lambda: self.at)
+        return State(
+            folded, self.rules, Ids(chance.randbytes, lambda: self.at // 1000), lambda: self.at, self._defaults
+        )
+
+    def _defaults(self) -> dict[str, Any]:
+        return {"budget": plain(TenantConfig(budget=self.tenant))["budget"]}
 
     def restart(self, folded: FoldedState) -> None:
         """Go on from another state."""
@@ -103,7 +109,7 @@ class Purse:
         """Reserve it. Raises ``CompleteError``, and nothing was added."""
         asked = spend.Need(**{**NEED, **need})
         decision = Decision.on(self.state, call.message.thread, call.message)
-        fitted = spend.fitted(asked, spend.bounds(decision, call, self.tenant))
+        fitted = spend.fitted(asked, spend.bounds(decision, call))
         spend.reserve(decision, call, fitted)
         self.take(decision)
         return fitted

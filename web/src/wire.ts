@@ -694,6 +694,7 @@ export type EventData =
     | BudgetSettledData
     | ModelCalledData
     | CallAnsweredData
+    | TenantConfigChangedData
     | ValueSetData
     | SpoofAttemptData
     | LoopBlockedData
@@ -752,6 +753,7 @@ export type EventType =
     | "step_recorded"
     | "step_resolved"
     | "step_started"
+    | "tenant_config_changed"
     | "thread_completed"
     | "thread_created"
     | "thread_failed"
@@ -1827,6 +1829,15 @@ export interface TalkMessage {
   parts?: Piece[] | null;
 }
 
+/** Keys of the tenant's configuration were written; one that is null has the value of the levels below again. */
+export interface TenantConfigChangedData {
+  changes: Record<string, unknown>;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
 /** Text of a run as it comes, before it is in the log: it comes again from there, gathered and with a position. */
 export interface TextHeard {
   event: "run";
@@ -2314,6 +2325,7 @@ export interface EventDataByType {
   step_recorded: StepRecordedData;
   step_resolved: StepResolvedData;
   step_started: StepStartedData;
+  tenant_config_changed: TenantConfigChangedData;
   thread_completed: ThreadCompletedData;
   thread_created: ThreadCreatedData;
   thread_failed: ThreadFailedData;

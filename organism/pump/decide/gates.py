@@ -105,13 +105,14 @@ def ask(decision: Decision, message: Message, question: Question) -> None:
         _show_to_caller(decision, message, RunInteractionRequest, {"kind": "approval", "payload": payload})
 
 
-def is_tainted(rules: Rules, message: Message) -> bool:
-    """Whether an agent that had read the text of others sent it, and does not say ``taint: allow``; or passed it on."""
+def is_tainted(state: State, message: Message) -> bool:
+    """Whether an agent that had read the text of others sent it, and nothing says ``taint: allow``; or passed it on."""
     if len(message.authors) < 2:  # noqa: PLR2004 - the agent, and somebody else
         return False
-    sender = rules.listeners.get(message.sender)
+    listeners, taint = state.rules.listeners, state.config.taint
+    sender = listeners.get(message.sender)
     agents = [message.sender] if sender is not None and sender.is_agent else message.authors
-    return any((found := rules.listeners.get(name)) is not None and found.asks_people for name in agents)
+    return any((found := listeners.get(name)) is not None and found.asks_people(taint) for name in agents)
 
 
 def why_not(verdict: Approval) -> str:

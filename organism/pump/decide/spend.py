@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from organism.config.settings import Budget, Listener, Price, Spend
+from organism.config.settings import Listener, Price, Spend
 from organism.events.vocabulary import BudgetReserved, BudgetSettled, ModelCalled, StepError
 from organism.model.completion import ChatMessage, CompleteError, CompleteOptions, Completion, CostSource
 from organism.model.money import NOTHING, plain, priced
@@ -93,10 +93,11 @@ class Bound(NamedTuple):
     used: Amount
 
 
-def bounds(decision: Decision, call: ModelCall, tenant: Budget) -> Iterator[Bound]:
+def bounds(decision: Decision, call: ModelCall) -> Iterator[Bound]:
     """Every budget that the call must fit into."""
     spend, message, agent = decision.state.folded.spend, call.message, call.listener.name
     own, thread, at = call.listener.budget, call.message.thread, decision.at
+    tenant = decision.state.config.budget
     most = Spend(tokens=decision.state.rules.limits.max_tokens_per_thread)
     run = spend.run(message.id).used
     yield Bound("This run", f"`budget.run` of {agent}", own.run, run)

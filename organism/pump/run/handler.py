@@ -206,7 +206,7 @@ async def _why_asked(handling: Handling, payload: Any) -> str:
     """Why a person must agree to this call; empty if no one must."""
     message, destroys = handling.message, handling.listener.destroys
     others = sorted(message.authors - {message.sender})
-    if not destroys or not gates.is_tainted(handling.rules, message):
+    if not destroys or not gates.is_tainted(handling.writer.state, message):
         return ""
     if isinstance(destroys, Row):
         row = await handling.writer.views.private_row(destroys.model, getattr(payload, destroys.field))
