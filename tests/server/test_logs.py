@@ -165,6 +165,15 @@ async def test_a_socket_has_a_line_at_its_end(shared: Served) -> None:
     assert entry["request_id"].startswith("ws-")
 
 
+async def test_the_status_of_a_socket_is_a_plain_number_for_every_renderer(shared: Served) -> None:
+    with structlog.testing.capture_logs() as entries:
+        async with shared.socket() as socket:
+            await Frames(socket).until("connected")
+        await shared.until(lambda: any(entry.get("route") == "/ws" for entry in entries))
+    (status,) = [entry["status"] for entry in entries if entry.get("route") == "/ws"]
+    assert repr(status) == "101"
+
+
 async def test_a_request_that_the_stop_does_not_wait_for_is_told_so_in_the_shape_of_all_errors(shared: Served) -> None:
     sent: list[Message] = []
     reached = asyncio.Event()

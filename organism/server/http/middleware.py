@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from http import HTTPStatus
 from secrets import token_hex
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
@@ -60,6 +59,7 @@ CROSS_ORIGIN: Final[Mapping[str, Sequence[str]]] = {
 
 LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _MAX_QUERY_FIELDS: Final = 100
+_SWITCHING_PROTOCOLS: Final = 101
 _ONCE: Final = frozenset(
     b"host origin authorization x-api-key content-type if-match if-none-match idempotency-key".split()
 )
@@ -78,7 +78,7 @@ class AccessLog:
 
         async def send_with_headers(message: Message) -> None:
             if "headers" in message:  # the start of an answer, or a socket's acceptance
-                access.status = message.get("status", HTTPStatus.SWITCHING_PROTOCOLS)
+                access.status = message.get("status", _SWITCHING_PROTOCOLS)
                 fixed = PAGE if access.is_page else API
                 message["headers"] = [*message["headers"], (b"x-request-id", access.request_id.encode()), *fixed]
             await send(message)
