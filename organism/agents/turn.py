@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -38,10 +38,14 @@ class Agent:
     functions: Functions
     codec: Codec
     charter: str
+    notes: tuple[str, ...] = ()
+    """What the model and the reader of its answer are told about it."""
 
     def options(self, block: str) -> CompleteOptions:
         agent = self.listener.agent
-        options: CompleteOptions = {"tools": self.functions.specs, "block": block}
+        options: CompleteOptions = {"tools": self.functions.specs}
+        if not self.notes:  # else they are added to the text before it is shown
+            options["block"] = block
         if self.listener.model:
             options["model"] = self.listener.model
         if agent is not None and agent.temperature is not None:
@@ -66,12 +70,24 @@ class Result(NamedTuple):
 
 def turn_of(listener: Listener, listeners: Mapping[str, Listener], codec: Codec, charter: str) -> Handler:
     """The handler of a listener that has none: each message is a turn of its model."""
-    agent = Agent(listener, functions_of(listener, listeners, codec), codec, charter)
+    notes = tuple(missing_indices(listener, listeners))
+    agent = Agent(listener, functions_of(listener, listeners, codec), codec, charter, notes)
 
     async def turn(payload: object, metadata: HandlerMetadata) -> HandlerResponse:
         return await Turn(agent, metadata).run(payload)
 
     return turn
+
+
+def missing_indices(listener: Listener, listeners: Mapping[str, Listener]) -> Iterator[str]:
+    """A note for the index and for each tool that the agent names and that is not there."""
+    if listener.agent is None:
+        return
+    if listener.agent.rag_index is not None:
+        yield f"The index `{listener.agent.rag_index}` is not there yet: this answer rests on none of its passages."
+    for tool in listener.agent.tools:
+        if tool not in listeners:
+            yield f"The tool `{tool}` is not there yet: this answer was given without it."
 
 
 class Turn:
@@ -114,6 +130,7 @@ class Turn:
             agent.listener.prompt or "",
             metadata.usage_instructions,
             await self._reminders(),
+            *agent.notes,
         )
         conversation = Conversation(instructions, metadata.call_id)
         sender = metadata.from_id
@@ -142,12 +159,21 @@ class Turn:
         for number in range(MAX_TOOL_ROUNDS + 1):
             completion = await self._complete(number)
             answer = self._reader.read(completion, number)
-            self._last_text = answer.text or self._last_text
+            is_last = not answer.calls or number == MAX_TOOL_ROUNDS
+            text = await self._shown(answer.text, is_last=is_last) if self._agent.notes else answer.text
+            self._last_text = text or self._last_text
             if not answer.calls:
                 return _reason(completion)
             if number < MAX_TOOL_ROUNDS:
                 await self._call_all(answer)
         return "tool_rounds"
+
+    async def _shown(self, text: str, *, is_last: bool) -> str:
+        """Show the text of a round as one message, the last one with the notes, and return it."""
+        text = "\n\n".join(part for part in (text, *(self._agent.notes if is_last else ())) if part)
+        if text:
+            await self._metadata.emit("message", {"text": text})
+        return text
 
     async def _complete(self, number: int) -> Completion:
         options = self._agent.options(f"say-{number + 1}")

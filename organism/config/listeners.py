@@ -23,7 +23,7 @@ from organism.config.check import (
 from organism.config.code import Code, Named
 from organism.config.faults import near, written
 from organism.config.prompts import prompt_path
-from organism.config.settings import Budget, Limits, Listener, Model, ShippedTool, is_reserved
+from organism.config.settings import Agent, Budget, Limits, Listener, Model, ShippedTool, is_reserved
 from organism.model.agent import Answer, Prompt
 from organism.model.ids import CONSOLE, SYSTEM_TODO, AgentName
 
@@ -33,6 +33,8 @@ _VERSION_DIGITS: Final = 16
 _CALLED: Final = {"peers": "listener", "tools": "tool"}
 _OWN: Final = frozenset({"handler", "payload_class", "model", "prompt", "prompt_ref"})
 """A section with one of these keys that has a shipped tool's name puts a listener of its own in the tool's place."""
+INDEX_TOOL: Final = "rag_query"
+"""The tool that asks an index of documents. An agent that names it goes without it where there is none, and says so."""
 
 
 PromptRef = Annotated[str, matching(r"[A-Za-z0-9_.-]+(@[A-Za-z0-9_.-]+)?", "a prompt such as `A2@v1`")]
@@ -202,13 +204,15 @@ class ListenerReader:
         if listener is None:
             return None
         version = version_of([listener.version, written])
+        if agent is not None and listener.tools:
+            agent = replace(agent, tools=listener.tools)
         has_model = replace(listener, model=listener.model or model, version=version, agent=agent)
         if agent is None:
             return has_model
         return replace(
             has_model,
             prompt=listener.prompt or agent.system_prompt,
-            tools=listener.tools or agent.tools,
+            tools=listener.tools or self._tools_there(agent),
             budget=listener.budget if listener.budget != Budget() else agent.budget,
         )
 
@@ -260,7 +264,7 @@ class ListenerReader:
         names = {kind.__name__ for kind in classes - {Prompt, Answer}}
         for entry in entries:
             if not entry.is_bundled:
-                self._check_names(entry.file, "tools", entry.agent.tools, self._names)
+                self._check_names(entry.file, "tools", entry.agent.tools, (*self._names, INDEX_TOOL))
                 if entry.agent.model:
                     self._check_model(entry.file, "model", entry.agent.model)
             if not entry.is_bundled or names.isdisjoint({"Prompt", "Answer"}):
@@ -269,8 +273,8 @@ class ListenerReader:
     def _agent_listener(self, entry: AgentEntry) -> Listener:
         agent, plain = entry.agent, entry.file.node.plain()
         if entry.is_bundled:  # it goes without tools that are not there
-            there = (tool for tool in agent.tools if tool in self._names and tool not in self._off)
-            agent = replace(agent, tools=tuple(there))
+            there = {*self._names, INDEX_TOOL}.difference(self._off)
+            agent = replace(agent, tools=tuple(tool for tool in agent.tools if tool in there))
         return Listener(
             name=AgentName(agent.name),
             description=agent.description,
@@ -281,12 +285,16 @@ class ListenerReader:
             **self._bounds(ListenerSection()),
             prompt=agent.system_prompt,
             model=agent.model,
-            tools=agent.tools,
+            tools=self._tools_there(agent),
             budget=agent.budget,
             section=plain,
             version=version_of(plain),
             agent=agent,
         )
+
+    def _tools_there(self, agent: Agent) -> tuple[str, ...]:
+        """The agent's tools, without ``INDEX_TOOL`` where there is none."""
+        return tuple(tool for tool in agent.tools if tool != INDEX_TOOL or tool in self._names)
 
     def _shipped_listener(self, tool: ShippedTool, given: ListenerSection, section: Mapping[str, Any]) -> Listener:
         """The tool as a listener, with what its section says, if it has one."""

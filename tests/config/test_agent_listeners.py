@@ -18,6 +18,7 @@ from tests.agents.stack import a2, write
 from tests.config.place import GREETER, HEAD, HELLO, Place
 
 BUNDLED = Path(organism.agents.__file__).parent / "bundled"
+NAMES = ("berlin-rag", "berlin-tour", "concise-de", "librarian", "researcher-rag", "researcher")
 ADA = """\
 name: ada
 model: offline
@@ -177,7 +178,7 @@ def test_agents_are_added_and_removed_by_their_files(ada: Place) -> None:
 
 def test_the_bundled_agents_are_served_by_the_offline_model_until_their_models_are_configured(place: Place) -> None:
     loaded = bundled(place)
-    assert [listener.name for listener in loaded.listeners] == ["greeter", "berlin-tour", "concise-de", "researcher"]
+    assert [listener.name for listener in loaded.listeners] == ["greeter", *NAMES]
     assert {loaded.models[listener.model or ""].provider for listener in loaded.listeners[1:]} == {"offline"}
     place.yaml("models: {llama-4-scout: {provider: openai}}\n" + HEAD + GREETER)
     models = bundled(place).models
@@ -201,7 +202,7 @@ def test_without_models_the_offline_model_serves_the_usual_names(place: Place) -
 def test_a_bundled_agent_gives_way_to_a_listener_of_its_name(place: Place) -> None:
     place.yaml(HEAD + GREETER.replace("greeter", "researcher"))
     loaded = bundled(place)
-    assert [listener.name for listener in loaded.listeners] == ["researcher", "berlin-tour", "concise-de"]
+    assert [listener.name for listener in loaded.listeners] == ["researcher", *NAMES[:-1]]
     assert loaded.listeners[0].handler is not None
 
 
@@ -222,6 +223,18 @@ def test_a_bundled_agent_goes_without_tools_that_are_not_there(place: Place) -> 
     researcher = bundled(place).listener("researcher")
     assert researcher is not None
     assert researcher.tools == ("calculator",)
+
+
+def test_an_agent_goes_without_the_tool_of_an_index_until_there_is_one(ada: Place) -> None:
+    def queries(_tools: Tools, _named: Collection[str]) -> Sequence[ShippedTool]:
+        return (ShippedTool(name="rag_query", payload_class=Sum, replies=()),)
+
+    ada.write("config/agents/ada.yaml", ADA + "tools: [rag_query, greeter]\n")
+    ada.yaml(HEAD + GREETER + THINKER % "prompt_ref: ada")
+    for there in ((), ("rag_query",)):
+        loaded = ada.load()
+        assert [listener.tools for listener in loaded.listeners if listener.agent] == [(*there, "greeter")] * 2
+        ada.ship = queries
 
 
 def test_the_file_of_an_agent_is_shown_as_it_was_written_and_its_prompt_to_the_operator_alone(ada: Place) -> None:

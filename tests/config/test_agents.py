@@ -232,7 +232,7 @@ def test_there_may_be_a_thousand_files_and_no_more(tmp_path: Path) -> None:
 def test_the_bundled_agents_are_served_only_where_there_is_no_folder(tmp_path: Path) -> None:
     assert read(tmp_path).agents == {}
     files = read(tmp_path, BUNDLED)
-    assert set(files.agents) == {"concise-de", "berlin-tour", "researcher"}
+    assert "concise-de" in files.agents
     assert all(entry.is_bundled for entry in files.agents.values())
     (tmp_path / "config/agents").mkdir(parents=True)
     assert read(tmp_path, BUNDLED).agents == {}
@@ -243,11 +243,16 @@ def test_the_bundled_agents_are_those_of_the_seed(tmp_path: Path) -> None:
     assert {name: (agent.model, agent.tools) for name, agent in agents.items()} == {
         "concise-de": ("llama-4-scout", ()),
         "berlin-tour": ("llama-4-scout", ()),
+        "berlin-rag": ("llama-4-scout", ()),
         "researcher": (
             "claude-opus-4.7",
             ("calculator", "current_datetime", "wikipedia_search", "wikipedia_summary"),
         ),
+        "researcher-rag": ("claude-opus-4.7", ("calculator", "current_datetime", "wikipedia_search")),
+        "librarian": ("claude-opus-4.7", ("rag_query",)),
     }
+    indices = {name: (agent.rag_index, agent.rag_top_k) for name, agent in agents.items() if agent.rag_index}
+    assert indices == {"berlin-rag": ("berlin-info", 3), "researcher-rag": ("matrix-rag-idx", 5)}
 
 
 def test_the_digest_changes_with_each_file_and_with_nothing_else(tmp_path: Path) -> None:

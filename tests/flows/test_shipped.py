@@ -218,6 +218,27 @@ async def test_each_other_agent_answers_in_words(plain: Path, name: str, message
     assert run[-1] == ("done", {"stopReason": "stop"})
 
 
+@pytest.mark.parametrize(
+    ("name", "message", "answer", "note"),
+    [
+        ("berlin-rag", "Der Fernsehturm ist 368 m hoch. Wie hoch ist der Fernsehturm?", "368", "index `berlin-info`"),
+        ("researcher-rag", "What is 2*21?", "42", "index `matrix-rag-idx`"),
+        ("librarian", "The library was built in 1895. When was the library built?", "1895", "tool `rag_query`"),
+    ],
+)
+async def test_an_agent_whose_index_is_not_there_answers_and_says_so(
+    plain: Path, name: str, message: str, answer: str, note: str
+) -> None:
+    async with running(plain) as o:
+        outcome = await o.inject(name, {"message": message}, wait=True)
+        run = await run_of(o, outcome.message_id)
+    text = outcome.replies[0]["text"]
+    assert answer in text
+    assert f"The {note} is not there yet" in text
+    assert [data["text"] for kind, data in run if kind == "message"] == [text]
+    assert run[-1] == ("done", {"stopReason": "stop"})
+
+
 async def test_a_message_leaves_nothing_to_the_collector_of_cycles(tmp_path: Path) -> None:
     async with running(ROOT / "organism.yaml", tmp_path) as o:
         await o.inject("greeter", {"name": "Ann"}, wait=True)
