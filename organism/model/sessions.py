@@ -1,0 +1,73 @@
+"""A session's messages: where a compaction cuts them, how long they are, how a summarizer reads them.
+
+Messages are those that the fold of a run makes (``views/run.py``), oldest first: ``role`` and ``content``; a tool call
+has ``tool_call_id``, ``tool_name`` and ``input``, its result ``tool_call_id`` and ``is_error``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec import json
+
+SessionMessage = Mapping[str, Any]
+
+CHARS_PER_TOKEN: Final = 4
+MOST_FILLED: Final = 0.8
+"""The part of a model's context that a session may fill before it is compacted by itself."""
+
+
+def is_call(message: SessionMessage) -> bool:
+    """Whether the message is a tool call; any other of the role ``tool`` is a result."""
+    return "tool_name" in message
+
+
+def cut(messages: Sequence[SessionMessage], keep_last_n: int) -> int:
+    """How many of the oldest messages a compaction summarises.
+
+    All but the newest ``keep_last_n``, or fewer where that would part a tool call from its result.
+    """
+    begun: dict[Any, int] = {}
+    pairs: list[tuple[int, int]] = []
+    for at, message in enumerate(messages):
+        call_id = message.get("tool_call_id")
+        if is_call(message):
+            begun[call_id] = at
+        elif call_id in begun:
+            pairs.append((begun[call_id], at))
+    end = max(0, len(messages) - keep_last_n)
+    for call_at, result_at in reversed(pairs):  # of the results, the latest first: moving back never skips a pair
+        if call_at < end <= result_at:
+            end = call_at
+    return end
+
+
+def estimate_tokens(messages: Iterable[SessionMessage]) -> int:
+    """About how many tokens a model reads in the messages: one for four characters."""
+    return sum(len(message["content"]) + len(_input(message)) for message in messages) // CHARS_PER_TOKEN
+
+
+def transcript(messages: Iterable[SessionMessage], *, masked: bool) -> str:
+    """The messages as a summarizer reads them; ``masked`` leaves out what tools answered, errors included."""
+    return "\n\n".join(_lines(messages, masked=masked))
+
+
+def _lines(messages: Iterable[SessionMessage], *, masked: bool) -> Iterator[str]:
+    for message in messages:
+        if is_call(message):
+            yield f"assistant calls {message['tool_name']}: {_input(message)}"
+        elif message["role"] == "tool" and not masked:
+            yield f"{'error' if message.get('is_error') else 'result'}: {message['content']}"
+        elif message["role"] != "tool" and message["content"].strip():
+            yield f"{message['role']}: {message['content']}"
+
+
+def _input(message: SessionMessage) -> str:
+    given = message.get("input")
+    return given if isinstance(given, str) else "" if given is None else json.encode(given).decode()
+
+
+def summary_message(source: str, text: str) -> SessionMessage:
+    """The message with which the successor of a compacted session begins."""
+    return {"role": "assistant", "content": f"[compaction summary from session {source}] {text}"}
