@@ -64,20 +64,28 @@ function loadWaiting() {
       if (state.organism) state.organism.waiting_for_people = organism.waiting_for_people;
       show("organism", "waiting");
     } catch (error) {
-      say(error.message, true);
+      notify(error);
     }
   }, WAITING_DELAY_MS);
 }
 
 async function act(button, path, method = "POST", body = undefined) {
   button.disabled = true;
+  $("notice").textContent = "";
   try {
     return await api(path, { method, body });
   } catch (error) {
-    say(error.message, true);
+    notify(error);
   } finally {
     button.disabled = false;
   }
+}
+
+async function reload() {
+  const changes = await act($("reload"), "/organism/reload");
+  if (!changes) return;
+  const kinds = ["added", "removed", "updated"].filter((kind) => changes[kind].length);
+  notify({ message: `Reloaded: ${kinds.map((kind) => `${kind} ${changes[kind].join(", ")}`).join("; ") || "nothing has changed"}.` }, false);
 }
 
 // ── connection ───────────────────────────────────────────────────────────────────────────────────────────────────
@@ -102,9 +110,10 @@ function start(given) {
 
 function onFrame(frame) {
   const touched = apply(state, frame);
+  if (frame.event === "connected") $("notice").textContent = "";
   if (frame.event === "connected" && frame.organism) {
     chooseReceivers();
-    loadRecent().catch((error) => say(error.message, true));
+    loadRecent().catch(notify);
   }
   if (frame.event === "connected" || touched.includes("waiting")) loadWaiting();
   if (touched.includes("reload")) {
@@ -148,7 +157,9 @@ function drawOrganism() {
   $("active-threads").textContent = organism.active_threads.toLocaleString();
   $("total-messages").textContent = organism.total_messages.toLocaleString();
   const { approvals, dead_letters, indeterminate } = organism.waiting_for_people;
-  $("waiting-count").textContent = (approvals + dead_letters + indeterminate).toLocaleString();
+  const waiting = approvals + dead_letters + indeterminate;
+  $("waiting-count").textContent = waiting.toLocaleString();
+  $("waiting-count").classList.toggle("some", waiting > 0);
   $("pause-organism").hidden = false;
   $("pause-organism").textContent = organism.status === "paused" ? "Resume all" : "Pause all";
 }
@@ -243,28 +254,33 @@ function drawWaiting() {
 
 const approvalItem = (approval) => ({
   path: `/approvals/${approval.id}/resolve`,
+  thread: approval.thread_id,
   title: `${approval.agent} asks`,
-  text: approval.why ?? "Nothing is done before you agree.",
   detail: visible(JSON.stringify(approval.preview, null, 2)),
+  next: approval.why ?? "Nothing is done before you agree.",
   acts: [["Approve", "POST", { decision: "approve" }], ["Reject", "POST", { decision: "reject" }]],
 });
 
-/** A failure: the dead letter that it comes from with its lines, the one that raised first, and who failed with it. */
+/** A failure: the dead letter that it comes from with its lines, the one that raised first, then who failed with it, and where. */
 const failureItem = (letter) => {
-  const others = state.waiting.deadLetters.filter((other) => other.root === letter.id).map((other) => other.agent);
-  const lines = (letter.traceback ?? []).map((line) => `${line.file}:${line.line} in ${line.function}\n    ${line.code}`);
+  const others = state.waiting.deadLetters.filter((other) => other.root === letter.id).reverse();
+  const lines = [...linesOf(letter), ...others.flatMap((other) => [`${other.agent} failed with it:`, ...linesOf(other)])];
   return {
     path: `/dead-letters/${letter.id}`,
+    thread: letter.thread_id,
     title: letter.attempts ? `${letter.agent} failed` : `${letter.agent} could not send to ${letter.to}`,
-    text: others.length ? `${letter.reason} (with it: ${others.join(", ")})` : letter.reason,
+    text: others.length ? `${letter.reason} (with it: ${others.map((other) => other.agent).join(", ")})` : letter.reason,
     detail: visible(lines.join("\n")),
     next: "Correct what failed and reload, then replay.",
     acts: [["Replay", "POST", undefined, "/replay"], ["Discard", "DELETE"]],
   };
 };
 
+const linesOf = (letter) => (letter.traceback ?? []).map((line) => `${line.file}:${line.line} in ${line.function}\n    ${line.code}`);
+
 const effectItem = (effect) => ({
   path: `/indeterminate/${effect.id}/resolve`,
+  thread: effect.thread_id,
   title: `${effect.agent}: did it happen?`,
   text: `The effect ${effect.key} began and did not end.`,
   detail: "",
@@ -279,14 +295,16 @@ function newWaiting(item) {
     button.addEventListener("click", () => act(button, item.path + more, method, body));
     return button;
   });
+  const thread = make("button", { type: "button", className: "quiet", textContent: "Show thread" });
+  thread.addEventListener("click", () => chooseThread(item.thread));
   return make(
     "li",
     { className: "card waits" },
     make("strong", { textContent: item.title }),
-    make("p", { className: "fault", textContent: item.text }),
+    item.text ? make("p", { className: "fault", textContent: item.text }) : null,
     item.detail ? make("pre", { textContent: item.detail }) : null,
     item.next ? make("p", { className: "hint", textContent: item.next }) : null,
-    make("div", { className: "actions" }, ...buttons),
+    make("div", { className: "actions" }, ...buttons, thread),
   );
 }
 
@@ -303,13 +321,13 @@ function newEntry(entry) {
   const route = make(
     "p",
     { className: "route" },
-    make("span", { className: "who", textContent: entry.from }),
+    entry.from ? make("span", { className: "who", textContent: entry.from }) : null,
     entry.to ? make("span", { className: "arrow", textContent: "→" }) : null,
     entry.to ? make("span", { className: "who", textContent: entry.to }) : null,
     make("span", { className: "type", textContent: entry.payload_type ?? entry.title ?? "" }),
     make("time", { dateTime: entry.timestamp ?? "", textContent: clock(entry.timestamp) }),
   );
-  const body = entry.kind === "message" ? payload(entry.payload) : make("p", { className: "fault", textContent: entry.text });
+  const body = entry.kind === "message" ? payload(entry.payload) : make("p", { className: entry.kind === "closed" ? "about" : "fault", textContent: entry.text });
   const root = make("li", { className: `entry ${entry.kind}` }, route, body);
   root.style.setProperty("--hue", hue(entry.thread_id ?? ""));
   return root;
@@ -352,7 +370,7 @@ function chooseThread(id) {
   $("filter").hidden = !id;
   $("filter-name").textContent = id ? short(id) : "";
   show("threads", "messages");
-  if (id) loadThread(id).catch((error) => say(error.message, true));
+  if (id) loadThread(id).catch(notify);
 }
 
 function chooseReceivers() {
@@ -396,6 +414,13 @@ function say(text, isFault = false) {
   $("inject-said").classList.toggle("fault", isFault);
 }
 
+/** What became of an act, or a fault with its details; it stays until the next act. */
+function notify({ message, details = [] }, isFault = true) {
+  const more = details.filter((fault) => !message.includes(fault.message)).map((fault) => `${fault.param}: ${fault.message}`);
+  $("notice").textContent = [message, ...more].join("\n");
+  $("notice").classList.toggle("fault", isFault);
+}
+
 function askForToken(why) {
   if (why) $("ask-why").textContent = why;
   if (!$("ask").open) $("ask").showModal();
@@ -424,6 +449,7 @@ $("filter-clear").addEventListener("click", () => chooseThread(null));
 $("pause-organism").addEventListener("click", () => {
   act($("pause-organism"), `/organism/${state.organism?.status === "paused" ? "resume" : "pause"}`);
 });
+$("reload").addEventListener("click", reload);
 $("theme").addEventListener("click", () => {
   const theme = $("theme").textContent === "Light" ? "light" : "dark";
   localStorage.setItem(THEME, theme);
@@ -436,7 +462,7 @@ $("ask-form").addEventListener("submit", () => {
   $("ask-token").value = "";
   start(given);
 });
-addEventListener("hashchange", () => tokenOfLink() && start(tokenOfLink()));
+addEventListener("hashchange", () => location.hash.startsWith("#token=") && start(tokenOfLink()));
 
 turnTheme(localStorage.getItem(THEME));
 const known = tokenOfLink();

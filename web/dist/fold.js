@@ -114,8 +114,9 @@ const FOLDS = {
 
   dead_letter(state, frame) {
     const letter = frame.dead_letter;
+    const isOpen = frame.status === "open";
     addEntry(state, {
-      kind: "dead",
+      kind: isOpen ? "dead" : "closed",
       id: `dead-${frame.position}`,
       position: frame.position,
       thread_id: frame.thread_id,
@@ -123,7 +124,7 @@ const FOLDS = {
       from: letter.from ?? "",
       to: letter.to,
       text: letter.reason ?? letter.id,
-      title: frame.status === "open" ? `dead letter: ${letter.code}` : `dead letter ${frame.status}`,
+      title: isOpen ? `dead letter: ${letter.code}` : `dead letter ${frame.status}`,
     });
     return ["messages", "waiting"];
   },
