@@ -45,6 +45,7 @@ def page(openapi: Schema, asyncapi: Schema) -> bytes:
         element("meta", name="viewport", content="width=device-width"),
         element("meta", name="color-scheme", content="light dark"),
         element("title", title),
+        element("link", rel="icon", href="/icon.svg", type="image/svg+xml"),
         element("link", rel="stylesheet", href="/docs.css"),
         element("script", type="module", src="/docs.js"),
     )
