@@ -44,7 +44,8 @@ logger = structlog.get_logger("organism")
 
 def log_failure(message: Message, failure: Failure, *, is_tried_again: bool) -> None:
     """Tell who runs the server. What failed with another's failure, which is told already, is one line."""
-    log = logger.warning if is_tried_again or failure.root else logger.error
+    is_final = not (is_tried_again or failure.root)
+    log = logger.error if is_final else logger.warning
     log(
         "handler_failed",
         agent=message.to,
@@ -53,6 +54,7 @@ def log_failure(message: Message, failure: Failure, *, is_tried_again: bool) -> 
         attempt=message.starts,
         is_tried_again=is_tried_again,
         error=failure.text,
+        **({"next": f"organism reload; organism dead-letters replay {message.id}"} if is_final else {}),
         **({"root": failure.root} if failure.root else {"traceback": text_of(failure.traceback)}),
     )
 
