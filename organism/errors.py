@@ -56,7 +56,7 @@ class OrganismError(Exception):
 class InvalidRequest(OrganismError, code="invalid_field", status=400, type="invalid_request_error"):
     """The request is not valid."""
 
-    remediation = "Correct what `param` and `details` name, then send it again."
+    remediation = "Correct what is named, then send it again."
 
 
 class InvalidJson(InvalidRequest, code="invalid_json"):
@@ -66,7 +66,7 @@ class InvalidJson(InvalidRequest, code="invalid_json"):
 class InvalidPayload(InvalidRequest, code="invalid_payload"):
     """The payload does not fit the receiver's schema."""
 
-    remediation = "GET /api/v1/agents/{name}/schema shows what the receiver takes."
+    remediation = "GET /api/v1/agents/{name}/schema, or `organism agents NAME --schema`, shows what the receiver takes."
 
 
 class MissingField(InvalidRequest, code="missing_field"):
@@ -84,7 +84,7 @@ class UnknownField(InvalidRequest, code="unknown_field"):
 class BadPosition(InvalidRequest, code="bad_position"):
     """The position is not one of this log."""
 
-    remediation = "Read the head from GET /api/v1/organism, or connect without `since` for a fresh snapshot."
+    remediation = "Read the head from GET /api/v1/organism or `organism status`, or connect without `since`."
 
 
 class CredentialInUrl(InvalidRequest, code="credential_in_url"):
@@ -140,7 +140,7 @@ class Forbidden(OrganismError, code="forbidden", status=403, type="permission_de
 class NotFound(OrganismError, code="not_found", status=404, type="not_found"):
     """There is nothing here by that name."""
 
-    remediation = "Check the id or name; lists show what there is."
+    remediation = "Check the id or name; lists, such as `organism agents`, show what there is."
 
 
 class MethodNotAllowed(OrganismError, code="method_not_allowed", status=405, type="invalid_request_error"):
@@ -251,7 +251,7 @@ class IdempotencyKeyReused(OrganismError, code="idempotency_key_reused", status=
 class ConfigInvalid(OrganismError, code="config_invalid", status=422, type="invalid_request_error"):
     """The configuration is not valid."""
 
-    remediation = "Correct each fault in `details`; what was running goes on as it was."
+    remediation = "Correct each fault; what was running goes on as it was."
 
 
 class RateLimitExceeded(OrganismError, code="rate_limit_exceeded", status=429, type="rate_limit_exceeded"):

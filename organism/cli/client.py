@@ -83,7 +83,7 @@ class Server:
         """What to do if the token is not accepted."""
         if self.token:
             return "Give its token with --token or ORGANISM_TOKEN, or name its data directory with --data DIR."
-        return f"No token was sent: {self.data / TOKEN_FILE} has none for it. Give one with --token or ORGANISM_TOKEN."
+        return f"Give one with --token or ORGANISM_TOKEN: {self.data / TOKEN_FILE} has none for it."
 
 
 def find_server(options: Remote) -> Server:
@@ -225,7 +225,9 @@ def refuse_response(server: Server, status: int, body: bytes) -> NoReturn:
         code, message = error["code"], error["message"]
     except (ValueError, KeyError, TypeError):
         _refuse_stranger(server, status)
-    faults = [f"{fault['param']}: {fault['message']}" for fault in error.get("details", [])]
+    details = error.get("details", [])
+    is_said = len(details) == 1 and details[0]["message"] in message
+    faults = [] if is_said else [f"{fault['param']}: {fault['message']}" for fault in details]
     remedy = server.token_remedy() if status in {401, 403} else remedy_of(code)
     refuse(OF_STATUS.get(status, Exit.FAILED), message, remedy, faults)
 

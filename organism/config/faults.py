@@ -61,7 +61,7 @@ class Faults:
         named = (", " if more else " and ").join(files[:MAX_NAMED]) + more
         count = "1 fault" if len(details) == 1 else f"{len(details)} faults"
         verb = "is" if len(files) == 1 else "are"
-        message = f"{named} {verb} not valid: {count}, each with its line and key in `details`."
+        message = f"{named} {verb} not valid: {count}."
         return ConfigInvalid(message, details=details)
 
     def _note(self, line: int, where: str, message: str) -> None:

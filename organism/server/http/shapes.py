@@ -407,7 +407,9 @@ class ErrorCode(TypedDict):
     http_status: Annotated[int, Field(examples=[404])]
     title: Annotated[str, Field(examples=["Not found"])]
     description: Annotated[str, Field(examples=["There is nothing here by that name."])]
-    remediation: Annotated[str, Field(examples=["Check the id or name; lists show what there is."])]
+    remediation: Annotated[
+        str, Field(examples=["Check the id or name; lists, such as `organism agents`, show what there is."])
+    ]
     typical_param: str | None
 
 
