@@ -224,6 +224,8 @@ async def test_what_a_handler_logs_names_its_thread_and_a_failure_its_line(tmp_p
         events = ["by logging", "by structlog", "handler_failed"]
         assert [entry["event"] for entry in said.entries] == events * 2
         assert [entry["level"] for entry in said.entries if entry["event"] == events[2]] == ["warning", "error"]
+        replay = f"organism reload; organism dead-letters replay {sent['message_id']}"
+        assert [entry["next"] for entry in said.entries if "next" in entry] == [replay]
 
 
 async def test_what_fails_outside_of_a_route_is_answered_in_the_shape_of_all_errors(shared: Served) -> None:
