@@ -49,9 +49,14 @@ def shown_section(listener: Listener, *, with_prompt: bool) -> dict[str, Any]:
     """A listener's section, or an agent's file, as it was written; in place of a prompt's text its SHA-256 (S23)."""
     section = dict(listener.section)
     for key in ("prompt", "system_prompt"):
-        if key in section and not with_prompt:
-            section[key] = f"sha256:{sha256(section[key].encode()).hexdigest()}"
+        if key in section:
+            section[key] = shown_prompt(section[key], is_plain=with_prompt)
     return section
+
+
+def shown_prompt(text: str, *, is_plain: bool) -> str:
+    """A prompt's text, or in its place its SHA-256 (S23)."""
+    return text if is_plain else f"sha256:{sha256(text.encode()).hexdigest()}"
 
 
 def _is_file(listener: Listener) -> bool:

@@ -61,6 +61,13 @@ class Principal:
         narrowed = (f"{each}:{kind}:{name}" for kind, name in objects for each in (scope, ADMIN))
         return ADMIN in self.grants or scope in self.grants or any(each in self.grants for each in narrowed)
 
+    def may_act_as(self, user: str) -> bool:
+        """Whether it may act for that user of its tenant: a grant of ``act-as`` that names users narrows it to them."""
+        if self.may("act-as", [("user", user)]):
+            return True
+        is_narrowed = any(grant.startswith("act-as:") for grant in self.grants)
+        return not is_narrowed and any(grant.startswith(("agents:", "rag:")) for grant in self.grants)
+
     def may_some(self, scope: str) -> bool:
         """Whether it has a narrowed grant of ``scope``."""
         return any(grant.startswith((f"{scope}:", f"{ADMIN}:")) for grant in (f"{each}:" for each in self.grants))

@@ -20,13 +20,13 @@ from starlette.staticfiles import StaticFiles
 
 from organism.errors import Fault, MethodNotAllowed, NotFound, OrganismError
 from organism.server import service
-from organism.server.api import agents, history, open_items, organism, threads, usage
+from organism.server.api import agents, history, open_items, organism, sessions, threads, usage
 from organism.server.http import problems
 from organism.server.http.call import Process, Route
 from organism.server.http.endpoint import Endpoint
 from organism.server.http.middleware import CROSS_ORIGIN, AccessLog, Guard, Page
 from organism.server.http.rights import OPEN
-from organism.server.surfaces import inject, invoke, tools
+from organism.server.surfaces import chat, inject, invoke, tools
 from organism.server.ws import live
 from organism.server.ws.socket import WebSockets
 
@@ -51,6 +51,8 @@ ROUTES: Final[tuple[Route, ...]] = (
     *(route for route in RESOURCES if route.right is OPEN),
     *invoke.ROUTES,
     *(replace(route, mount=V1) for route in tools.FOR_MODELS),
+    *sessions.ROUTES,
+    *chat.ROUTES,
     *tools.AT_ROOT,
     *service.AT_ROOT,
 )

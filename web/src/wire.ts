@@ -292,12 +292,76 @@ export interface CaughtUp {
   position: number;
 }
 
+/** An agent's configuration; null is what the model, or its own code, decides. */
+export interface ChatAgent {
+  name: string;
+  description: string;
+  model: string | null;
+  /** What it may call. */
+  tools: string[];
+  peers: string[];
+  /** Its text for administrators, else `sha256:…`. */
+  system_prompt: string | null;
+  max_tokens: number | null;
+  temperature: number | null;
+  rag_index: string | null;
+  rag_top_k: number | null;
+  taint: "escalate" | "allow" | null;
+  budget: Record<string, unknown>;
+  /** Changes with the configuration and the code. */
+  version: string;
+}
+
+/** An agent to talk with. */
+export interface ChatAgentHead {
+  name: string;
+  description: string;
+  model: string | null;
+  /** What it may call. */
+  tools: string[];
+}
+
+/** The agents to talk with. */
+export interface ChatAgentList {
+  /** How many are here. */
+  count: number;
+  /** How many there are. */
+  total: number;
+  limit: number;
+  /** How many come before these. */
+  offset: number;
+  /** The `cursor` of the next page; null on the last. */
+  next: string | null;
+  agents: ChatAgentHead[];
+}
+
 /** What the AI SDK's chat transport posts, with `x-ag-messages-format: vercel`: the talk as UI messages. A page may add `agent`, `session_id` and `flags`. Nothing else is read: the SDK sends the whole talk each time, so the chat's `id`, `trigger` and `messageId` say nothing more. */
 export interface ChatBody {
   messages: TalkMessage[];
   agent?: string | null;
   session_id?: string | null;
   flags?: FlagsBody | null;
+}
+
+/** What came of a turn. */
+export interface ChatTurn {
+  /** The agent's last words. */
+  reply: string;
+  messages: Record<string, unknown>[];
+  stop_reason: string;
+  pending_interaction?: Record<string, unknown>;
+  usage: Record<string, number>;
+  /** The sources that the answer names. */
+  citations?: string[];
+  agent: string;
+  model: string | null;
+  thread_id: string;
+}
+
+/** `POST /a1/agents/{name}/chat`. */
+export interface ChatTurnBody {
+  message: string;
+  stream?: boolean | null;
 }
 
 /** So far the log has come, where the filter is quiet. */
@@ -2811,6 +2875,28 @@ export interface Routes {
     query: {};
     body: ExecuteBody;
     answer: ToolResult | Injected;
+  };
+  "GET /a1/agents": {
+    query: {
+      /** How many at most. */
+      limit?: number;
+      /** How many to pass over. */
+      offset?: number;
+      /** `next` of the page before, of this list and filter. */
+      cursor?: string;
+    };
+    body: undefined;
+    answer: ChatAgentList;
+  };
+  "GET /a1/agents/{name}": {
+    query: {};
+    body: undefined;
+    answer: ChatAgent;
+  };
+  "POST /a1/agents/{name}/chat": {
+    query: {};
+    body: ChatTurnBody;
+    answer: ChatTurn | string;
   };
   "POST /mcp": {
     query: {};

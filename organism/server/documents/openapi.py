@@ -11,7 +11,7 @@ from pydantic import Field
 from organism import errors
 from organism.server.documents import events
 from organism.server.documents.schemas import Schema, Schemas, example
-from organism.server.http.call import Route
+from organism.server.http.call import USER, Route
 from organism.server.http.contract import HEADERS, JSON, XML
 from organism.server.http.rights import OPEN, Right
 from organism.server.http.shapes import Error
@@ -41,6 +41,7 @@ TAGS: Final[Mapping[str, str]] = {
     "models": "The models that the caller may use, in the form that OpenAI-compatible clients read.",
     "tools": "Tools: what may be called, and calling it. A call is an injection that waits: it is a thread like any "
     "other.",
+    "a1": "Talking with agents: which there are, and turns. `SPASS-User-Id` says for which user of the tenant it is.",
     "mcp": "The tools of `/v1/tools` over the Model Context Protocol, with the same tokens. It needs the extra `mcp`.",
     "metrics": "Metrics, for Prometheus to scrape.",
 }
@@ -78,6 +79,7 @@ def refusals(route: Route) -> Mapping[str, Schema]:
     by_status: dict[int, dict[str, str]] = {}
     kinds = ANY if route.right is OPEN else ANY + WITH_TOKEN
     kinds += () if route.takes is None else WITH_BODY
+    kinds += (errors.MissingField,) if route.needs_user else ()
     kinds += WITH_KEY if "Idempotency-Key" in route.headers else ()
     kinds += (errors.BadPosition,) if "at" in route.query else ()
     for kind in (*kinds, *route.refuses):
@@ -202,10 +204,12 @@ def _parameters(route: Route, schemas: Schemas) -> Iterator[Schema]:
     listed += [("query", name, kind) for name, kind in route.parameters().items()]
     listed += [("header", name, HEADERS[name]) for name in headers]
     for place, name, kind in listed:
-        yield {**_parameter(place, name, schemas.of(kind)), "description": schemas.described(kind)}
+        parameter = _parameter(place, name, schemas.of(kind))
+        parameter["required"] |= name == USER and route.needs_user
+        yield {**parameter, "description": schemas.described(kind)}
 
 
-def _parameter(place: str, name: str, schema: Schema) -> Schema:
+def _parameter(place: str, name: str, schema: Schema) -> dict[str, Any]:
     parameter = {
         "name": name,
         "in": place,

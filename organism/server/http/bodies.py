@@ -60,6 +60,14 @@ class InjectBody:
 
 
 @body
+class ChatTurnBody:
+    """``POST /a1/agents/{name}/chat``."""
+
+    message: Annotated[str, Field(min_length=1, examples=["What can you do?"])]
+    stream: Annotated[bool, Strict()] | None = None
+
+
+@body
 class ExecuteBody:
     """``POST /tools/execute``: ``arguments`` are of the tool's ``parameters``."""
 

@@ -14,7 +14,7 @@ from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from organism.bootstrap import Organism
-from organism.errors import BodyTooLarge, InvalidField, NotFound, UnsupportedMediaType
+from organism.errors import BodyTooLarge, Forbidden, InvalidField, MissingField, NotFound, UnsupportedMediaType
 from organism.events.record import Actor
 from organism.model.commands import Command, Done, Idempotency, Injected
 from organism.model.ids import DEFAULT_TENANT
@@ -44,6 +44,11 @@ _TAG: Final = re.compile(r'(?:W/)?"?(\d{1,19})"?')
 DEPTH: Final = "SPASS-Caller-Depth"
 PARENT: Final = "SPASS-Parent-Request-Id"
 CALLER: Final = (DEPTH, PARENT)
+USER: Final = "SPASS-User-Id"
+REQUEST_ID: Final = "SPASS-Request-Id"
+FOR_USER: Final = (USER, REQUEST_ID)
+READING: Final = frozenset({"GET", "HEAD"})
+_USER: Final = re.compile(r"[A-Za-z0-9._@-]{1,128}")
 MOST_DEPTH: Final = 1_000_000
 
 
@@ -87,7 +92,8 @@ class Process:
 class Call(Request):
     """One request to a route: authenticated, its body read into ``content``.
 
-    ``query`` has each parameter once; who needs no token is ``NOBODY`` in the tenant ``default``.
+    ``query`` has each parameter once; who needs no token is ``NOBODY`` in the tenant ``default``. ``end_user`` is
+    the user of the tenant for whom it is, None if the request names none.
     """
 
     def __init__(self, scope: Scope, receive: Receive, send: Send, process: Process, route: Route) -> None:
@@ -99,12 +105,43 @@ class Call(Request):
         self.who = NOBODY
         self.tenant = process.organism.tenants[NOBODY.tenant]
         self.content = b""
+        self.end_user: str | None = None
 
     def identify(self, who: Principal) -> None:
         """The request is of ``who``, in their tenant."""
         self.who = who
         self.tenant = self.process.organism.tenants[who.tenant]
         self.access.tenant = who.tenant
+
+    def identify_user(self) -> None:
+        """The request is for the user whom its header names; an administrator of the tenant reads without.
+
+        Raises ``MissingField``, ``InvalidField`` or ``Forbidden``.
+        """
+        place = f"headers.{USER.lower()}"
+        user = self.headers.get(USER)
+        if self.route.needs_user and "user_id" in self.query:
+            raise InvalidField(f"The user is named by the header {USER} alone.", param="query.user_id")
+        if user is None:
+            if self.route.needs_user and not (self.method in READING and self.who.is_tenant_admin):
+                raise MissingField(f"The header {USER} is missing; it names the user for whom this is.", param=place)
+            return
+        if not _USER.fullmatch(user):
+            raise InvalidField(f"{USER} is 1 to 128 letters, digits, `.`, `_`, `@` and `-`.", param=place)
+        refuse_secret(self.process.redactor, user, place)
+        if not self.who.may_act_as(user):
+            raise Forbidden("This token may not act for that user.", param=place)
+        self.end_user = user
+
+    def take_request_id(self) -> None:
+        """The request is called as the caller calls it. Raises ``InvalidField``."""
+        self.access.is_named = True
+        for name in (REQUEST_ID, "X-Request-Id"):
+            if (given := self.headers.get(name)) is not None:
+                if not _KEY.fullmatch(given):
+                    raise InvalidField(f"{name} is 1 to 255 visible ASCII characters.", param=f"headers.{name.lower()}")
+                self.access.request_id = given
+                return
 
     @property
     def request_id(self) -> str:
@@ -118,7 +155,7 @@ class Call(Request):
     @property
     def actor(self) -> Actor:
         """The cause, in the log, of what this call does."""
-        return Actor(self.tenant.id, request_id=self.request_id, principal=self.who.name)
+        return Actor(self.tenant.id, self.end_user, self.request_id, self.who.name)
 
     @property
     def content_kind(self) -> str:
@@ -144,14 +181,14 @@ class Call(Request):
                 f"A body comes as it is, without a Content-Encoding; came {coding[:40]!r}.",
                 param="headers.content-encoding",
             )
-        length = self.headers.get("content-length", "0")
-        if length.isdigit() and int(length) > MAX_BODY_BYTES:
-            raise BodyTooLarge(f"A body here has at most {MAX_BODY_BYTES} bytes; {int(length)} are announced.")
+        length, most = self.headers.get("content-length", "0"), self.route.max_body_bytes
+        if length.isdigit() and int(length) > most:
+            raise BodyTooLarge(f"A body here has at most {most} bytes; {int(length)} are announced.")
         parts, size = [], 0
         async for part in self.stream():
             size += len(part)
-            if size > MAX_BODY_BYTES:
-                raise BodyTooLarge(f"A body here has at most {MAX_BODY_BYTES} bytes; more came.")
+            if size > most:
+                raise BodyTooLarge(f"A body here has at most {most} bytes; more came.")
             parts.append(part)
         self.content = b"".join(parts)
         return self.content
@@ -170,7 +207,10 @@ class Call(Request):
     async def body_as(self, kind: type[Body]) -> Body:
         """The body of a route that takes no parameter. Raises an ``InvalidRequest`` that names what is wrong."""
         self.allow_query()
-        return parsed(kind, await self.json())
+        value = await self.json()
+        if self.route.needs_user and isinstance(value, dict) and "user_id" in value:
+            raise InvalidField(f"The user is named by the header {USER} alone.", param="/user_id")
+        return parsed(kind, value)
 
     async def until_left(self) -> None:
         """Wait until the client is gone."""
@@ -200,7 +240,8 @@ class Call(Request):
             )
         refuse_secret(self.process.redactor, key, "headers.idempotency-key")
         asked = self.content + repr(sorted(self.query.items())).encode() if self.query else self.content
-        return Idempotency(key, self.method, self.path, hashlib.sha256(asked).hexdigest())
+        path = self.path if self.end_user is None else f"{self.path}#{self.end_user}"  # no user meets another one's key
+        return Idempotency(key, self.method, path, hashlib.sha256(asked).hexdigest())
 
     def _if_position(self) -> int | None:
         tag = self.headers.get("if-match", "*").strip()
@@ -242,6 +283,7 @@ class Route(Contract):
 
     ``by_head``: the answer depends on the log alone; the head is its ETag, and an unchanged head is a 304.
     ``is_recorded``: the answer shows how something then stands; under an idempotency key it is recorded whole.
+    ``needs_user``: the caller says for which user of the tenant it is.
     """
 
     method: str
@@ -249,6 +291,8 @@ class Route(Contract):
     endpoint: Endpoint
     by_head: bool = field(default=False, kw_only=True)
     is_recorded: bool = field(default=False, kw_only=True)
+    needs_user: bool = field(default=False, kw_only=True)
+    max_body_bytes: int = field(default=MAX_BODY_BYTES, kw_only=True)
     mount: str = field(default="", kw_only=True)
     right: Right = field(init=False)
 

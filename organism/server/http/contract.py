@@ -113,6 +113,19 @@ HEADERS: Final[Mapping[str, Any]] = {
         "req-17",
         pattern=r"^[\x21-\x7e]{1,255}$",
     ),
+    "SPASS-User-Id": Annotated[
+        str,
+        Field(
+            description="The user of the tenant for whom this is. A token of a tenant's administrator reads without.",
+            pattern=r"^[A-Za-z0-9._@-]{1,128}$",
+            examples=["dan"],
+        ),
+    ],
+    "SPASS-Request-Id": _text(
+        "The caller's own id of this request (or `X-Request-Id`); the answer has it, else one that is made.",
+        "req-17",
+        pattern=r"^[\x21-\x7e]{1,255}$",
+    ),
     "x-ag-messages-transcript": _text("`last`: only the last unit of the turn; `full`, or another value: all of it."),
     "x-ag-session-control": _text("`force`: take over the turn that runs."),
     "x-ag-messages-format": _text("`vercel`: as the AI SDK's UI messages; `agenta`, or another value: as they are."),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from functools import partial
 from http import HTTPStatus
-from typing import Final
 
 import orjson
 import structlog
@@ -17,11 +16,10 @@ from organism.errors import OrganismError, Stopping
 from organism.model.commands import Idempotency
 from organism.pump.operate import recorded
 from organism.server.http.auth import token_in
-from organism.server.http.call import LEFT, Call, JsonResponse, Process, Route
+from organism.server.http.call import LEFT, READING, REQUEST_ID, USER, Call, JsonResponse, Process, Route, refuse_secret
 from organism.server.http.middleware import refuse_empty
 from organism.server.http.rights import OPEN
 
-_READING: Final = frozenset({"GET", "HEAD"})
 _log = structlog.get_logger("organism.server")
 
 
@@ -52,12 +50,18 @@ class Endpoint:
 
     async def _answer(self, call: Call) -> Response:
         route = self._route
+        if REQUEST_ID in route.headers:
+            call.take_request_id()
         if route.right is not OPEN:
             client = call.client
             call.identify(self._process.authenticator.by_token(token_in(call.headers), client.host if client else ""))
             route.right.check_early(call.who, call.path_params)
+        if REQUEST_ID in route.headers:
+            refuse_secret(self._process.redactor, call.request_id, f"headers.{REQUEST_ID.lower()}")
+        if USER in route.headers:
+            call.identify_user()
         tag = f'"{call.tenant.log.head}"' if route.by_head else None  # before the rows are read
-        if call.method not in _READING or call.announces_body:
+        if call.method not in READING or call.announces_body:
             await call.body()
             if route.right is not OPEN:  # the token may have ended while the body came
                 call.identify(self._process.authenticator.tokens.current(call.who))

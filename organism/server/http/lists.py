@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 import orjson
 from starlette.responses import Response
@@ -17,7 +17,7 @@ from organism.model.times import iso
 from organism.server.http.bodies import Faults
 from organism.server.http.call import Call, JsonResponse
 from organism.server.json import MAX_POSITION, encoded, microseconds, splice, whole_number
-from organism.views.views import Among, Page, Query, Where
+from organism.views.views import Among, Page, PageKey, Query, Where
 
 AT: Final = "at"
 
@@ -42,7 +42,7 @@ MAX_LIMIT: Final = 500
 LAST_US: Final = 253_402_300_799_999_999
 """The end of the year 9999: later times do not sort as text."""
 _MAX_OFFSET: Final = 1 << 40
-_PAGING: Final = ("limit", "offset", "cursor")
+PAGING: Final = ("limit", "offset", "cursor")
 
 Filter = Callable[[str], Where | Among]
 
@@ -66,7 +66,7 @@ class Listing:
     @property
     def takes(self) -> tuple[str, ...]:
         """The names of all parameters."""
-        return (*_PAGING, AT, *self.filters, *(("q",) * self.has_text), *(("xml",) * self.has_xml))
+        return (*PAGING, AT, *self.filters, *(("q",) * self.has_text), *(("xml",) * self.has_xml))
 
 
 async def list_of(call: Call, listing: Listing, *fixed: Where, of: str = "", key: str = "") -> Response:
@@ -99,6 +99,24 @@ def envelope(name: str, rows: bytes, page: Page, query: Query, next_page: str | 
     )
 
 
+def page_of(call: Call, name: str, rows: Sequence[Any]) -> bytes:
+    """The page, of rows that are all at hand, that the call asks for."""
+    faults = Faults()
+    with faults:
+        call.allow_query(*PAGING)
+    with faults:
+        limit = whole(call, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
+    with faults:
+        offset = whole(call, "offset", 0, 0, _MAX_OFFSET)
+    with faults:
+        if "cursor" in call.query:
+            offset = _opened(call)[0][0]
+    faults.raise_found()
+    found = rows[offset : offset + limit]
+    page = Page(orjson.dumps(found), len(found), len(rows), offset, (offset + len(found), ""))
+    return envelope(name, page.rows, page, Query(limit=limit), next_cursor(call, page, None))
+
+
 def next_cursor(call: Call, page: Page, at: int | None, path: str = "") -> str | None:
     """The cursor of the next page, None on the last. ``path`` is that of the list, if it is not the call's own."""
     if page.last is None or page.before + page.count >= page.total:
@@ -124,12 +142,8 @@ async def _query(call: Call, listing: Listing, fixed: tuple[Where, ...]) -> tupl
     after = None
     with faults:
         if "cursor" in call.query:
-            if "offset" in call.query:
-                raise InvalidField(
-                    "`cursor` and `offset` both say where to begin; send one of them.", param="query.offset"
-                )
-            value, key, recorded = call.process.cursors.open(_listing_id(call), call.query["cursor"])
-            at, after = recorded if at is None else at, (value, key)
+            after, recorded = _opened(call)
+            at = recorded if at is None else at
     with faults:
         is_xml = listing.has_xml and flag(call, "xml")
     faults.raise_found()
@@ -147,10 +161,18 @@ async def _query(call: Call, listing: Listing, fixed: tuple[Where, ...]) -> tupl
     return query, is_xml
 
 
+def _opened(call: Call) -> tuple[PageKey, int | None]:
+    """Behind which row the cursor's page begins, and as of which position. Raises ``InvalidField``."""
+    if "offset" in call.query:
+        raise InvalidField("`cursor` and `offset` both say where to begin; send one of them.", param="query.offset")
+    value, key, at = call.process.cursors.open(_listing_id(call), call.query["cursor"])
+    return (value, key), at
+
+
 def _listing_id(call: Call, path: str = "") -> str:
     """What a cursor is bound to: all that chooses the rows."""
-    chosen = sorted((name, value) for name, value in call.query.items() if name not in {*_PAGING, "xml"})
-    return repr((call.tenant.id, call.tenant.log.timeline, path or call.path, chosen))
+    chosen = sorted((name, value) for name, value in call.query.items() if name not in {*PAGING, "xml"})
+    return repr((call.tenant.id, call.end_user, call.tenant.log.timeline, path or call.path, chosen))
 
 
 def whole(call: Call, name: str, default: int, least: int, most: int) -> int:

@@ -95,7 +95,10 @@ _FAILED: Final = 500
 
 @dataclass(slots=True)
 class Access:
-    """One request or socket; ``route``, ``tenant`` and ``status`` are filled in when they are known."""
+    """One request or socket; ``route``, ``tenant`` and ``status`` are filled in when they are known.
+
+    ``is_named``: the request id is told by its longer name too, ``SPASS-Request-Id``.
+    """
 
     request_id: str
     method: str
@@ -103,6 +106,7 @@ class Access:
     tenant: str | None = None
     status: int = 500
     is_page: bool = False
+    is_named: bool = False
     began: float = field(default_factory=time.monotonic)
 
     def end(self) -> None:

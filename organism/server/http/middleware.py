@@ -51,9 +51,9 @@ CROSS_ORIGIN: Final[Mapping[str, Sequence[str]]] = {
     "allow_methods": ("GET", "POST", "DELETE"),
     "allow_headers": (
         *("authorization", "x-api-key", "content-type", "idempotency-key", "if-match", "if-none-match"),
-        *("last-event-id", "spass-caller-depth", "spass-parent-request-id"),
+        *("last-event-id", "spass-caller-depth", "spass-parent-request-id", "spass-user-id", "spass-request-id"),
     ),
-    "expose_headers": ("etag", "retry-after", "x-request-id"),
+    "expose_headers": ("etag", "retry-after", "x-request-id", "spass-request-id"),
 }
 """What the page of a listed origin may send and read; never cookies."""
 
@@ -61,7 +61,7 @@ LOOPBACK: Final = frozenset({"localhost", "127.0.0.1", "::1"})
 _MAX_QUERY_FIELDS: Final = 100
 _SWITCHING_PROTOCOLS: Final = 101
 _ONCE: Final = frozenset(
-    b"host origin authorization x-api-key content-type if-match if-none-match idempotency-key".split()
+    b"host origin authorization x-api-key content-type if-match if-none-match idempotency-key spass-user-id".split()
 )
 """Headers that decide something: a request that sends one of them twice is refused."""
 
@@ -80,7 +80,9 @@ class AccessLog:
             if "headers" in message:  # the start of an answer, or a socket's acceptance
                 access.status = message.get("status", _SWITCHING_PROTOCOLS)
                 fixed = PAGE if access.is_page else API
-                message["headers"] = [*message["headers"], (b"x-request-id", access.request_id.encode()), *fixed]
+                names = (b"x-request-id", b"spass-request-id") if access.is_named else (b"x-request-id",)
+                ids = [(name, access.request_id.encode()) for name in names]
+                message["headers"] = [*message["headers"], *ids, *fixed]
             await send(message)
 
         try:

@@ -52,6 +52,7 @@ _READ_AGENT: Final = Right("read", {"name": "agent"})
 _READ_THREAD: Final = Right("read", {"id": "thread"})
 _CONTROL_AGENT: Final = Right("control", {"name": "agent"})
 _CONTROL_THREAD: Final = Right("control", {"id": "thread"})
+_CHAT: Final = Right("agents:chat", {"name": "agent"})
 _OPERATOR: Final = Right("admin", of_process=True)
 
 ROUTES: Final[Mapping[str, Right]] = {
@@ -91,6 +92,9 @@ ROUTES: Final[Mapping[str, Right]] = {
     "POST /inject": Right("inject", {"to": "agent"}, in_body=True),
     "POST /invoke": Right("agents:chat", {"agent": "agent"}, in_body=True),
     "POST /agents/{name}/invoke": Right("agents:chat", {"name": "agent", "agent": "agent"}),
+    "GET /a1/agents": Right("agents:chat"),
+    "GET /a1/agents/{name}": _CHAT,
+    "POST /a1/agents/{name}/chat": _CHAT,
     "GET /dead-letters": READ,
     "POST /dead-letters/{id}/replay": Right("inject", {"id": "dead_letter"}),
     "DELETE /dead-letters/{id}": Right("control", {"id": "dead_letter"}),
@@ -109,7 +113,7 @@ ROUTES: Final[Mapping[str, Right]] = {
     "GET /log": READ,
     "POST /ws-ticket": READ,
 }
-"""By method and path, below /api/v1."""
+"""By method and path, below /api/v1; what lies below /a1 is named in full."""
 
 _LISTENER: Final = Right("inject", {"name": "agent"})
 TOOLS: Final[Mapping[str, Right]] = dict.fromkeys(

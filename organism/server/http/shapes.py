@@ -266,6 +266,51 @@ class ModelList(TypedDict):
     data: list[ModelShown]
 
 
+class ChatAgentHead(TypedDict):
+    """An agent to talk with."""
+
+    name: words.AgentName
+    description: Annotated[str, Field(examples=["Terse German, nothing added"])]
+    model: Annotated[str | None, Field(examples=["llama-4-scout"])]
+    tools: Annotated[list[str], Field(description="What it may call.", examples=[["calculator"]])]
+
+
+class ChatAgentList(Page):
+    """The agents to talk with."""
+
+    agents: list[ChatAgentHead]
+
+
+class ChatAgent(ChatAgentHead):
+    """An agent's configuration; null is what the model, or its own code, decides."""
+
+    peers: list[words.AgentName]
+    system_prompt: Annotated[
+        str | None, Field(description="Its text for administrators, else `sha256:…`.", examples=["Be exact."])
+    ]
+    max_tokens: Annotated[int | None, Field(examples=[512])]
+    temperature: Annotated[float | None, Field(examples=[0.3])]
+    rag_index: Annotated[str | None, Field(examples=["berlin-info"])]
+    rag_top_k: Annotated[int | None, Field(examples=[5])]
+    taint: Taint | None
+    budget: words.Object
+    version: words.Version
+
+
+class ChatTurn(TypedDict):
+    """What came of a turn."""
+
+    reply: Annotated[str, Field(description="The agent's last words.", examples=["Tennis."])]
+    messages: Annotated[list[dict[str, Any]], Field(examples=[[{"role": "assistant", "content": "Tennis."}]])]
+    stop_reason: Annotated[str, Field(examples=["stop"])]
+    pending_interaction: NotRequired[dict[str, Any]]
+    usage: Annotated[dict[str, int], Field(examples=[{"input": 40, "output": 4, "total": 44}])]
+    citations: NotRequired[Annotated[list[str], Field(description="The sources that the answer names.")]]
+    agent: words.AgentName
+    model: Annotated[str | None, Field(examples=["llama-4-scout"])]
+    thread_id: words.ThreadId
+
+
 class Why(TypedDict):
     """How a message came about: it, the one whose handling led to it, and so on; the injection comes last."""
 

@@ -121,7 +121,7 @@ class _RunFollower:
         if isinstance(event, RunEvent):
             held = self._live.received(record) if isinstance(event, RunDelta) else 0
             waited = self._live.read(record)
-            entry = _beyond(entry_of(record), held)
+            entry = beyond(entry_of(record), held)
             if entry is not None:
                 self._entries.put_nowait(entry)
             self._add_pieces(waited)
@@ -134,7 +134,7 @@ class _RunFollower:
             self.outcome = "killed" if isinstance(event, MessageDropped) else "dead"
 
 
-def _beyond(entry: RunEntry, held: int) -> RunEntry | None:
+def beyond(entry: RunEntry, held: int) -> RunEntry | None:
     """The part of a delta after ``held`` characters of its block, None if there is none; any other entry as it is."""
     data = entry["data"]
     if "delta" not in data:

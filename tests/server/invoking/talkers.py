@@ -1,4 +1,7 @@
-"""Handlers that take words: one answers, one tells it bit by bit, two ask a person first, one fails."""
+"""Handlers that take words.
+
+One answers, one names its source, one tells it bit by bit, two ask a person first, one fails.
+"""
 
 from __future__ import annotations
 
@@ -35,14 +38,18 @@ async def mute(payload: Prompt, metadata: HandlerMetadata):
     await metadata.approve({"say": payload.message})
     return HandlerResponse.respond(Answer(payload.message))
 
+async def citing(payload: Prompt, metadata: HandlerMetadata):
+    return HandlerResponse.respond(Answer(payload.message, ["a.md"]))
+
 async def broken(payload: Prompt, metadata: HandlerMetadata):
     raise ValueError(payload.message)
 """
 
 
 def talkers(folder: Path) -> Path:
-    """The configuration of an organism of these; all of them stream, but for ``echo``."""
+    """The configuration of an organism of these; all but ``echo`` and ``citing`` stream."""
     keys: dict[str, Any] = {"payload_class": "Prompt", "invoke": ["batch", "stream"]}
     names = ("teller", "asking", "mute", "broken")
-    listeners = {"echo": {"payload_class": "Prompt"}, **dict.fromkeys(names, keys)}
+    plain = {"payload_class": "Prompt"}
+    listeners = {"echo": plain, "citing": plain, **dict.fromkeys(names, keys)}
     return World(folder, SOURCE, listeners, retry={"attempts": 1}).config

@@ -1,0 +1,209 @@
+"""The turn of a conversational agent as an answer: all at once, or as Server-Sent Events that can be gone on with."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing, suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import anyio
+import orjson
+from starlette.responses import Response
+
+from organism.agents.invoke import Flags, Shape, delivers, outputs, resolved
+from organism.config.settings import Listener
+from organism.errors import InvalidField, NotFound, OrganismError, Stopping
+from organism.events.record import Record
+from organism.events.vocabulary import MessageSent
+from organism.log.log import EventFilter
+from organism.model.agent import Answer, Prompt
+from organism.model.commands import Injected, KillThread
+from organism.model.ids import CONSOLE
+from organism.model.run import COUNTS, RunEntry
+from organism.server.http.bodies import named_in
+from organism.server.http.call import Call, JsonResponse
+from organism.server.http.streaming import SSE, live_response
+from organism.server.surfaces.run import beyond, entries_of, first_entries, refusal, written
+from organism.server.surfaces.waiting import unless_left
+
+LAST_SEEN: Final = "headers.last-event-id"
+
+
+def conversational(call: Call) -> Listener:
+    """The agent that the path names. Raises ``NotFound`` if it takes no words, ``Forbidden`` for one of a group."""
+    name = call.path_params["name"]
+    for receiver in call.tenant.receivers(name):
+        call.permit(name=receiver)
+    listener = call.tenant.pump.state.rules.listeners.get(name)
+    if listener is None or listener.payload_class is not Prompt:
+        raise NotFound(f"There is no agent {name[:80]!r} to talk with.")
+    return listener
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A turn that was accepted, and how it is to be answered.
+
+    ``session_id`` and ``headers`` are told with the answer. ``is_killed``: it ends if the client leaves before its end.
+    """
+
+    sent: Injected
+    agent: Listener
+    is_stream: bool
+    session_id: str | None = None
+    is_killed: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+def is_stream(agent: Listener, *, wanted: bool | None) -> bool:
+    """Whether the turn comes as a stream; None asks for the agent's own form. Raises ``NotAcceptable``."""
+    with named_in({"/flags/stream": "/stream"}):
+        return resolved(Flags(stream=wanted), delivers(agent)).is_stream
+
+
+async def answer_turn(call: Call, turn: Turn, seen: Seen | None = None) -> Response:
+    """The turn's answer. A stream goes on after what was ``seen`` of it."""
+    return await unless_left(call, _answer(call, turn, seen))
+
+
+async def _answer(call: Call, turn: Turn, seen: Seen | None) -> Response:
+    entries = _killed_if_left(call, turn) if turn.is_killed else entries_of(call.tenant, turn.sent)
+    if seen is not None:
+        return await _stream(call, turn, seen, [], _after(entries, seen))
+    first = await first_entries(entries)
+    if (refused := refusal(first)) is not None:
+        raise refused
+    if turn.is_stream:
+        return await _stream(call, turn, Seen(turn.sent), first, entries)
+    return await _batch(call, turn, first, entries)
+
+
+async def _stream(
+    call: Call, turn: Turn, seen: Seen, first: list[RunEntry], rest: AsyncGenerator[RunEntry, None]
+) -> Response:
+    cursors, listing, has = call.process.cursors, _stream_id(call), replace(seen, chars=dict(seen.chars))
+
+    def event(entry: RunEntry) -> bytes:
+        has.take(entry)
+        return b"id: %b\ndata: %b\n\n" % (cursors.seal(listing, has.place).encode(), orjson.dumps(entry))
+
+    return await live_response(call, written(first, rest, SSE, event), SSE, turn.headers)
+
+
+async def _batch(call: Call, turn: Turn, first: list[RunEntry], rest: AsyncGenerator[RunEntry, None]) -> Response:
+    usage = dict.fromkeys(COUNTS, 0)
+
+    async def counted() -> AsyncGenerator[RunEntry, None]:
+        async with aclosing(_chained(first, rest)) as entries:
+            async for entry in entries:
+                for name in COUNTS if entry["type"] == "usage" else ():
+                    usage[name] += entry["data"][name]
+                yield entry
+
+    folded = await outputs((), counted(), Shape(is_stream=False, is_trimmed=False))
+    if "stop_reason" not in folded:
+        raise Stopping("The server stops before the turn is done; it goes on with the next start.")
+    texts = (said["content"] for said in reversed(folded["messages"]) if said["role"] == "assistant")
+    said = {"reply": next(filter(None, texts), ""), **folded, "usage": usage}
+    if citations := await _citations(call, turn.sent):
+        said["citations"] = citations
+    said |= {"agent": turn.agent.name, "model": turn.agent.model, "thread_id": turn.sent.thread_id}
+    said |= {} if turn.session_id is None else {"session_id": turn.session_id}
+    return JsonResponse(said, headers=turn.headers)
+
+
+async def _chained(first: list[RunEntry], rest: AsyncGenerator[RunEntry, None]) -> AsyncGenerator[RunEntry, None]:
+    async with aclosing(rest):
+        for entry in first:
+            yield entry
+        async for entry in rest:
+            yield entry
+
+
+async def _citations(call: Call, sent: Injected) -> list[str]:
+    """The sources that the agent's answer names."""
+    wanted = EventFilter((sent.thread_id,), (MessageSent,), content=True)
+    records: list[Record[Any]] = await call.tenant.log.read(sent.position, wanted=wanted, limit=1, reverse=True)
+    for record in records:
+        event: MessageSent = record.event
+        if (event.to, event.type) == (CONSOLE, Answer.__name__) and record.content is not None:
+            return list(orjson.loads(record.content.json or b"{}").get("citations", ()))
+    return []
+
+
+async def _killed_if_left(call: Call, turn: Turn) -> AsyncGenerator[RunEntry, None]:
+    """The entries; a turn whose client leaves before the last one is killed."""
+    kind = ""
+    try:
+        async with aclosing(entries_of(call.tenant, turn.sent)) as entries:
+            async for entry in entries:
+                kind = entry["type"]
+                yield entry
+    finally:
+        if kind != "done" and not call.process.stopping.done():
+            with anyio.CancelScope(shield=True), suppress(OrganismError):
+                await call.tenant.do(KillThread(thread_id=turn.sent.thread_id, actor=call.actor))
+
+
+@dataclass(slots=True)
+class Seen:
+    """What a client has of a turn's entries: ``count`` besides deltas, and of each open block so many characters."""
+
+    sent: Injected
+    count: int = 0
+    chars: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def place(self) -> list[Any]:
+        """It as JSON."""
+        return [self.sent.thread_id, self.sent.message_id, self.sent.position, self.count, self.chars]
+
+    def take(self, entry: RunEntry) -> None:
+        """The client gets the next entry."""
+        kind, data = entry["type"], entry["data"]
+        if "delta" in data:
+            self.chars[_block(entry)] = data["offset"] + len(data["delta"])
+            return
+        self.count += 1
+        if kind.endswith(("_start", "_end")):
+            self.chars.pop(_block(entry), None)
+
+
+def _block(entry: RunEntry) -> str:
+    return f"{entry['type'].partition('_')[0]} {entry['data'].get('id')}"
+
+
+async def _after(entries: AsyncGenerator[RunEntry, None], seen: Seen) -> AsyncGenerator[RunEntry, None]:
+    """The entries after what was seen. All but deltas come in the same order each time."""
+    count, passed = seen.count, 0
+    async with aclosing(entries):
+        async for entry in entries:
+            is_delta = "delta" in entry["data"]
+            if passed < count:
+                passed += not is_delta
+                continue
+            new = beyond(entry, seen.chars.get(_block(entry), 0)) if is_delta else entry
+            if new is not None:
+                seen.take(new)
+                yield new
+
+
+def seen_of(call: Call, *, is_wanted: bool) -> Seen | None:
+    """What the caller has of the stream with which it goes on. Raises ``InvalidField``."""
+    last = call.headers.get("last-event-id", "").strip()
+    if not last:
+        return None
+    if not is_wanted:
+        raise InvalidField("Last-Event-ID goes on with a stream: send `stream: true` with it.", param=LAST_SEEN)
+    try:
+        thread_id, message_id, position, count, chars = call.process.cursors.open(_stream_id(call), last)
+    except InvalidField:
+        message = "This is not the id of an event that a stream of this address has sent; send it as it came, or none."
+        raise InvalidField(message, param=LAST_SEEN) from None
+    return Seen(Injected(thread_id, message_id, position), count, chars)
+
+
+def _stream_id(call: Call) -> str:
+    """What the ids of a stream's events are bound to."""
+    return repr((call.tenant.id, call.end_user, call.tenant.log.timeline, "turn", call.path))
