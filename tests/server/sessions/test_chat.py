@@ -26,7 +26,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Served]:
     """Agents to talk with, and tokens that act for some users, for all, for none."""
     config = talkers(tmp_path)
     chat = "agents:chat"
-    tokens = {
+    tokens: dict[str, Any] = {
         "any": [chat],
         "two": [chat, "act-as:user:dan", "act-as:user:eve"],
         "all": [chat, "act-as"],
@@ -139,7 +139,7 @@ async def test_a_body_may_be_larger_than_elsewhere_and_a_message_as_large_as_its
 async def test_the_user_is_a_header_and_fits_its_pattern(server: Served, method: str, user: str) -> None:
     body = {"message": "hi"} if method == "POST" else None
     path = "/a1/agents/echo" + ("/chat" if body else "")
-    headers = {**server.bearer, "SPASS-User-Id": user.encode()}
+    headers = {name.encode(): value.encode() for name, value in {**server.bearer, "SPASS-User-Id": user}.items()}
     answer = await server.client.request(method, path, json=body, headers=headers)
     said = answer.json()["error"]
     assert (answer.status_code, said["code"], said["param"]) == (400, "invalid_field", "headers.spass-user-id")
