@@ -361,7 +361,8 @@ function reconcile(place, items, keyOf, create, update) {
 
 const short = (id) => (id.length > 14 ? `${id.slice(0, 4)}…${id.slice(-6)}` : id);
 const clock = (at) => (at ? new Date(at).toLocaleTimeString() : "");
-const hue = (text) => [...text].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 360, 7);
+/** A thread's colour: any but red, which is for failures. */
+const hue = (text) => 60 + [...text].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 270, 7);
 
 // ── what the operator does ───────────────────────────────────────────────────────────────────────────────────────
 
