@@ -226,3 +226,14 @@ async def test_something_else_at_the_address_is_exit_3(status: str) -> None:
             ran = await organism(verb, "--url", url)
             assert (ran.code, ran.out) == (3, "")
             assert "not as an organism does" in ran.err
+
+
+async def test_a_refused_payload_is_shown_with_each_fault_once_and_the_next_step(hello: Served) -> None:
+    lone = await ask(hello, "inject", "greeter", '{"name":5}')
+    both = await ask(hello, "inject", "greeter", '{"nme":"Dan"}')
+    assert (lone.code, lone.err.count("expected text, came int 5")) == (1, 1)
+    assert [line.strip() for line in both.err.splitlines() if line.startswith("  ")] == [
+        "/payload/nme: this field is not known; known are name",
+        "/payload/name: this field is missing",
+    ]
+    assert "`organism agents NAME --schema`" in both.err
