@@ -46,6 +46,7 @@ VERBS: Final = (
     Verb("threads", options.Threads, "views:threads", "List the threads, newest activity first, or show one."),
     Verb("graph", options.Graph, "views:graph", "Show who may write to whom."),
     Verb("config", options.Remote, "views:config", "Show the configuration in force, without secrets."),
+    Verb("tenant", options.TenantConfig, "views:tenant", "Show the tenant's configuration, or write keys of it."),
     Verb("usage", options.Usage, "views:usage", "Show calls of models and their cost."),
     Verb("messages", options.Messages, "views:messages", "List the newest messages, or show one."),
     Verb("kill", options.Kill, "operate:kill", "End a thread and everything it started."),

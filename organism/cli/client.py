@@ -146,6 +146,10 @@ class Client:
             more["json"] = body
         return self._json("POST", path, headers={**more.pop("headers", {}), **_key_header(key)}, **more)
 
+    def put(self, path: str, body: Any, **more: Any) -> Any:
+        """The JSON of a PUT."""
+        return self._json("PUT", path, json=body, **more)
+
     def delete(self, path: str) -> Any:
         """The JSON of a DELETE."""
         return self._json("DELETE", path)

@@ -149,6 +149,10 @@ class Usage(Remote):
     at: str | None = option("POSITION", "As of this position of the log, or of this time.")
 
 
+class TenantConfig(Remote):
+    changes: list[str] | None = argument("KEY=VALUE", "Write these; null takes a key back.", None)
+
+
 class Messages(Remote):
     message: str | None = argument("MESSAGE", "Only this one, in full.", None)
     thread: OfThread = None

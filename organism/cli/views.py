@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
 
+import orjson
 import typer
 
 from organism.cli import options as opts
 from organism.cli import show
-from organism.cli.client import Client, drop_none, path_of
+from organism.cli.client import FOR_MODELS, Client, drop_none, path_of
 from organism.cli.exits import Exit
 
 JSON_SCHEMA: Final = {"Accept": "application/schema+json"}
@@ -43,6 +44,26 @@ def config(options: opts.Remote) -> None:
     """The configuration as the server took it."""
     answer = Client(options).get("/organism/config")
     show.show_document(options, answer)
+
+
+def tenant(options: opts.TenantConfig) -> None:
+    """Each key with its value and its source, after writing those that are given; a value is JSON, or else text."""
+    client, changes = Client(options), {}
+    for each in options.changes or ():
+        key, sign, value = each.partition("=")
+        if not sign:
+            raise typer.BadParameter(f"expected KEY=VALUE; came {each!r}.")
+        try:
+            changes[key] = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            changes[key] = value
+    path, base = "/tenant/config", FOR_MODELS
+    found = client.put(path, changes, base=base) if changes else client.get(path, base=base)
+    if options.json:
+        show.print_json(found)
+        return
+    rows = ((key, show.compact(said["value"]), said["source"]) for key, said in found.items())
+    show.table(("KEY", "VALUE", "SOURCE"), rows, "no key")
 
 
 def graph(options: opts.Graph) -> None:

@@ -6,9 +6,9 @@ out, and the same key gives the same answer again, also after a crash.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
@@ -87,6 +87,12 @@ class PauseOrganism(Command, frozen=True, kw_only=True):
 
 class ResumeOrganism(Command, frozen=True, kw_only=True):
     """Go on."""
+
+
+class ChangeTenantConfig(Command, frozen=True, kw_only=True):
+    """Write keys of the tenant's configuration, which were checked; null takes a key back."""
+
+    changes: Mapping[str, Any]
 
 
 class KillThread(Command, frozen=True, kw_only=True):

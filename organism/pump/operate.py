@@ -41,6 +41,7 @@ from organism.events.vocabulary import (
     StepRecorded,
     StepResolved,
     StepStarted,
+    TenantConfigChanged,
     ThreadCompleted,
     ThreadCreated,
     ThreadFailed,
@@ -140,6 +141,7 @@ class Operator:
             c.ResumeThread: self._pause_thread,
             c.PauseOrganism: self._pause_organism,
             c.ResumeOrganism: self._pause_organism,
+            c.ChangeTenantConfig: self._change_config,
             c.KillThread: self._kill_thread,
             c.ReplayDeadLetter: self._replay,
             c.DiscardDeadLetter: self._discard,
@@ -311,6 +313,12 @@ class Operator:
             decision.add(OrganismPaused("operator"))
         elif isinstance(command, c.ResumeOrganism) and is_paused:
             decision.add(OrganismResumed("operator"))
+        return await self._finish(decision, command)
+
+    async def _change_config(self, command: c.ChangeTenantConfig) -> c.Done:
+        decision = Decision.on(self._writer.state, None, None, command.actor)
+        if command.changes:
+            decision.add(TenantConfigChanged(command.changes))
         return await self._finish(decision, command)
 
     async def _pause_thread(self, command: c.PauseThread | c.ResumeThread) -> c.Done:

@@ -14,15 +14,15 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.routing import Match, WebSocketRoute
 from starlette.routing import Route as HttpRoute
-from starlette.routing import WebSocketRoute
 from starlette.staticfiles import StaticFiles
 
 from organism.errors import Fault, MethodNotAllowed, NotFound, OrganismError
 from organism.server import service
-from organism.server.api import agents, history, open_items, organism, sessions, threads, usage
+from organism.server.api import agents, history, open_items, organism, sessions, tenant_config, threads, usage
 from organism.server.http import problems
-from organism.server.http.call import Process, Route
+from organism.server.http.call import REQUEST_ID, Process, Route
 from organism.server.http.endpoint import Endpoint
 from organism.server.http.middleware import CROSS_ORIGIN, AccessLog, Guard, Page
 from organism.server.http.rights import OPEN
@@ -46,11 +46,13 @@ RESOURCES: Final = (
     *live.ROUTES,
     *service.ROUTES,
 )
+FOR_CLIENTS: Final = (*tools.FOR_MODELS, *tenant_config.ROUTES)
+"""Mounted below /v1, where clients of models look for them."""
 ROUTES: Final[tuple[Route, ...]] = (
     *(replace(route, mount=BASE) for route in RESOURCES),
     *(route for route in RESOURCES if route.right is OPEN),
     *invoke.ROUTES,
-    *(replace(route, mount=V1) for route in tools.FOR_MODELS),
+    *(replace(route, mount=V1, headers=(*route.headers, REQUEST_ID)) for route in FOR_CLIENTS),
     *sessions.ROUTES,
     *chat.ROUTES,
     *tools.AT_ROOT,
@@ -101,7 +103,9 @@ def unrouted(request: Request, error: HTTPException) -> OrganismError:
     path = request.scope["path"][:200]
     if error.status_code != HTTPStatus.METHOD_NOT_ALLOWED:
         return NotFound(f"There is no route {path!r}.")
-    allowed = ", ".join(sorted((error.headers or {})["Allow"].split(", ")))
+    there = (route for route in request.app.routes if isinstance(route, HttpRoute))
+    methods = (each.methods or () for each in there if each.matches(request.scope)[0] is Match.PARTIAL)
+    allowed = ", ".join(sorted({method for some in methods for method in some}))
     # `problems` makes the Allow header of the fault's text.
     return MethodNotAllowed(f"{path} takes {allowed}; came {request.method}.", details=(Fault("method", allowed),))
 

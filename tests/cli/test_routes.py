@@ -8,9 +8,8 @@ from structlog.testing import capture_logs
 from typer.main import get_command
 
 from organism.cli.app import make_app
-from organism.server.app import RESOURCES
+from organism.server.app import FOR_CLIENTS, RESOURCES
 from organism.server.http.rights import ROUTES as RIGHTS
-from organism.server.surfaces.tools import FOR_MODELS
 from tests.cli.command import organism
 from tests.server.served import TOKEN, Served
 
@@ -50,6 +49,8 @@ LINES = {
     "POST /indeterminate/{id}/resolve": "indeterminate resolve M:1 redo",
     "GET /tools": "tools list",
     "POST /tools/execute": 'tools run calculator {"expression":"2*21"}',
+    "GET /tenant/config": "tenant",
+    "PUT /tenant/config": "tenant on_busy=steer",
     "GET /log": "log events",
     "GET /usage": "usage",
     "GET /usage/threads/{id}": "usage --thread T",
@@ -75,7 +76,7 @@ REASONS = {
 
 def operations() -> list[str]:
     """Every route as ``METHOD /path``, below /api/v1 or /v1."""
-    return [f"{route.method} {route.path}" for route in (*RESOURCES, *FOR_MODELS)]
+    return [f"{route.method} {route.path}" for route in (*RESOURCES, *FOR_CLIENTS)]
 
 
 def test_every_route_has_a_verb_or_a_reason_to_have_none() -> None:

@@ -16,7 +16,7 @@ from websockets import InvalidStatus
 
 from organism.server.app import ROUTES
 from organism.server.http import problems
-from organism.server.http.call import Route
+from organism.server.http.call import MAX_BODY_BYTES, MAX_GATEWAY_BODY_BYTES, USER, Route
 from organism.server.http.rights import OPEN
 from tests.flows.world import MakeWorld
 from tests.server.served import TOKEN, Frames, Served, served
@@ -53,8 +53,9 @@ def refused(answer: httpx2.Response, *statuses: int) -> str:
 
 
 async def call(server: Served, route: Route, query: str = "", name: str = "greeter", **more: Any) -> httpx2.Response:
-    """One request to a route."""
-    return await server.call(route.method, "/" + address(route, name) + query, **more)
+    """One request to a route, for a user where it needs one."""
+    headers = {**({USER: "ann"} if route.needs_user else {}), **more.pop("headers", {})}
+    return await server.call(route.method, "/" + address(route, name) + query, headers=headers, **more)
 
 
 async def test_a_parameter_that_is_not_known_or_stands_twice_is_refused(shared: Served) -> None:
@@ -78,7 +79,8 @@ async def test_a_body_that_is_none_is_refused(shared: Served) -> None:
 
 async def test_a_body_that_is_too_large_or_of_another_kind_is_refused(shared: Served) -> None:
     for route in ACTING:
-        large = await call(shared, route, content=b" " * ((1 << 20) + 1), headers=JSON)
+        most = MAX_GATEWAY_BODY_BYTES if route.is_gateway else MAX_BODY_BYTES
+        large = await call(shared, route, content=b" " * (most + 1), headers=JSON)
         assert refused(large, 413) == "body_too_large"
         for kind in ("", "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
             other = await call(shared, route, content=b"{}", headers={"Content-Type": kind})
@@ -99,6 +101,7 @@ async def test_what_there_is_not_is_not_found(shared: Served) -> None:
     bodies: dict[str, Any] = {
         "/approvals/{id}/resolve": {"decision": "reject"},
         "/indeterminate/{id}/resolve": {"outcome": "fail"},
+        "/a1/agents/{name}/chat": {"message": "hello"},
         "/agents/{name}/invoke": {"data": {"inputs": {"message": "hello"}}},
     }
     for route, name in itertools.product(NAMED, STRANGE):

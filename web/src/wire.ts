@@ -238,6 +238,12 @@ export type Batch = Array<
     | ModelCalled
     | AgentChanged>;
 
+/** What one run may spend, and what all runs of a day may. */
+export interface Budget {
+  run?: Spend;
+  day?: Spend;
+}
+
 /** A model will be called and may use at most this much; `tokens` are input and output together. */
 export interface BudgetReservedData {
   message: string;
@@ -422,6 +428,30 @@ export interface CommandRefused {
   details?: Fault[];
   request_id: string;
 }
+
+/** The keys to write; one that is null gets the value of the levels below again. */
+export interface ConfigBody {
+  compact_strategy?: "auto" | "manual" | "off" | null;
+  compact_keep_last_n?: number | null;
+  compact_observation_mask?: boolean | null;
+  compact_summary_model?: string | null;
+  on_busy?: "queue" | "reject" | "force" | "steer" | null;
+  taint?: "escalate" | "allow" | null;
+  audit_prompts?: boolean | null;
+  tools_enabled_default?: string[] | null;
+  budget?: Budget | null;
+}
+
+/** A key of the tenant's configuration. */
+export interface ConfigValue {
+  value: unknown;
+  /** Who says so: the program, the operator's file, or the tenant by `PUT`. */
+  source: "process" | "yaml" | "db";
+  /** Whether `PUT` takes it. */
+  writable: boolean;
+}
+
+export interface ConfigValues {}
 
 /** organism.yaml as it is in force, defaults filled in, without anything secret. */
 export interface Configuration {
@@ -1779,6 +1809,14 @@ export interface Section {
   taint?: "escalate" | "allow";
 }
 
+/** Upper bounds of what may be spent; None is no bound, 0 forbids. */
+export interface Spend {
+  tokens?: number;
+  usd?: number;
+  calls?: number;
+  seconds?: number;
+}
+
 /** An injected envelope made a false claim. */
 export interface SpoofAttemptData {
   field: string;
@@ -2875,6 +2913,16 @@ export interface Routes {
     query: {};
     body: ExecuteBody;
     answer: ToolResult | Injected;
+  };
+  "GET /v1/tenant/config": {
+    query: {};
+    body: undefined;
+    answer: ConfigValues;
+  };
+  "PUT /v1/tenant/config": {
+    query: {};
+    body: ConfigBody;
+    answer: ConfigValues;
   };
   "GET /a1/agents": {
     query: {

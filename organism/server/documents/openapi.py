@@ -42,6 +42,7 @@ TAGS: Final[Mapping[str, str]] = {
     "tools": "Tools: what may be called, and calling it. A call is an injection that waits: it is a thread like any "
     "other.",
     "a1": "Talking with agents: which there are, and turns. `SPASS-User-Id` says for which user of the tenant it is.",
+    "tenant": "The tenant's configuration: by key, what the program, the operator's file and the tenant say.",
     "mcp": "The tools of `/v1/tools` over the Model Context Protocol, with the same tokens. It needs the extra `mcp`.",
     "metrics": "Metrics, for Prometheus to scrape.",
 }
@@ -65,6 +66,7 @@ WITH_TOKEN: Final[Kinds] = (
     errors.MissingAuthorization,
     errors.InvalidAuthorization,
     errors.TooManyFailures,
+    errors.RateLimitExceeded,
     errors.LogUnavailable,
     errors.LogDamaged,
     errors.ContentDamaged,

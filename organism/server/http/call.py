@@ -32,6 +32,10 @@ from organism.server.push.viewer import Tail
 from organism.tenants import Tenant
 
 MAX_BODY_BYTES: Final = 1 << 20
+MAX_GATEWAY_BODY_BYTES: Final = 32 << 20
+"""Of a body for ``GATEWAY``: a talk with images, texts to embed."""
+GATEWAY: Final = ("/v1/", "/a1/")
+"""The beginnings of the addresses that programs use as they use a provider of models."""
 NOBODY: Final = Principal(DEFAULT_TENANT, "nobody", frozenset())
 LEFT: Final = Response(status_code=499)
 """Never sent, since the client has left; the status is for the server's own log."""
@@ -181,7 +185,8 @@ class Call(Request):
                 f"A body comes as it is, without a Content-Encoding; came {coding[:40]!r}.",
                 param="headers.content-encoding",
             )
-        length, most = self.headers.get("content-length", "0"), self.route.max_body_bytes
+        most = MAX_GATEWAY_BODY_BYTES if self.route.is_gateway else MAX_BODY_BYTES
+        length = self.headers.get("content-length", "0")
         if length.isdigit() and int(length) > most:
             raise BodyTooLarge(f"A body here has at most {most} bytes; {int(length)} are announced.")
         parts, size = [], 0
@@ -202,6 +207,8 @@ class Call(Request):
                 f"This route takes application/json; came {self.content_kind or 'no Content-Type'!r}.",
                 param="headers.content-type",
             )
+        if len(self.content) > MAX_BODY_BYTES:  # takes a while, and the loop has agents to serve
+            return await asyncio.to_thread(parse_json, self.content)
         return parse_json(self.content)
 
     async def body_as(self, kind: type[Body]) -> Body:
@@ -292,7 +299,6 @@ class Route(Contract):
     by_head: bool = field(default=False, kw_only=True)
     is_recorded: bool = field(default=False, kw_only=True)
     needs_user: bool = field(default=False, kw_only=True)
-    max_body_bytes: int = field(default=MAX_BODY_BYTES, kw_only=True)
     mount: str = field(default="", kw_only=True)
     right: Right = field(init=False)
 
@@ -302,6 +308,11 @@ class Route(Contract):
     @property
     def address(self) -> str:
         return self.mount + self.path
+
+    @property
+    def is_gateway(self) -> bool:
+        """Whether it is of ``GATEWAY``."""
+        return self.address.startswith(GATEWAY)
 
 
 def refuse_secret(redactor: Redactor, key: str, pointer: str) -> None:

@@ -48,7 +48,7 @@ PAGE: Final[tuple[Header, ...]] = (
 
 
 CROSS_ORIGIN: Final[Mapping[str, Sequence[str]]] = {
-    "allow_methods": ("GET", "POST", "DELETE"),
+    "allow_methods": ("GET", "POST", "PUT", "DELETE"),
     "allow_headers": (
         *("authorization", "x-api-key", "content-type", "idempotency-key", "if-match", "if-none-match"),
         *("last-event-id", "spass-caller-depth", "spass-parent-request-id", "spass-user-id", "spass-request-id"),

@@ -106,6 +106,8 @@ ROUTES: Final[Mapping[str, Right]] = {
     "GET /models": Right("agents:chat"),
     "GET /tools": Right("tools:execute", {"name": "tool"}, in_body=True),
     "POST /tools/execute": Right("tools:execute", {"name": "tool"}, in_body=True),
+    "GET /tenant/config": Right("tenant_config:read"),
+    "PUT /tenant/config": Right("tenant_config:write"),
     "GET /usage": READ,
     "GET /usage/threads/{id}": _READ_THREAD,
     "GET /usage/agents/{name}": _READ_AGENT,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal, NotRequired
 
 from pydantic import Field
-from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
+from typing_extensions import TypeAliasType, TypedDict  # pydantic wants this one below Python 3.12
 
 from organism.config.settings import Limits, Retry, Taint
 from organism.server.http import words
@@ -526,6 +526,21 @@ class UsageOfAll(TypedDict):
     total: Usage
     agents: Annotated[list[UsageOfAgent], Field(description="By name, the first 500.")]
     days: Annotated[list[UsageOfDay], Field(description="The newest 31 with calls, newest first.")]
+
+
+class ConfigValue(TypedDict):
+    """A key of the tenant's configuration."""
+
+    value: Annotated[Any, Field(examples=["auto"])]
+    source: Annotated[
+        Literal["process", "yaml", "db"],
+        Field(description="Who says so: the program, the operator's file, or the tenant by `PUT`."),
+    ]
+    writable: Annotated[bool, Field(description="Whether `PUT` takes it.")]
+
+
+ConfigValues = TypeAliasType("ConfigValues", dict[str, ConfigValue])
+"""The tenant's configuration, by key."""
 
 
 class Node(TypedDict):

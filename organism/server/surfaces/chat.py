@@ -16,8 +16,6 @@ from organism.server.http.shapes import ChatTurn
 from organism.server.http.streaming import SSE
 from organism.server.surfaces.turns import Turn, answer_turn, conversational, is_stream, seen_of
 
-LARGEST_BODY_BYTES: Final = 32 << 20
-
 
 async def chat(call: Call) -> Response:
     """Ask an agent, which remembers nothing of it."""
@@ -38,7 +36,6 @@ ask = partial(
     "POST",
     headers=(*ACT, *CALLER, *FOR_USER, "Last-Event-ID"),
     needs_user=True,
-    max_body_bytes=LARGEST_BODY_BYTES,
     refuses=(
         *SENDING_REFUSED,
         errors.NotAcceptable,

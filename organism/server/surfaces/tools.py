@@ -141,7 +141,6 @@ FOR_MODELS: Final = (
         refuses=(*SENDING_REFUSED, *REFUSALS.values(), HandlingFailed),
     ),
 )
-"""Mounted below /v1, where clients of models look for them."""
 
 AT_ROOT: Final = (
     Route(

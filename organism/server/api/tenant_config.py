@@ -1,0 +1,102 @@
+"""The tenant's configuration: each key with its value and where that comes from, and writing of keys."""
+
+from __future__ import annotations
+
+from dataclasses import make_dataclass
+from typing import Any, Final, get_args, get_type_hints
+
+from pydantic import ConfigDict, ValidationError, with_config
+from starlette.responses import Response
+
+from organism.config.check import record_of
+from organism.config.settings import Provider
+from organism.config.tenant import KEYS, READ_ONLY, TenantConfig, plain, sources
+from organism.errors import Fault, InvalidField, ModelNotInAllowlist, TenantConfigKeyReadonly
+from organism.model.commands import ChangeTenantConfig
+from organism.server.http.bodies import refusal
+from organism.server.http.call import MAX_BODY_BYTES, MAX_GATEWAY_BODY_BYTES, Call, JsonResponse, Route
+from organism.server.http.contract import ACT, gives
+from organism.server.http.shapes import ConfigValues
+from organism.server.json import MAX_DEPTH
+
+_HINTS: Final = get_type_hints(TenantConfig, include_extras=True)
+_BODY: Final = make_dataclass("ConfigBody", [(key, _HINTS[key] | None, None) for key in KEYS], kw_only=True)
+_BODY.__doc__ = "The keys to write; one that is null gets the value of the levels below again."
+_DEFAULTS: Final = plain(TenantConfig())
+
+
+async def tenant_config(call: Call) -> Response:
+    """Each key, its value, and whether the program, the operator's file or the tenant itself says so."""
+    call.allow_query()
+    return _shown(call)
+
+
+async def write_tenant_config(call: Call) -> Response:
+    """Write keys; the others stay as they are. A value acts from the next read on."""
+    call.allow_query()
+    given = _with_whole_numbers(await call.json())
+    _check(call, given)
+    await call.do(ChangeTenantConfig(changes=given, **call.command_fields(of_thread=False)))
+    return _shown(call)
+
+
+def _with_whole_numbers(value: Any) -> Any:
+    """JSON in which 5.0 is 5, as JSON Schema has it."""
+    if isinstance(value, dict):
+        return {key: _with_whole_numbers(each) for key, each in value.items()}
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+def _check(call: Call, given: Any) -> None:
+    """Raise an ``InvalidRequest`` that names all that cannot be written."""
+    if not isinstance(given, dict):
+        raise InvalidField("Send a JSON object of keys and their values.", param="")
+    if fixed := tuple(
+        Fault(f"/{key}", "is the operator's or the program's alone") for key in given if key in READ_ONLY
+    ):
+        raise TenantConfigKeyReadonly(details=fixed)
+    values = {key: _DEFAULTS.get(key) if value is None else value for key, value in given.items()}
+    try:
+        model = record_of(TenantConfig, values).compact_summary_model
+    except ValidationError as error:
+        found = error.errors(include_url=False, include_context=False)
+        raise refusal([{**each, "loc": each["loc"][1:]} for each in found]) from None
+    allowed = call.who.models
+    if given.get("compact_summary_model") and not (
+        model in call.process.organism.settings.models and (allowed is None or model in allowed)
+    ):
+        raise ModelNotInAllowlist(f"The token may not use a model {model!r}.", param="/compact_summary_model")
+
+
+def _shown(call: Call) -> Response:
+    state, who = call.tenant.pump.state, call.who
+    values, said_by = plain(state.config), sources(state.defaults(), state.folded.config)
+    models = call.process.organism.settings.models
+    fixed = {
+        "models": [name for name in models if who.models is None or name in who.models],
+        "scopes": sorted(who.grants),
+        "rate": who.rate,
+        "providers": get_args(Provider),
+        "limits": {
+            "body_bytes": MAX_BODY_BYTES,
+            "gateway_body_bytes": MAX_GATEWAY_BODY_BYTES,
+            "json_depth": MAX_DEPTH,
+        },
+    }
+    shown = {key: {"value": values[key], "source": said_by[key], "writable": True} for key in KEYS}
+    others = {key: {"value": fixed[key], "source": source, "writable": False} for key, source in READ_ONLY.items()}
+    return JsonResponse({**shown, **others})
+
+
+ROUTES: Final = (
+    Route("GET", "/tenant/config", tenant_config, gives=gives(ConfigValues)),
+    Route(
+        *("PUT", "/tenant/config", write_tenant_config),
+        takes=with_config(ConfigDict(extra="forbid"))(_BODY),
+        gives=gives(ConfigValues),
+        headers=ACT,
+        refuses=(TenantConfigKeyReadonly, ModelNotInAllowlist),
+        is_recorded=True,
+    ),
+)
+"""Mounted below /v1."""
