@@ -25,7 +25,7 @@ from organism.bootstrap import Organism
 from organism.model.commands import PauseAgent
 from organism.server.http.auth import Tokens
 from organism.server.http.logs import configure_logs
-from organism.server.serve import Address, Secrets, Serving, listen
+from organism.server.serve import Secrets, ServerSettings, Serving, listen
 from organism.testing import Running, running
 from organism.views.views import CHANGED, Query
 
@@ -51,8 +51,8 @@ async def organism(folder: Path, config: Path = CONFIG) -> AsyncIterator[Running
 async def served(started: Organism, token: str) -> AsyncIterator[str]:
     """The address of the real server around an organism, which logs as it does by default; at the end both stop."""
     configure_logs(sys.stderr, started.parts.redactor)
-    address, key = Address(port=0), secrets.token_bytes(32)
-    serving = Serving(started, address, listen(address), Secrets(Tokens(token, key, time.time), key))
+    settings, key = ServerSettings(port=0), secrets.token_bytes(32)
+    serving = Serving(started, settings, listen(settings), Secrets(Tokens(token, key, time.time), key))
     ready = asyncio.Event()
     running = asyncio.ensure_future(serving.run(ready.set))
     await ready.wait()

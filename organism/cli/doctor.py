@@ -31,7 +31,7 @@ from organism.config.tokens import TOKENS_FILE, read_tokens
 from organism.errors import ConfigInvalid, LogDamaged, NotFound
 from organism.log.offline import SQLITE_IN_USE, last_at
 from organism.model.times import spoken
-from organism.server.serve import Address, listen
+from organism.server.serve import ServerSettings, listen
 from organism.tools.toolbox import static_tools
 
 SQLITE: Final = (3, 51, 3)
@@ -239,7 +239,7 @@ def _port(options: Doctor) -> Finding:
     if holder(options.data) is not None:
         return Finding("in use by the server itself")
     try:
-        listen(Address(options.host, options.port)).close()
+        listen(ServerSettings(options.host, options.port)).close()
     except OSError as error:
         is_taken = error.errno == errno.EADDRINUSE
         why = "is taken by another program" if is_taken else f"cannot be listened on: {error.strerror or error}"

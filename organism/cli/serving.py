@@ -25,7 +25,7 @@ from organism.cli.show import compact, out, refuse
 from organism.errors import InvalidRequest, OrganismError
 from organism.model.redact import Redactor
 from organism.server.http.logs import configure_logs
-from organism.server.serve import Address, Serving, announced, exit_within, listen, run, secrets_of
+from organism.server.serve import ServerSettings, Serving, announced, exit_within, listen, run, secrets_of
 
 PRIVATE_DIRECTORY: Final = 0o700
 TOUR: Final[Mapping[str, Any]] = {"to": "greeter", "payload": {"name": "Dan"}}
@@ -36,41 +36,41 @@ CERTIFICATE: Final = re.compile("-----BEGIN CERTIFICATE-----.*?-----END CERTIFIC
 def serve_with(options: Serve) -> None:
     """Serve until a signal or ``organism stop``; exit 1 with the reason if that cannot begin."""
     hosts, origins = tuple(options.allowed_host or ()), tuple(options.allowed_origin or ())
-    address = Address(options.host, options.port, options.tls_cert, options.tls_key, hosts, origins)
-    certificate = _certificate(address)
+    settings = ServerSettings(options.host, options.port, options.tls_cert, options.tls_key, hosts, origins)
+    certificate = _certificate(settings)
     redactor = Redactor()
     configure_logs(sys.stderr, redactor, options.log_level)
     try:
-        run(_serve(options, address, certificate, redactor))
+        run(_serve(options, settings, certificate, redactor))
     except OrganismError as error:
         faults = [f"{fault.pointer}: {fault.message}" for fault in error.details]
         refuse(Exit.FAILED, error.message, error.remediation, faults)
 
 
-def _certificate(address: Address) -> str | None:
+def _certificate(settings: ServerSettings) -> str | None:
     """The server's own certificate (PEM). Ends the command if TLS cannot be served with it."""
-    if address.tls_cert is None:
+    if settings.tls_cert is None:
         return None
     try:
-        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(address.tls_cert, address.tls_key, password="")
-        found = CERTIFICATE.search(address.tls_cert.read_text("utf-8"))
+        ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(settings.tls_cert, settings.tls_key, password="")
+        found = CERTIFICATE.search(settings.tls_cert.read_text("utf-8"))
     except (OSError, ValueError) as error:
         refuse(
             Exit.FAILED,
-            f"{address.tls_cert} and {address.tls_key} cannot be served: {error}.",
+            f"{settings.tls_cert} and {settings.tls_key} cannot be served: {error}.",
             "Give a certificate and its own key, both PEM, the key without a passphrase.",
         )
     return found and found[0]
 
 
-async def _serve(options: Serve, address: Address, certificate: str | None, redactor: Redactor) -> None:
+async def _serve(options: Serve, settings: ServerSettings, certificate: str | None, redactor: Redactor) -> None:
     data = options.data
-    with _listen(address) as listening:
+    with _listen(settings) as listening:
         _make_directory(data)
         parts = Parts(key_path=options.key, redactor=redactor, tracing=partial(tracing_of, os.environ))
         organism = await bootstrap.start(options.config, data, parts)
         secrets = secrets_of(data, os.environ, organism)
-        serving = Serving(organism, address, listening, secrets, exit_within)
+        serving = Serving(organism, settings, listening, secrets, exit_within)
         with announced(data, serving.url, certificate):
             await serving.run(lambda: _greet(organism, data, serving.url, secrets.tokens.page()))
 
@@ -85,11 +85,11 @@ def _make_directory(data: Path) -> None:
         refuse(Exit.FAILED, f"{data} cannot be written by this user.", "Choose another one: --data DIR.")
 
 
-def _listen(address: Address) -> socket.socket:
+def _listen(settings: ServerSettings) -> socket.socket:
     try:
-        return listen(address)
+        return listen(settings)
     except OSError as error:
-        where = f"{address.host}:{address.port}"
+        where = f"{settings.host}:{settings.port}"
         if error.errno == errno.EADDRINUSE:
             refuse(Exit.FAILED, f"{where} is taken.", "Stop what listens there, or choose another --port (0: any).")
         reason = error.strerror or str(error)

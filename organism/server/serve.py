@@ -13,7 +13,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from ipaddress import ip_address
 from pathlib import Path
 from types import FrameType
@@ -28,8 +28,9 @@ from organism.model.ids import DEFAULT_TENANT
 from organism.server.app import application
 from organism.server.http.auth import Tokens, operator_token, replace_private, server_key
 from organism.server.http.call import Process
+from organism.server.http.connections import Timeouts
 from organism.server.http.live_tokens import LiveTokens
-from organism.server.http.protocols import FrameProtocol, StrictHttpProtocol
+from organism.server.http.protocols import ServerConfig
 
 GRACE_SECONDS: Final = 10.0
 SHUTDOWN_SECONDS: Final = 5
@@ -38,7 +39,6 @@ STOP_SECONDS: Final = GRACE_SECONDS + SHUTDOWN_SECONDS + 2
 LAST_SECONDS: Final = 1.0
 """How long the process may outlive the organism."""
 MAX_FRAME_BYTES: Final = 256 * 1024
-PING_SECONDS: Final = 20.0
 USER_TIMEOUT_MS: Final = 8_000
 BACKLOG: Final = 2048
 NOTICE_FILE: Final = "server.json"
@@ -47,8 +47,8 @@ Result = TypeVar("Result")
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
-    """Where to listen, which further names are served, and the origins whose pages may read answers."""
+class ServerSettings:
+    """Where to listen, which further names are served, whose pages may read answers, and how long clients may take."""
 
     host: str = "127.0.0.1"
     port: int = 8080
@@ -56,6 +56,7 @@ class Address:
     tls_key: Path | None = None
     allowed_hosts: tuple[str, ...] = ()
     allowed_origins: tuple[str, ...] = ()
+    timeouts: Timeouts = field(default_factory=Timeouts)
 
     @property
     def scheme(self) -> str:
@@ -63,14 +64,14 @@ class Address:
         return "https" if self.tls_cert else "http"
 
 
-def listen(address: Address) -> socket.socket:
+def listen(settings: ServerSettings) -> socket.socket:
     """The listening socket, whose connections time out (S15). Raises ``OSError`` if the address cannot be taken."""
-    family = socket.AF_INET6 if ":" in address.host else socket.AF_INET
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listening = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)  # named: else asyncio leaves Nagle on
     try:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         listening.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, USER_TIMEOUT_MS)
-        listening.bind((address.host, address.port))
+        listening.bind((settings.host, settings.port))
         listening.listen(BACKLOG)
     except OSError:
         listening.close()
@@ -79,13 +80,13 @@ def listen(address: Address) -> socket.socket:
     return listening
 
 
-def url_of(address: Address, listening: socket.socket) -> str:
+def url_of(settings: ServerSettings, listening: socket.socket) -> str:
     """The address as a browser takes it, with the real port."""
     host, port = listening.getsockname()[:2]
     if ip_address(host).is_unspecified:
         host = "localhost"
     shown = f"[{host}]" if ":" in host else host
-    return f"{address.scheme}://{shown}:{port}"
+    return f"{settings.scheme}://{shown}:{port}"
 
 
 class GracefulServer(uvicorn.Server):
@@ -136,29 +137,26 @@ class Serving:
     def __init__(
         self,
         running: Organism,
-        address: Address,
+        settings: ServerSettings,
         listening: socket.socket,
         secrets: Secrets,
         end_within: Callable[[float], None] = lambda _: None,
     ) -> None:
-        self.url = url_of(address, listening)
+        self.url = url_of(settings, listening)
         self._organism = running
         self._listening = listening
         self._loop = asyncio.get_running_loop()
         running.parts.redactor.add(secrets.key.hex())
         running.parts.redactor.is_live = secrets.tokens.is_live
-        self.process = Process(running, secrets.tokens, secrets.key)
+        self.process = Process(running, secrets.tokens, secrets.key, settings.timeouts)
         self._watching_tokens = LiveTokens(running, secrets.tokens, self.process.connections.review).begin()
-        self.app = application(self.process, (address.host, *address.allowed_hosts), address.allowed_origins)
+        self.app = application(self.process, (settings.host, *settings.allowed_hosts), settings.allowed_origins)
         self._end_within = end_within
         self._was_signalled = False
-        self._config = uvicorn.Config(
+        self._config = ServerConfig(
             self.app,
-            http=StrictHttpProtocol,
-            ws=FrameProtocol,
+            settings.timeouts,
             ws_max_size=MAX_FRAME_BYTES,
-            ws_ping_interval=PING_SECONDS,
-            ws_ping_timeout=PING_SECONDS,
             ws_per_message_deflate=False,
             lifespan="off",
             interface="asgi3",
@@ -168,8 +166,8 @@ class Serving:
             proxy_headers=False,
             server_header=False,
             timeout_graceful_shutdown=SHUTDOWN_SECONDS,
-            ssl_certfile=address.tls_cert,
-            ssl_keyfile=address.tls_key,
+            ssl_certfile=settings.tls_cert,
+            ssl_keyfile=settings.tls_key,
         )
 
     async def run(self, ready: Callable[[], None] = lambda: None) -> None:

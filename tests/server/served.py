@@ -8,7 +8,7 @@ import ssl
 import time
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,8 @@ from organism import bootstrap
 from organism.log.log import EventLog
 from organism.model.ids import DEFAULT_TENANT
 from organism.server.http.auth import Tokens
-from organism.server.serve import Address, Secrets, Serving, listen
+from organism.server.http.connections import Timeouts
+from organism.server.serve import Secrets, ServerSettings, Serving, listen
 from organism.views.views import ViewStore
 from tests.server.contract import CheckedClient, CheckedSocket, contract
 
@@ -32,6 +33,8 @@ LISTENERS = [*OWN, *AGENTS, *TOOLS]
 """Those of the hello organism in their order: its own, the agents that have files, the tools that these name."""
 TOKEN = "org_for_tests"
 PATIENCE_SECONDS = 10
+LOCAL = ServerSettings(port=0)
+"""A free port of this machine."""
 NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 """A context that loads no authorities: they cost more than a test."""
 
@@ -119,21 +122,24 @@ class Frames:
         return frame
 
 
+def patience(**seconds: float) -> ServerSettings:
+    """The same with other timeouts."""
+    return replace(LOCAL, timeouts=Timeouts(**seconds))
+
+
 @asynccontextmanager
 async def served(
     config: Path = HELLO,
     data: Path | None = None,
-    hosts: tuple[str, ...] = (),
-    origins: tuple[str, ...] = (),
     parts: bootstrap.Parts | None = None,
+    settings: ServerSettings = LOCAL,
 ) -> AsyncIterator[Served]:
     """Start the organism of ``config``, in memory or on ``data``, behind a server; stop both at the end."""
     contract()  # made before there is a loop that it could hold up
     organism = await bootstrap.start(config, data, parts)
-    address = Address(port=0, allowed_hosts=hosts, allowed_origins=origins)
     key = secrets.token_bytes(32)
     tokens = Tokens(TOKEN, key, time.time)
-    serving = Serving(organism, address, listen(address), Secrets(tokens, key))
+    serving = Serving(organism, settings, listen(settings), Secrets(tokens, key))
     answers = asyncio.Event()
     running = asyncio.ensure_future(serving.run(answers.set))
     try:

@@ -15,6 +15,7 @@ from organism.bootstrap import VERSION
 from organism.server.app import ROUTES
 from organism.server.http import middleware
 from organism.server.http.rights import OPEN
+from organism.server.serve import ServerSettings
 from tests.server.served import Frames, Served, served
 
 OPEN_PATHS = sorted({route.address for route in ROUTES if route.right is OPEN})
@@ -53,7 +54,7 @@ def test_no_policy_lets_anything_inline_or_from_elsewhere_in() -> None:
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def shared_with_name() -> AsyncIterator[Served]:
     """A server that answers to a name of its own besides."""
-    async with served(hosts=("work.example",)) as server:
+    async with served(settings=ServerSettings(port=0, allowed_hosts=("work.example",))) as server:
         yield server
 
 
@@ -97,7 +98,7 @@ ASKS = {"Access-Control-Request-Method": "POST", "Access-Control-Request-Headers
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def shared_listing() -> AsyncIterator[Served]:
     """A server that lists a page."""
-    async with served(origins=(PAGE,)) as server:
+    async with served(settings=ServerSettings(port=0, allowed_origins=(PAGE,))) as server:
         yield server
 
 

@@ -7,18 +7,15 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from organism.server.http import protocols
 from tests.server.hostile.asking import answered, faults_of, lives
 from tests.server.hostile.http import POST, RAW
-from tests.server.served import Served, served
+from tests.server.served import Served, patience, served
 
 
 @pytest.fixture
-async def impatient(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
-    """A server that has waited long enough after a second."""
-    monkeypatch.setattr(protocols, "HEAD_SECONDS", 1.0)
-    monkeypatch.setattr(protocols, "BODY_SECONDS", 1.0)
-    async with served() as server:
+async def impatient() -> AsyncIterator[Served]:
+    """A server that waits a second for a request."""
+    async with served(settings=patience(head_seconds=1.0, body_seconds=1.0)) as server:
         yield server
 
 
@@ -54,10 +51,9 @@ async def test_a_slow_client_and_a_crowd_of_silent_ones_delay_nobody(impatient: 
 
 
 async def test_a_body_that_comes_byte_by_byte_is_cut_off_though_it_never_pauses(
-    monkeypatch: pytest.MonkeyPatch, hello: Served
+    impatient: Served,
 ) -> None:
-    monkeypatch.setattr(protocols, "BODY_SECONDS", 0.5)
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(hello.url.rsplit(":", 1)[1]))
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(impatient.url.rsplit(":", 1)[1]))
     writer.write(f"{POST}Content-Length: 1000000\r\n\r\n".encode())
     over = asyncio.ensure_future(reader.read())
     for _ in range(500):
@@ -67,4 +63,4 @@ async def test_a_body_that_comes_byte_by_byte_is_cut_off_though_it_never_pauses(
     writer.close()
     assert over.done()
     assert isinstance(over.exception(), ConnectionError) or over.result() == b""
-    assert await lives(hello)
+    assert await lives(impatient)

@@ -11,10 +11,10 @@ from urllib.parse import urlsplit
 import orjson
 import pytest
 import pytest_asyncio
+from starlette.types import ASGIApp, Receive, Scope, Send
 
-from organism.server.http import protocols
-from organism.server.http.protocols import HEAD_BYTES, FrameProtocol
-from tests.server.served import TOKEN, Frames, Served
+from organism.server.http.protocols import EXTENSION, HEAD_BYTES, FrameProtocol
+from tests.server.served import TOKEN, Frames, Served, patience, served
 
 PATIENCE_SECONDS = 10
 HEAD = f"POST /api/v1/inject HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {TOKEN}\r\n"
@@ -65,12 +65,10 @@ async def connection(shared: Served) -> AsyncIterator[Raw]:
         yield made
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def impatient(monkeypatch: pytest.MonkeyPatch, shared: Served) -> AsyncIterator[Raw]:
-    """The same, and the server soon has waited long enough."""
-    monkeypatch.setattr(protocols, "HEAD_SECONDS", 0.2)
-    monkeypatch.setattr(protocols, "BODY_SECONDS", 0.2)
-    async with opened(shared) as made:
+@pytest.fixture
+async def impatient() -> AsyncIterator[Raw]:
+    """A bare connection to a server that waits half a second for a request."""
+    async with served(settings=patience(head_seconds=0.5, body_seconds=0.5)) as server, opened(server) as made:
         yield made
 
 
@@ -224,18 +222,25 @@ def masked(opcode: int, payload: bytes) -> bytes:
     return bytes((opcode, 0x80 | len(payload), 0, 0, 0, 0)) + payload
 
 
+class Recording:
+    """ASGI middleware that records the server's side of each WebSocket."""
+
+    def __init__(self, app: ASGIApp, sides: list[FrameProtocol]) -> None:
+        self._app = app
+        self._sides = sides
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            self._sides.append(scope["extensions"][EXTENSION])
+        await self._app(scope, receive, send)
+
+
 @pytest.fixture
-def sides(monkeypatch: pytest.MonkeyPatch) -> list[FrameProtocol]:
-    """The server's side of each connection that is opened."""
-    opened: list[FrameProtocol] = []
-    run = FrameProtocol.run_asgi
-
-    async def noting(self: FrameProtocol) -> None:
-        opened.append(self)
-        await run(self)
-
-    monkeypatch.setattr(FrameProtocol, "run_asgi", noting)
-    return opened
+def sides(hello: Served) -> list[FrameProtocol]:
+    """The server's side of each WebSocket that is opened."""
+    found: list[FrameProtocol] = []
+    hello.serving.app.add_middleware(Recording, found)
+    return found
 
 
 async def test_pings_of_one_that_never_reads_fill_no_memory(hello: Served, sides: list[FrameProtocol]) -> None:
@@ -260,31 +265,25 @@ async def test_parts_without_bytes_pile_up_nowhere(hello: Served, sides: list[Fr
     client.close()
 
 
-async def test_one_that_answers_no_ping_is_gone(hello: Served, sides: list[FrameProtocol]) -> None:
-    silent = await stalled(hello)
-    await watching(hello, 1)
-    sides[0].ping_timeout = 0.1
-    sides[0].send_keepalive_ping()
-    await watching(hello, 0)
-    silent.close()
+async def test_a_client_that_answers_no_ping_is_disconnected() -> None:
+    async with served(settings=patience(ping_seconds=0.2)) as server:
+        silent = await stalled(server)
+        await watching(server, 1)
+        await watching(server, 0)
+        silent.close()
 
 
-async def test_a_close_that_nobody_answers_ends_in_an_abort(
-    hello: Served, sides: list[FrameProtocol], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(protocols, "CLOSE_SECONDS", 0.1)
-    silent = await stalled(hello)
-    await watching(hello, 1)
-    await sides[0].send({"type": "websocket.close", "code": 1012})
-    async with asyncio.timeout(20):
-        while not sides[0].disconnected:
-            await turn()
-    silent.close()
+async def test_a_client_that_answers_no_close_is_disconnected() -> None:
+    async with served(settings=patience(auth_seconds=0.1, close_seconds=0.1)) as server, opened(server) as silent:
+        silent.send(f"GET /ws HTTP/1.1\r\n{UPGRADE}\r\n")
+        assert b"missing_authorization" in await silent.rest()
 
 
-async def test_who_stops_reading_is_cut_off_and_delays_nobody(hello: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(protocols, "STUCK_SECONDS", 0.5)
-    async with hello.socket(max_size=None) as healthy:
+async def test_who_stops_reading_is_cut_off_and_delays_nobody() -> None:
+    async with (
+        served(settings=patience(stuck_seconds=0.5)) as hello,
+        hello.socket(max_size=None) as healthy,
+    ):
         frames = Frames(healthy)
         await frames.until("connected")
         silent = [await stalled(hello) for _ in range(5)]

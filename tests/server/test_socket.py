@@ -13,10 +13,10 @@ import pytest_asyncio
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
+from organism.server.http.connections import Timeouts
 from organism.server.serve import MAX_FRAME_BYTES
-from organism.server.ws.socket import AUTH_SECONDS
 from tests.flows.world import MakeWorld, World
-from tests.server.served import LISTENERS, TOKEN, Frames, Served, served
+from tests.server.served import LISTENERS, TOKEN, Frames, Served, patience, served
 
 WAY = ["console", "greeter", "shouter", "response-handler", "console"]
 HOPS = list(itertools.pairwise(WAY))
@@ -180,12 +180,9 @@ async def test_a_token_may_come_as_the_first_message(shared: Served) -> None:
     assert (ok["event"], ok["id"], connected["event"]) == ("ok", 7, "connected")
 
 
-async def test_whoever_says_nothing_is_told_after_a_while_and_closed(
-    shared: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    assert AUTH_SECONDS == 10
-    monkeypatch.setattr("organism.server.ws.socket.AUTH_SECONDS", 0.05)
-    async with shared.socket(headers={}) as socket:
+async def test_a_client_that_sends_no_token_is_refused_after_ten_seconds() -> None:
+    assert Timeouts().auth_seconds == 10
+    async with served(settings=patience(auth_seconds=0.05)) as server, server.socket(headers={}) as socket:
         frames = Frames(socket)
         assert (await frames.next())["code"] == "missing_authorization"
         assert await closed(frames) == 4401

@@ -16,13 +16,12 @@ import pytest
 from organism.bootstrap import Parts
 from organism.events.vocabulary import MessageSent
 from organism.log.log import EventFilter
-from organism.server.http import streaming
 from organism.views.run import fold
 from tests.flows.speaker import Speaker
 from tests.flows.stage import TurnedTime
 from tests.flows.world import MakeWorld
 from tests.server.contract import contract
-from tests.server.served import PATIENCE_SECONDS, TOKEN, Frames, Served, served
+from tests.server.served import PATIENCE_SECONDS, TOKEN, Frames, Served, patience, served
 from tests.server.tenanted import bearer, hello_with, write_tokens
 
 Said = tuple[str | None, dict[str, Any]]
@@ -129,12 +128,14 @@ async def test_what_cannot_be_followed_is_refused_before_it_begins(
     await until_free(shared)
 
 
-async def test_a_quiet_stream_is_kept_open_by_a_heartbeat(shared: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streaming, "HEARTBEAT_SECONDS", 0.01)
-    async with listening(shared, "?since=0&events=error") as events:
+async def test_a_quiet_stream_is_kept_open_by_a_heartbeat() -> None:
+    async with (
+        served(settings=patience(heartbeat_seconds=0.01)) as server,
+        listening(server, "?since=0&events=error") as events,
+    ):
         await events.until("caught_up")
         nothing = asyncio.ensure_future(events.next())
-        await shared.until(lambda: events.comments > 1)
+        await server.until(lambda: events.comments > 1)
         nothing.cancel()
 
 

@@ -22,7 +22,7 @@ from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.server.http.auth import Authenticator, Tokens
 from organism.server.http.bodies import Body, Places, named_in, parsed, payload_at, refuse_unknown
-from organism.server.http.connections import ConnectionRegistry
+from organism.server.http.connections import ConnectionRegistry, Timeouts
 from organism.server.http.contract import Contract
 from organism.server.http.logs import Access
 from organism.server.http.rights import ROUTES, Right, right_of
@@ -68,8 +68,9 @@ class JsonResponse(Response):
 class Process:
     """What endpoints and sockets share of the running server. ``stopping`` is done once the graceful stop begins."""
 
-    def __init__(self, organism: Organism, tokens: Tokens, key: bytes) -> None:
+    def __init__(self, organism: Organism, tokens: Tokens, key: bytes, timeouts: Timeouts) -> None:
         self.organism = organism
+        self.timeouts = timeouts
         self.redactor = organism.parts.redactor
         self.cursors = Cursors(key)
         self.authenticator = Authenticator(tokens, self._seconds, self.redactor.add)

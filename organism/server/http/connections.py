@@ -1,8 +1,9 @@
-"""The authenticated connections: how many a token has open, how fast it may send, and which must end (S1, S15)."""
+"""Connections: how long a client may take, how many a token has open, how fast it sends, which must end (S1, S15)."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final, Protocol
 
 from organism.errors import Forbidden, InvalidAuthorization, RateLimitExceeded
@@ -13,6 +14,28 @@ from organism.server.http.rights import SOCKET
 MAX_SOCKETS: Final = 1000
 NOT_AUTHENTICATED: Final = 4401
 NOT_ALLOWED: Final = 4403
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Timeouts:
+    """How long the server waits for a client or a tool, and how often a quiet connection hears from the server."""
+
+    head_seconds: float = 10.0
+    """How long a new connection may be silent, and a request's head may take."""
+    body_seconds: float = 60.0
+    """How long a body may take: the largest needs 18 KB a second."""
+    auth_seconds: float = 10.0
+    """How long a WebSocket may stay unauthenticated."""
+    ping_seconds: float = 20.0
+    """The interval between a WebSocket's pings, and how long each may stay unanswered."""
+    stuck_seconds: float = 6.0
+    """How long the peer of a WebSocket may read nothing of what waits for it."""
+    close_seconds: float = 5.0
+    """How long the peer of a WebSocket may leave a close unanswered."""
+    heartbeat_seconds: float = 15.0
+    """How long an event stream is silent before it is sent a heartbeat."""
+    tool_seconds: float = 60.0
+    """How long a call of a tool is waited for; then the answer is its ids."""
 
 
 class Subscriber(Protocol):

@@ -20,6 +20,8 @@ from http import HTTPStatus
 from secrets import token_hex
 from typing import Any, Final, NoReturn, cast
 
+import uvicorn
+from starlette.types import ASGIApp
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.frames import CloseCode, Frame
@@ -28,12 +30,9 @@ from websockets.protocol import OPEN
 
 from organism.errors import InvalidRequest, OrganismError
 from organism.server.http import problems
+from organism.server.http.connections import Timeouts
 from organism.server.http.middleware import API, Header
 
-HEAD_SECONDS: Final = 10.0
-"""How long a new connection may be silent, and a request's head may take."""
-BODY_SECONDS: Final = 60.0
-"""How long a body may take: the largest needs 18 KB a second."""
 HEAD_BYTES: Final = 64 << 10
 """The most that a request's first line and headers may have together."""
 HEADERS: Final = 256
@@ -42,12 +41,8 @@ NO_HTTP: Final = "This is no HTTP/1.1 request that can be read in one way only; 
 NO_TARGET: Final = "The target of a request is a path as /api/v1/organism, or an http address with one."
 NO_CODING: Final = "A body comes as it is or with `Transfer-Encoding: chunked`; no other coding is taken."
 _ABSOLUTE: Final = re.compile(rb"https?://([^/?#]+)(/[^?#]*)?(\?[^#]*)?", re.IGNORECASE)
-STUCK_SECONDS: Final = 6.0
-"""How long a peer may take nothing of what waits for it."""
 CHECKS: Final = 6
-"""How often within that time it is checked."""
-CLOSE_SECONDS: Final = 5.0
-"""How long a peer may leave a close unanswered."""
+"""How often a peer that reads nothing is looked at within ``stuck_seconds``."""
 SEND_BYTES: Final = 128 << 10
 """The kernel's send buffer of a connection (Linux doubles it); by default it would grow to megabytes."""
 EXTENSION: Final = "organism.frames"
@@ -71,11 +66,27 @@ def whole_answer(error: OrganismError, *more: Header) -> bytes:
     return b"HTTP/1.1 %d %b\r\n%b\r\n%b" % (status, status.phrase.encode(), head, body)
 
 
+class ServerConfig(uvicorn.Config):
+    """uvicorn's settings, and the timeouts that it has no settings for."""
+
+    def __init__(self, app: ASGIApp, timeouts: Timeouts, **settings: Any) -> None:
+        super().__init__(
+            app,
+            http=StrictHttpProtocol,
+            ws=FrameProtocol,
+            ws_ping_interval=timeouts.ping_seconds,
+            ws_ping_timeout=timeouts.ping_seconds,
+            **settings,
+        )
+        self.timeouts = timeouts
+
+
 class StrictHttpProtocol(HttpToolsProtocol):
     """One HTTP connection. Each request's head and body have a deadline, and its head a size (S15)."""
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(self, config: ServerConfig, *arguments: Any, **options: Any) -> None:
+        super().__init__(config, *arguments, **options)
+        self._timeouts = config.timeouts
         self._is_head = True
         self._head_bytes = 0
         self._fault = ""
@@ -83,7 +94,7 @@ class StrictHttpProtocol(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn has it
         super().connection_made(transport)
-        self._expect_within(HEAD_SECONDS)
+        self._expect_within(self._timeouts.head_seconds)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._expect_nothing()
@@ -101,12 +112,12 @@ class StrictHttpProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._is_head = True
         self._head_bytes = 0
-        self._expect_within(HEAD_SECONDS)
+        self._expect_within(self._timeouts.head_seconds)
 
     def on_headers_complete(self) -> None:
         """The head is whole. One that came in few large packets is measured here."""
         self._is_head = False
-        self._expect_within(BODY_SECONDS)
+        self._expect_within(self._timeouts.body_seconds)
         size = len(self.url)
         for name, value in self.headers:
             size += len(name) + len(value)
@@ -159,6 +170,10 @@ class StrictHttpProtocol(HttpToolsProtocol):
 
 class FrameProtocol(WebSocketsSansIOProtocol):
     """One WebSocket connection; the app finds it among its scope's ``extensions`` as ``EXTENSION``."""
+
+    def __init__(self, config: ServerConfig, *arguments: Any, **options: Any) -> None:
+        super().__init__(config, *arguments, **options)
+        self._timeouts = config.timeouts
 
     def connection_made(self, transport: BaseTransport) -> None:
         """Limit the kernel's send buffer: a peer that reads nothing fills it."""
@@ -221,7 +236,7 @@ class FrameProtocol(WebSocketsSansIOProtocol):
             self.handshake_complete = True
         if self.close_timer is not None:
             self.close_timer.cancel()
-            self.close_timer = self.loop.call_later(CLOSE_SECONDS, self.transport.abort)
+            self.close_timer = self.loop.call_later(self._timeouts.close_seconds, self.transport.abort)
 
     def handle_ping(self) -> None:
         """Answer a ping, unless the peer does not read: its pongs would fill the memory."""
@@ -241,7 +256,7 @@ class FrameProtocol(WebSocketsSansIOProtocol):
             self.schedule_ping()
             return
         super().keepalive_timeout()
-        self.loop.call_later(CLOSE_SECONDS, self.transport.abort)
+        self.loop.call_later(self._timeouts.close_seconds, self.transport.abort)
 
     @property
     def is_open(self) -> bool:
@@ -264,7 +279,7 @@ class FrameProtocol(WebSocketsSansIOProtocol):
             self.transport.write(frames)
 
     async def drained(self) -> bool:
-        """Wait for room; False if the connection is over. A client that takes nothing for six seconds is cut off."""
+        """Wait for room; False if the connection is over. One that reads nothing for ``stuck_seconds`` is cut off."""
         least, checks = sys.maxsize, 0
         while self.is_blocked:
             unsent = self._unsent_bytes()
@@ -274,7 +289,7 @@ class FrameProtocol(WebSocketsSansIOProtocol):
                 self.transport.abort()
                 return False
             with suppress(TimeoutError):
-                async with asyncio.timeout(STUCK_SECONDS / CHECKS):
+                async with asyncio.timeout(self._timeouts.stuck_seconds / CHECKS):
                     await self.writable.wait()
         return self.is_open
 

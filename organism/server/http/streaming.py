@@ -15,7 +15,6 @@ from organism.errors import OrganismError
 from organism.server.http.call import Call, until_left
 
 SSE: Final = "text/event-stream"
-HEARTBEAT_SECONDS: Final = 15.0
 HEARTBEAT: Final = b":\n\n"
 """A comment of Server-Sent Events: proxies see it, listeners do not."""
 UNBUFFERED: Final = {"x-accel-buffering": "no"}
@@ -68,10 +67,10 @@ class LiveResponse(Response):
             await send({"type": "http.response.body", "body": part, "more_body": True})
 
     async def _beat(self, send: Send) -> None:
-        now = asyncio.get_running_loop().time
+        now, seconds = asyncio.get_running_loop().time, self._call.process.timeouts.heartbeat_seconds
         while True:
-            await asyncio.sleep(self._sent_at + HEARTBEAT_SECONDS - now())
-            if now() >= self._sent_at + HEARTBEAT_SECONDS:
+            await asyncio.sleep(self._sent_at + seconds - now())
+            if now() >= self._sent_at + seconds:
                 await self._send(send, HEARTBEAT)
 
     async def _end_with_client(self, receive: Receive, group: anyio.abc.TaskGroup) -> None:

@@ -25,7 +25,6 @@ from organism.errors import InvalidField, NotAcceptable, OrganismError, Stopping
 from organism.model.commands import Inject
 from organism.pump.rules import call_json, tool_spec
 from organism.server.http import problems
-from organism.server.http.bodies import MAX_WAIT_SECONDS
 from organism.server.http.call import Call, caller_fields
 from organism.server.surfaces.tool_calls import checked, permitted, result_of
 from organism.server.surfaces.waiting import send_and_wait
@@ -104,7 +103,7 @@ async def _result(call: Call, name: str, arguments: dict[str, Any]) -> Any:
     call.permit(name=name)
     json = call_json(checked(call, name), arguments)
     command = Inject(to=name, json=json, actor=call.actor, **caller_fields(call))
-    sent, ending = await send_and_wait(call, command, MAX_WAIT_SECONDS, "")
+    sent, ending = await send_and_wait(call, command, call.process.timeouts.tool_seconds, "")
     if ending is None:
         return {"thread_id": sent.thread_id, "status": "running"}
     return result_of(sent, ending)

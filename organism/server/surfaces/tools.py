@@ -18,7 +18,7 @@ from organism.config.settings import Listener, Model
 from organism.errors import HandlingFailed, NotAcceptable, NotFound, Stopping
 from organism.model.commands import Inject
 from organism.pump.rules import call_json, tool_spec
-from organism.server.http.bodies import MAX_WAIT_SECONDS, ExecuteBody, McpBody
+from organism.server.http.bodies import ExecuteBody, McpBody
 from organism.server.http.call import CALLER, Call, JsonResponse, Route, caller_fields
 from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
 from organism.server.http.rights import gone_tool_right
@@ -45,7 +45,9 @@ async def execute(call: Call) -> Response:
     call.permit(name=body.name)
     json = await _payload(call, body)
     command = Inject(to=body.name, json=json, **caller_fields(call), **call.command_fields(of_thread=False))
-    sent, ending = await send_and_wait(call, command, MAX_WAIT_SECONDS, "/arguments", {"/to": "/name"})
+    sent, ending = await send_and_wait(
+        call, command, call.process.timeouts.tool_seconds, "/arguments", {"/to": "/name"}
+    )
     if ending is None:
         return JsonResponse(sent, 202)
     return JsonResponse({"result": result_of(sent, ending)})

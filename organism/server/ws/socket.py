@@ -45,7 +45,6 @@ from organism.server.push.viewer import Viewer
 from organism.server.ws.commands import COMMANDS, IN_ADDRESS, RIGHTS, Auth, InjectCommand, Subscribe, opening_of
 
 PATH: Final = "/ws"
-AUTH_SECONDS: Final = 10.0
 MAX_ID_BYTES: Final = 200
 MAX_UNAUTHENTICATED: Final = 64
 MAX_UNDER_WAY: Final = 64
@@ -104,7 +103,7 @@ class WebSockets:
         self, connection: Connection, headers: Mapping[str, str], ticket: str | None, address: str
     ) -> Principal:
         """Whose ticket or token it is: of the URL, a header, or the first message. Nothing is sent before."""
-        authenticator = self.process.authenticator
+        authenticator, seconds = self.process.authenticator, self.process.timeouts.auth_seconds
         if ticket is not None:
             return authenticator.by_ticket(ticket, address)
         with suppress(MissingAuthorization):
@@ -112,10 +111,10 @@ class WebSockets:
         self._check_room()
         async with self._unauthenticated:
             try:
-                async with asyncio.timeout(AUTH_SECONDS):
+                async with asyncio.timeout(seconds):
                     message = _json_of(await connection.receive())
             except TimeoutError:
-                raise MissingAuthorization(f"No `auth` came within {AUTH_SECONDS:.0f} seconds.") from None
+                raise MissingAuthorization(f"No `auth` came within {seconds:.0f} seconds.") from None
         connection.first_id = _id_of(message)
         if not isinstance(message, dict) or message.get("cmd") != "auth":
             raise MissingAuthorization('Send {"cmd":"auth","token":"…"} first, or an Authorization header.')

@@ -12,12 +12,11 @@ import httpx2
 import orjson
 import pytest
 
-from organism.server.http import streaming
 from organism.server.surfaces import run
 from organism.views.run import fold
 from tests.server.invoking.talkers import talkers
 from tests.server.logged import logged
-from tests.server.served import PATIENCE_SECONDS, Served, served
+from tests.server.served import PATIENCE_SECONDS, Served, patience, served
 from tests.server.tenanted import bearer, write_tokens
 
 HELLO = {"data": {"inputs": {"message": "hello, you of many words"}}}
@@ -158,22 +157,20 @@ async def test_whoever_waits_for_a_run_and_leaves_is_waited_for_no_longer(server
     assert (await server.get(f"/threads/{thread}"))["status"] == "completed"
 
 
-async def test_events_have_a_heartbeat_while_nothing_is_told_and_lines_have_none(
-    server: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(streaming, "HEARTBEAT_SECONDS", 0.01)
-    url = f"{server.url}/agents/asking/invoke"
-    once = {**server.bearer, "idempotency-key": "beat"}
-    for more in ({"accept": "text/event-stream"}, {"x-ag-messages-format": "vercel", "accept": "text/event-stream"}):
-        async with server.client.stream("POST", url, json=HELLO, headers={**once, **more}) as answer:
-            lines = answer.aiter_lines()
-            beats = 0
-            while beats < 3:
-                beats += (await anext(lines)) == ":"
-    async with told(server, "asking", **{"idempotency-key": "beat"}) as entries_told:
-        seen = await until(entries_told, "message_delta")
-        await resolve(server)
-        assert fold([*seen, *[entry async for entry in entries_told]])["messages"] == SAID
+async def test_events_have_a_heartbeat_while_the_run_is_quiet_and_lines_have_none(config: Path) -> None:
+    async with served(config, settings=patience(heartbeat_seconds=0.01)) as server:
+        url = f"{server.url}/agents/asking/invoke"
+        once = {**server.bearer, "idempotency-key": "beat", "accept": "text/event-stream"}
+        for more in ({}, {"x-ag-messages-format": "vercel"}):
+            async with server.client.stream("POST", url, json=HELLO, headers={**once, **more}) as answer:
+                lines = answer.aiter_lines()
+                beats = 0
+                while beats < 3:
+                    beats += (await anext(lines)) == ":"
+        async with told(server, "asking", **{"idempotency-key": "beat"}) as entries:
+            seen = await until(entries, "message_delta")
+            await resolve(server)
+            assert fold([*seen, *[entry async for entry in entries]])["messages"] == SAID
 
 
 async def test_a_run_is_told_over_the_death_of_the_server(config: Path, tmp_path: Path) -> None:

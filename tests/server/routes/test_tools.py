@@ -18,10 +18,10 @@ from organism.log.log import EventFilter
 from organism.model.ids import AgentName
 from organism.model.tool import ToolErrorCode
 from organism.server.http import rights
-from organism.server.surfaces import tools
+from organism.server.http.connections import Timeouts
 from organism.server.surfaces.tool_calls import REFUSALS
 from tests.flows.world import MakeWorld, World
-from tests.server.served import Served, served
+from tests.server.served import Served, patience, served
 from tests.server.tenanted import bearer, hello_with, write_tokens
 
 ROUGH = Path(__file__).parents[2] / "tools" / "mcp" / "rough.py"
@@ -195,16 +195,16 @@ async def test_a_call_whose_thread_is_killed_is_told_so(world: MakeWorld) -> Non
 
 
 async def test_a_call_that_takes_longer_than_a_minute_goes_on_and_is_told_by_its_ids(
-    world: MakeWorld, monkeypatch: pytest.MonkeyPatch
+    world: MakeWorld,
 ) -> None:
-    monkeypatch.setattr(tools, "MAX_WAIT_SECONDS", 0.05)
-    async with served(world(SOURCE, LISTENERS).config) as server:
+    assert Timeouts().tool_seconds == 60
+    async with served(world(SOURCE, LISTENERS).config, settings=patience(tool_seconds=0.05)) as server:
         key = {"Idempotency-Key": "once"}
         first = await execute(server, "helper", {"text": "wait"}, headers=key)
         assert (first.status_code, set(first.json())) == (202, {"thread_id", "message_id", "position"})
-        monkeypatch.setattr(tools, "MAX_WAIT_SECONDS", 10.0)
         server.organism.settings.listeners[1].handler.__globals__["GATES"]["helper"].set()  # type: ignore[union-attr]  # it has one
-        second = await execute(server, "helper", {"text": "wait"}, headers=key)
+        while (second := await execute(server, "helper", {"text": "wait"}, headers=key)).status_code == 202:
+            pass
         assert (second.status_code, second.json()) == (200, {"result": {"text": "told wait"}})
         assert (await server.get("/threads"))["total"] == 1
 

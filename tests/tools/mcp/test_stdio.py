@@ -16,7 +16,6 @@ import pytest
 from organism.config.tools import McpServer
 from organism.model.handler import EffectUnknown
 from organism.model.tool import ToolArguments, ToolOutput
-from organism.tools.mcp import stdio
 from organism.tools.mcp.calls import tool_handler
 from organism.tools.mcp.connection import Connection
 from organism.tools.mcp.stdio import TOO_LONG
@@ -122,8 +121,7 @@ async def test_what_a_server_has_begun_ends_with_it(tmp_path: Path) -> None:
     await until_gone(child)
 
 
-async def test_a_server_that_does_not_go_is_killed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stdio, "GRACE_SECONDS", 0.1)
+async def test_a_server_that_does_not_go_is_killed(tmp_path: Path) -> None:
     async with rough(tmp_path) as connection:
         pid = int((await told(connection, "deaf")).text)
         os.kill(pid, 0)
