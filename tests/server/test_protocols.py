@@ -266,11 +266,10 @@ async def test_parts_without_bytes_pile_up_nowhere(hello: Served, sides: list[Fr
 
 
 async def test_a_client_that_answers_no_ping_is_disconnected() -> None:
-    async with served(settings=patience(ping_seconds=0.2)) as server:
-        silent = await stalled(server)
+    async with served(settings=patience(ping_seconds=0.2)) as server, opened(server) as silent:
+        silent.send(HANDSHAKE.format(host="localhost", token=TOKEN))
         await watching(server, 1)
         await watching(server, 0)
-        silent.close()
 
 
 async def test_a_client_that_answers_no_close_is_disconnected() -> None:
