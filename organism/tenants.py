@@ -18,7 +18,7 @@ from organism.errors import Fenced, LogUnavailable, Stopping, Unavailable
 from organism.events.record import ORGANISM_STREAM, Actor, Content
 from organism.events.vocabulary import CallAnswered, OrganismReloaded, OrganismStopped
 from organism.log.log import EventLog
-from organism.model.commands import Command, Done, Idempotency, Injected
+from organism.model.commands import Answer, Command, Idempotency
 from organism.model.ids import Ids
 from organism.model.redact import Redactor
 from organism.model.times import LogClock
@@ -96,7 +96,7 @@ class Tenant:
         """The pump's writer; None while the state is being folded or the log takes no writes."""
         return self.pump.writer if self.log.available and not self.recovering else None
 
-    async def do(self, command: Command) -> Injected | Done:
+    async def do(self, command: Command) -> Answer:
         """Carry out a command. Raises an ``OrganismError``."""
         if self.recovering:  # what the discarded state shows as done may not be on disk
             self._refuse_if_stopping()

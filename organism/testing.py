@@ -32,7 +32,8 @@ from organism.bootstrap import Organism, Parts
 from organism.events.record import Record
 from organism.events.vocabulary import Event
 from organism.log.log import EventFilter, EventLog
-from organism.model.commands import Command, Done, Inject, Injected
+from organism.model.commands import Answer as Answered
+from organism.model.commands import Command, Inject, Injected
 from organism.model.ids import CONSOLE, DEFAULT_TENANT
 from organism.pump.pump import Pump
 from organism.tenants import Tenant
@@ -93,7 +94,7 @@ class Running:
         """Its pump."""
         return self.tenant.pump
 
-    async def do(self, command: Command) -> Injected | Done:
+    async def do(self, command: Command) -> Answered:
         """Carry out a command."""
         return await self.tenant.do(command)
 

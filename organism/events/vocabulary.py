@@ -183,7 +183,7 @@ class ThreadForked(Event, frozen=True):
 
 # -- Messages
 
-Outcome = Literal["done", "unread", "answered", "delivered", "killed"]
+Outcome = Literal["done", "unread", "answered", "delivered", "killed", "appended"]
 After = Literal["", "retry", "death", "stop"]
 DeathCode = Literal[
     "handler_error", "timeout", "wrong_return", "replay_diverged", "schema_changed", "listener_gone", "killed_process"
@@ -235,7 +235,10 @@ class MessageStarted(Event, frozen=True):
 
 
 class MessageHandled(Event, frozen=True):
-    """The message was handled: ``delivered`` to the console, ``answered`` an ask, or ``unread`` by anyone."""
+    """The message was handled.
+
+    Or ``delivered`` to the console, ``answered`` an ask, ``appended`` to a running turn, or ``unread`` by anyone.
+    """
 
     message: str
     agent: str
@@ -263,10 +266,11 @@ class MessageFailed(Event, frozen=True):
 
 
 class MessageDropped(Event, frozen=True):
-    """The message was killed before its handling began."""
+    """The message was killed while it waited for its start, after so many ``attempts``."""
 
     message: str
     agent: str
+    attempts: int = 0
 
 
 class CodeLine(Struct, frozen=True, gc=False):
@@ -328,7 +332,7 @@ class MessageDiscarded(Event, frozen=True):
 
 # -- Steps of a handling
 
-StepKind = Literal["ask", "effect", "approve", "complete", "now", "uuid", "random"]
+StepKind = Literal["ask", "effect", "approve", "complete", "steer", "now", "uuid", "random"]
 StepEffect = Literal["", "pure", "idempotent", "unsafe"]
 Resolution = Literal["done", "redo", "fail"]
 
@@ -467,7 +471,9 @@ class RunMessage(RunEvent, frozen=True):
 
 
 class RunMessageStart(RunEvent, frozen=True):
-    """A message begins."""
+    """A message begins, or begins ``again`` because its model call is repeated."""
+
+    again: bool = False
 
 
 class RunDelta(RunEvent, frozen=True, kw_only=True):
@@ -537,6 +543,92 @@ class RunDone(RunEvent, frozen=True, kw_only=True, rename={"stop_reason": "stopR
     """The last entry of the run."""
 
     stop_reason: str
+
+
+# -- Sessions: streams of their own, whose turns are threads
+
+CompactStrategy = Literal["auto", "manual", "off"]
+OnBusy = Literal["queue", "steer", "force", "reject"]
+TurnOutcome = Literal["completed", "failed", "killed", "appended"]
+Role = Literal["user", "assistant", "tool"]
+
+
+class SessionSettings(Struct, frozen=True, gc=False, omit_defaults=True):
+    """What the caller wants of a session; what is None is as the tenant's configuration says.
+
+    ``budget`` bounds what its turns spend: ``run`` and ``day``, each with ``tokens``, ``usd``, ``calls``, ``seconds``.
+    """
+
+    compact_strategy: CompactStrategy | None = None
+    compact_keep_last_n: int | None = None
+    compact_observation_mask: bool | None = None
+    budget: Mapping[str, Mapping[str, int | str]] | None = None
+
+
+class SessionEvent(Event, frozen=True):
+    """A fact of a session, in the session's own stream."""
+
+
+class SessionCreated(SessionEvent, frozen=True):
+    """A session of ``user`` with ``agent`` began; as the successor of ``parent`` with the messages that follow.
+
+    ``authors`` names whose text those may contain.
+    """
+
+    agent: str
+    user: str
+    settings: SessionSettings = SessionSettings()
+    parent: str | None = None
+    authors: tuple[str, ...] = ()
+
+
+class TurnStarted(SessionEvent, frozen=True):
+    """A message to the session was accepted; ``turn`` is its thread. It waits for the turns before it."""
+
+    turn: str
+    message: str
+    on_busy: OnBusy = "queue"
+
+
+class TurnAppended(SessionEvent, frozen=True):
+    """The running ``turn`` took in the ``message`` of the waiting turn ``source``, which ends."""
+
+    turn: str
+    message: str
+    source: str
+
+
+class TurnEnded(SessionEvent, frozen=True):
+    """The turn's thread ended; ``authors`` names whose text the session may contain from here on."""
+
+    turn: str
+    outcome: TurnOutcome
+    authors: tuple[str, ...] = ()
+
+
+class MessageKept(SessionEvent, frozen=True):
+    """A message that a successor begins with; it is the content."""
+
+    message: str
+    role: Role
+
+
+class SessionCompacted(SessionEvent, frozen=True):
+    """The session was archived. Its messages before the position ``before`` are the ``summary`` in its successor."""
+
+    successor: str
+    before: int
+    summary: str
+
+
+class SessionUncompacted(SessionEvent, frozen=True):
+    """The session was archived; its successor begins with the whole history."""
+
+    successor: str
+
+
+class SessionDeleted(SessionEvent, frozen=True):
+    """The session was deleted: it is shown no more, and its contents are erased."""
 
 
 # -- Spending

@@ -13,6 +13,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from organism.events.record import Actor
+from organism.events.vocabulary import OnBusy, Role, SessionSettings
 
 HOST_PROGRAM: Final = Actor()
 """Acts where no person or token does."""
@@ -33,7 +34,10 @@ class Idempotency(Struct, frozen=True):
 
 
 class Command(Struct, frozen=True, kw_only=True):
-    """What all commands have. ``if_position`` refuses the command (``StalePosition``) if the thread has moved on."""
+    """What all commands have.
+
+    ``if_position`` refuses the command (``StalePosition``) if the thread, or the session, has moved on.
+    """
 
     actor: Actor = HOST_PROGRAM
     idempotency: Idempotency | None = None
@@ -55,6 +59,58 @@ class Inject(Command, frozen=True, kw_only=True):
     caller_depth: int = 0
     caller_request: str | None = None
     on_sent: Callable[[str, str], None] | None = None
+
+
+class CreateSession(Command, frozen=True, kw_only=True):
+    """Begin a session of a user with an agent."""
+
+    agent: str
+    user: str
+    settings: SessionSettings = SessionSettings()
+
+
+class SendTurn(Inject, frozen=True, kw_only=True):
+    """Send a payload to a session of the user's with the agent ``to``, as its next turn; ``thread_id`` is not given.
+
+    ``on_busy`` says what becomes of it while another turn is open: it waits for that one (``queue``), is taken in by it
+    (``steer``), ends it (``force``), or is refused with ``SessionBusy`` (``reject``).
+    """
+
+    session_id: str
+    user: str
+    on_busy: OnBusy = "queue"
+
+
+class DeleteSession(Command, frozen=True, kw_only=True):
+    """Delete a session of the user's: kill its open turns, show nothing of it any more, erase its contents."""
+
+    session_id: str
+    user: str
+    agent: str | None = None
+
+
+class KeptMessage(Struct, frozen=True):
+    """A message with which a successor begins; ``json`` is the whole message, an object, less its id."""
+
+    role: Role
+    json: bytes
+
+
+class ReplaceSession(Command, frozen=True, kw_only=True):
+    """Archive a session of the user's and begin a successor with ``messages``, in one unit.
+
+    ``if_position`` is the session's position at which its messages were read. With ``compacted_before`` it was
+    compacted: the first message is the summary of those before that position, and ``authors`` name whose text the
+    summary may contain besides the session's. Without, the successor has the whole history.
+    Raises ``SessionBusy`` while a turn is open, ``SessionCompactConflict`` if the session has changed, or was archived.
+    """
+
+    session_id: str
+    user: str
+    messages: Sequence[KeptMessage]
+    agent: str | None = None
+    compacted_before: int | None = None
+    authors: Sequence[str] = ()
 
 
 class PauseAgent(Command, frozen=True, kw_only=True):
@@ -153,10 +209,22 @@ class Injected:
 
 
 @dataclass(frozen=True, slots=True)
+class SessionBegun:
+    """A session that begins, as asked for or as a successor; ``position`` is its last one."""
+
+    session_id: str
+    position: int
+
+
+@dataclass(frozen=True, slots=True)
 class Done:
     """A command that was carried out or had nothing to do; ``position`` is the last one of what it changed."""
 
     position: int
+
+
+Answer = Injected | SessionBegun | Done
+"""How a command is answered."""
 
 
 @dataclass(frozen=True, slots=True)

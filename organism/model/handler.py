@@ -220,6 +220,21 @@ class HandlerMetadata(ABC):
         """
 
     @abstractmethod
+    async def history(self) -> Sequence[Mapping[str, Any]]:
+        """What was said in the session before this turn, oldest first; empty if the message is no turn of a session.
+
+        Each is a message as a page of the session's history shows it (``pump/history.py``). It is the same at each
+        attempt.
+        """
+
+    @abstractmethod
+    async def steered(self) -> Sequence[Any]:
+        """The payloads of messages that came to the session meanwhile and are meant for this turn, oldest first.
+
+        The turn takes them in, which is a step if there are any. Ask before each model call.
+        """
+
+    @abstractmethod
     async def emit(self, kind: str, data: Mapping[str, Any]) -> None:
         """Show an entry of this handling's run to those who watch, and record it: ``model/run.py`` lists them.
 

@@ -31,6 +31,23 @@ def token_of(call: str) -> CallToken:
     return CallToken("call-" + call[4:])
 
 
+def turn_thread(session: str, number: int) -> ThreadId:
+    """The thread of a session's turn, which is named after the session: ``ses-….7``."""
+    return ThreadId(f"{session}.{number}")
+
+
+def session_of(thread_id: str) -> str | None:
+    """The session that a thread is a turn of."""
+    session, dot, _ = thread_id.partition(".")
+    return session if dot and session.startswith(_SESSION) else None
+
+
+def turn_number(thread_id: str) -> int:
+    """Which turn of its session a thread is."""
+    return int(thread_id.rpartition(".")[2])
+
+
+_SESSION = "ses-"
 _BLOCK_IDS = 128
 _COUNTS = tuple(f"{count:04x}" for count in range(_BLOCK_IDS))
 _RANDOM_DIGITS = 16
@@ -56,6 +73,10 @@ class Ids:
     def thread(self) -> ThreadId:
         """A new thread id."""
         return ThreadId("thr-" + self.bare())
+
+    def session(self) -> SessionId:
+        """A new session id."""
+        return SessionId(_SESSION + self.bare())
 
     def approval(self) -> ApprovalId:
         """A new approval id."""

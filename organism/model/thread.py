@@ -9,7 +9,8 @@ from msgspec import field
 
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import After, MessageSent, StepEffect, StepError, StepKind, StepRecorded, Todo
+from organism.events.vocabulary import After, MessageSent, OnBusy, StepEffect, StepError, StepKind, StepRecorded, Todo
+from organism.model.ids import session_of
 from organism.model.run import BLOCKS
 
 WAITS: Final[frozenset[StepKind]] = frozenset({"ask", "approve", "complete"})
@@ -34,6 +35,26 @@ NO_ROOT: Final = Root()
 NO_AUTHORS: Final[frozenset[str]] = frozenset()
 
 
+class Turn(Entity):
+    """What a thread is to its session: the turn that ``message`` asks for, which ``waits`` for the turns before it.
+
+    ``authors`` names whose text the turn has brought into the session, once the message is handled.
+    """
+
+    message: str
+    on_busy: OnBusy
+    waits: bool
+    authors: frozenset[str] = frozenset()
+
+
+class Session(Entity):
+    """A session with open turns, in their order: only the first runs. ``number`` counts all turns that it ever had."""
+
+    number: int
+    head: int = 0
+    turns: list[str] = field(default_factory=list)
+
+
 class Thread(Entity):
     """An active thread. ``open`` counts its open messages, ``failed`` the dead letters of failed handlings."""
 
@@ -47,6 +68,17 @@ class Thread(Entity):
     todos: dict[str, Todo] | None = None
     roots: dict[str, Root] | None = None
     """Its injections by correlation, except those of the host program."""
+    turn: Turn | None = None
+
+    @property
+    def owner(self) -> str:
+        """Whose its contents are: its session's, if it is a turn of one."""
+        return session_of(self.id) or self.id
+
+    @property
+    def is_blocked(self) -> bool:
+        """Whether none of its messages may start."""
+        return self.paused or (self.turn is not None and self.turn.waits)
 
     def begin_chain(self, correlation: str | None, root: Root, open_messages: Iterable[Message]) -> None:
         """Note the root of an injected message, for all that follows from it."""

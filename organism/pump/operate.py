@@ -21,6 +21,7 @@ from organism.errors import (
     LogUnavailable,
     NotFound,
     RequestInProgress,
+    SessionBusy,
     StalePosition,
     Stopping,
     ThreadKilled,
@@ -52,10 +53,12 @@ from organism.events.vocabulary import (
 from organism.events.vocabulary import SpoofAttempt as SpoofAttemptEvent
 from organism.log.log import EventFilter
 from organism.model import commands as c
+from organism.model.ids import session_of
 from organism.model.thread import NO_ROOT, Root, Step, Thread
 from organism.pump.decide import gates, inject
 from organism.pump.decide.decision import Decision, StepEnd
 from organism.pump.decide.inject import DeadLetter, Failed
+from organism.pump.sessions import Sessions
 from organism.pump.writer import Writer
 from organism.views.views import Query, Row, ViewStore, Where
 
@@ -70,7 +73,6 @@ MOST_FAILURES: Final = 500
 """So many dead letters of a thread are sent again, or discarded, by one act."""
 
 T = TypeVar("T")
-Answer = c.Injected | c.Done
 
 
 async def recorded(views: ViewStore, once: c.Idempotency, now_us: int) -> Row | None:
@@ -122,7 +124,19 @@ class Operator:
     and stops their handlers.
     """
 
-    __slots__ = ("_acts", "_by_rows", "_keys", "_kill", "_log", "_queued", "_views", "_waiting", "_writer", "stopping")
+    __slots__ = (
+        "_acts",
+        "_by_rows",
+        "_keys",
+        "_kill",
+        "_log",
+        "_queued",
+        "_sessions",
+        "_views",
+        "_waiting",
+        "_writer",
+        "stopping",
+    )
 
     def __init__(self, writer: Writer, queued: Callable[[str], int], kill: Callable[[Decision, Thread], None]) -> None:
         self._writer = writer
@@ -133,8 +147,13 @@ class Operator:
         self._keys = KeysInUse()
         self._by_rows = asyncio.Lock()
         self._waiting: set[asyncio.Task[object]] = set()
-        self._acts: dict[type[c.Command], Callable[[Never], Awaitable[Answer]]] = {
+        self._sessions = sessions = Sessions(writer, queued, kill, self._finish_at)
+        self._acts: dict[type[c.Command], Callable[[Never], Awaitable[c.Answer]]] = {
             c.Inject: self._inject,
+            c.CreateSession: sessions.create,
+            c.SendTurn: self._send_turn,
+            c.ReplaceSession: sessions.replace,
+            c.DeleteSession: sessions.delete,
             c.PauseAgent: self._pause_agent,
             c.ResumeAgent: self._pause_agent,
             c.PauseThread: self._pause_thread,
@@ -151,7 +170,7 @@ class Operator:
             c.ResolveApproval: self._resolve_approval,
         }
 
-    async def do(self, command: c.Command) -> Answer:
+    async def do(self, command: c.Command) -> c.Answer:
         """Carry out the command, or give the stored answer of its idempotency key. Raises an ``OrganismError``."""
         if not self._log.available:
             raise LogUnavailable
@@ -180,7 +199,7 @@ class Operator:
         while self._waiting:
             self._waiting.pop().cancel()
 
-    async def _act(self, command: c.Command) -> Answer:
+    async def _act(self, command: c.Command) -> c.Answer:
         """Carry it out. Commands that rest on rows run one by one, each after all earlier decisions are in the rows."""
         act = self._acts[type(command)]
         if not self._rests_on_rows(command):
@@ -196,11 +215,12 @@ class Operator:
         thread_id = getattr(command, "thread_id", None)
         return thread_id is not None and self.active(thread_id) is None
 
-    async def _before(self, once: c.Idempotency) -> Answer | None:
+    async def _before(self, once: c.Idempotency) -> c.Answer | None:
         body = await self.answered(once)
         if body is None:
             return None
-        return c.Injected(**body) if "message_id" in body else c.Done(**body)
+        made = c.Injected if "message_id" in body else c.SessionBegun if "session_id" in body else c.Done
+        return made(**body)
 
     async def answered(self, once: c.Idempotency) -> dict[str, Any] | None:
         """The key's stored answer with its position, if there is one. Raises ``IdempotencyKeyReused``."""
@@ -237,15 +257,24 @@ class Operator:
             command.on_sent(decision.thread_id or "", prepared[0].message_id)
         return await self._finish_sent(decision, command, prepared[0], first)
 
+    async def _send_turn(self, command: c.SendTurn) -> c.Injected:
+        if self.stopping:
+            raise Stopping
+        return await self._sessions.send(command)
+
     async def _finish_sent(
         self, decision: Decision, command: c.Command, sent: inject.Prepared, index: int
     ) -> c.Injected:
         """Write a decision whose record at ``index`` is the message that was asked for."""
         thread_id = decision.thread_id or ""
         body = {"thread_id": thread_id, "message_id": sent.message_id}
+        return c.Injected(thread_id, sent.message_id, await self._finish_at(decision, command, body, index))
+
+    async def _finish_at(self, decision: Decision, command: c.Command, body: dict[str, Any], index: int) -> int:
+        """Write a decision with the answer to its command; gives the position of the record at ``index``."""
         self.answer(decision, command.idempotency, body, len(decision.records) - index)
         unit = await self._writer.commit(decision)
-        return c.Injected(thread_id, sent.message_id, unit.records[index].position)
+        return unit.records[index].position
 
     async def _found(self, command: c.Command, thread_id: str, *, may_be_killed: bool = False) -> Thread | Row:
         """The thread if it is active, else its row. Raises ``NotFound``, ``ThreadKilled``, ``StalePosition``."""
@@ -267,8 +296,14 @@ class Operator:
     async def _active_or_reopened(
         self, command: c.Command, thread_id: str
     ) -> tuple[Thread | None, ThreadReopened | None]:
-        """The thread, if it is active; or None with how it is reopened."""
+        """The thread, if it is active; or None with how it is reopened. Raises ``SessionBusy`` if it is a turn."""
         found = await self._found(command, thread_id)
+        session = session_of(thread_id)
+        if session is not None:
+            raise SessionBusy(
+                f"Thread {thread_id} is a turn of session {session}: send a message to the session instead.",
+                param="/thread_id",
+            )
         return (found, None) if isinstance(found, Thread) else (None, await self._reopening(found))
 
     async def _record_spoof(self, command: c.Inject, error: SpoofAttempt) -> None:
@@ -348,7 +383,7 @@ class Operator:
         check_position(command, step.message.thread.head)
         message = step.message
         decision = Decision.on(self._writer.state, message.thread, None, command.actor)
-        content = Content(message.thread.id, orjson.dumps(command.result)) if command.outcome == "done" else None
+        content = Content(message.thread.owner, orjson.dumps(command.result)) if command.outcome == "done" else None
         record = decision.add(StepResolved(message.id, message.to, step.number, command.outcome), content)
         if content is not None:
             decision.end_step(StepEnd(step, record))

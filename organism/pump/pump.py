@@ -221,7 +221,7 @@ class Pump:
     def kill(self, decision: Decision, root: Thread) -> None:
         """End the thread and its descendants; once that is on disk, their handlers are cancelled."""
         threads = ending.tree(self.state, root)
-        decision.ends = tuple(thread.id for thread in threads)
+        decision.ends = (*decision.ends, *(thread.id for thread in threads))
         for handling in self.handlings.values():
             if handling.message.thread in threads:
                 handling.cut(decision)

@@ -11,8 +11,10 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from organism.events.record import Actor, Record
 from organism.events.vocabulary import (
     AgentResumed,
+    ContentErased,
     Declared,
     OrganismPaused,
     OrganismStarted,
@@ -78,8 +80,17 @@ async def begin_life(writer: Writer, life: Life, *, clean: bool | None = None) -
     for message in sorted(state.folded.messages.values(), key=lambda each: each.position):
         _requeue(decision, message)
     await writer.commit(decision)
+    for session_id in tuple(state.folded.unerased):  # a crash came between its deletion and the erasure
+        await erase_session(writer, session_id)
     for thread in [thread for thread in state.folded.threads.values() if thread.open == 0]:
         await writer.commit(Decision.on(state, thread))
+
+
+async def erase_session(writer: Writer, session_id: str, actor: Actor | None = None) -> int:
+    """Erase the contents of a deleted session; gives the position of the event that says so."""
+    position = await writer.log.erase(session_id, writer.state.now(), actor)
+    writer.state.folded.fold(Record(ContentErased(session_id)))
+    return position
 
 
 def forget_pauses(decision: Decision, removed: Iterable[str]) -> None:

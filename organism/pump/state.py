@@ -24,6 +24,7 @@ from organism.events.vocabulary import (
     BudgetSettled,
     ConfirmRedeemed,
     ConfirmRequested,
+    ContentErased,
     Event,
     MessageDead,
     MessageDiscarded,
@@ -38,6 +39,7 @@ from organism.events.vocabulary import (
     OrganismStarted,
     OrganismStopped,
     RunEvent,
+    SessionDeleted,
     StepError,
     StepRecorded,
     StepResolved,
@@ -53,9 +55,12 @@ from organism.events.vocabulary import (
     Todo,
     TodoClosed,
     TodoRegistered,
+    TurnAppended,
+    TurnEnded,
+    TurnStarted,
 )
-from organism.model.ids import CONSOLE, Ids
-from organism.model.thread import CONSENT, Call, Message, Root, Step, Thread, asks_above, stopped_steps
+from organism.model.ids import CONSOLE, Ids, turn_number
+from organism.model.thread import CONSENT, Call, Message, Root, Session, Step, Thread, Turn, asks_above, stopped_steps
 from organism.pump.rules import Rules
 from organism.pump.spending import Spending
 
@@ -115,11 +120,14 @@ class Due(NamedTuple):
 class FoldedState(Entity):
     """What is folded. Only ``fold`` and the pump's decisions change it.
 
+    ``sessions`` are those with open turns; ``unerased`` those that are deleted and whose contents are still there.
     ``due`` is a heap of what is due. Entries that are obsolete are dropped at their time, or when the heap is full.
     """
 
     threads: dict[str, Thread] = field(default_factory=dict)
     messages: dict[str, Message] = field(default_factory=dict)
+    sessions: dict[str, Session] = field(default_factory=dict)
+    unerased: set[str] = field(default_factory=set)
     paused: bool = False
     paused_agents: set[str] = field(default_factory=set)
     failures_in_row: dict[str, int] = field(default_factory=dict)
@@ -147,8 +155,20 @@ class FoldedState(Entity):
         """Take one record of the log."""
         self.fold(record)
         self.position, self.last_at = record.position, record.at
-        if record.thread in self.threads:
-            self.threads[record.thread].head = record.position
+        stream = self.stream(record.thread)
+        if stream is not None:
+            stream.head = record.position
+
+    def stream(self, stream_id: str | None) -> Thread | Session | None:
+        """The active thread, or the session with open turns, of that id."""
+        return self.threads.get(stream_id or "") or self.sessions.get(stream_id or "")
+
+    def turn(self, thread_id: str) -> Turn:
+        """What the active thread is to its session. Raises ``LookupError`` if it is no turn."""
+        turn = self.threads[thread_id].turn
+        if turn is None:
+            raise LookupError(f"Thread {thread_id} is no turn of a session.")
+        return turn
 
     def step(self, message_id: str, number: int) -> Step | None:
         message = self.messages.get(message_id)
@@ -198,9 +218,12 @@ class FoldedState(Entity):
         message = self.messages.pop(message_id, None)
         if message is None:
             return
-        message.thread.open -= 1
+        thread = message.thread
+        thread.open -= 1
         if message.ask is not None:
             message.ask.open -= 1
+        if thread.turn is not None and thread.turn.message == message_id:
+            thread.turn.authors = message.authors | message.read
 
 
 def _due_of(message: Message) -> Iterator[Due]:
@@ -352,7 +375,40 @@ def _dead_letter_closed(state: FoldedState, record: Record[MessageReplayed | Mes
 
 def _thread_created(state: FoldedState, record: Record[ThreadCreated]) -> None:
     thread_id = record.thread or ""
-    state.threads[thread_id] = Thread(thread_id, parent=record.event.parent)
+    if thread_id not in state.threads:  # that of a turn began with the turn
+        state.threads[thread_id] = Thread(thread_id, parent=record.event.parent)
+
+
+def _turn_started(state: FoldedState, record: Record[TurnStarted]) -> None:
+    """Its thread, which begins in the same unit, runs once the turns before it have ended."""
+    event, session_id = record.event, record.thread or ""
+    session = state.sessions.setdefault(session_id, Session(0))
+    session.number = turn_number(event.turn)
+    session.turns.append(event.turn)
+    turn = Turn(event.message, event.on_busy, waits=len(session.turns) > 1)
+    state.threads[event.turn] = Thread(event.turn, turn=turn)
+
+
+def _turn_appended(state: FoldedState, record: Record[TurnAppended]) -> None:
+    """The running turn reads what the message may contain."""
+    message = state.messages[record.event.message]
+    running = state.messages[state.turn(record.event.turn).message]
+    running.read = running.read.union(message.authors, message.read)
+
+
+def _turn_ended(state: FoldedState, record: Record[TurnEnded]) -> None:
+    """The next turn may run; those that wait will read what this one has brought into the session."""
+    event, session_id = record.event, record.thread or ""
+    session = state.sessions[session_id]
+    session.turns.remove(event.turn)
+    if not session.turns:
+        del state.sessions[session_id]
+        return
+    state.turn(session.turns[0]).waits = False
+    for turn in session.turns:
+        message = state.messages.get(state.turn(turn).message)
+        if message is not None:
+            message.read = message.read.union(event.authors)
 
 
 def _thread_reopened(state: FoldedState, record: Record[ThreadReopened]) -> None:
@@ -532,6 +588,11 @@ FOLDS: Final[Mapping[type[Event], Callable[[FoldedState, Record[Never]], None]]]
     StepStarted: _step_started,
     StepRecorded: _step_recorded,
     StepResolved: _step_resolved,
+    TurnStarted: _turn_started,
+    TurnAppended: _turn_appended,
+    TurnEnded: _turn_ended,
+    SessionDeleted: lambda state, record: state.unerased.add(record.thread or ""),
+    ContentErased: lambda state, record: state.unerased.discard(record.event.owner),
     TodoRegistered: _todo_registered,
     TodoClosed: _todo_closed,
     BudgetReserved: _budget_reserved,

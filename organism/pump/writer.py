@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import partial
 
 from organism.errors import LogUnavailable, OrganismError
 from organism.events.record import Unit
 from organism.log.log import EventLog
-from organism.model.thread import Thread
 from organism.pump.decide.decision import Decision, OnWritten
-from organism.pump.state import State
+from organism.pump.state import FoldedState, State
 from organism.views.views import ViewStore
 
 
@@ -41,10 +40,12 @@ class Writer:
         self._settles = Signal()
 
     def write(self, decision: Decision, on_written: OnWritten | None = None) -> None:
-        """Close the decision and append it; ``on_written`` is called once it is on disk."""
+        """Complete the decision and append it; ``on_written`` is called once it is on disk."""
         decision.on_written = on_written
         decision.then = self._then
         decision.close_asks()
+        if decision.thread is not None:
+            decision.end_thread(decision.thread)
         self.on_made(decision)
         decision.close()
         if not decision.records:
@@ -58,7 +59,7 @@ class Writer:
             self._lost(decision, error)
             return
         self._written += 1
-        _note_heads(decision, self.state.folded.threads)
+        _note_heads(decision, self.state.folded)
 
     async def commit(self, decision: Decision) -> Decision:
         """``write``, then wait until it is on disk. Cancelling the wait does not undo the unit."""
@@ -96,15 +97,15 @@ class Writer:
             unit.on_written(unit)
 
 
-def _note_heads(decision: Decision, threads: Mapping[str, Thread]) -> None:
-    """Note the new last position of each active thread."""
-    thread_id, thread = None, None
+def _note_heads(decision: Decision, folded: FoldedState) -> None:
+    """Note the new last position of each active thread, and of each session with open turns."""
+    stream_id, stream = None, None
     for record in decision.records:
-        if record.thread is not thread_id:
-            thread_id = record.thread
-            thread = threads.get(thread_id) if thread_id is not None else None
-        if thread is not None:
-            thread.head = record.position
+        if record.thread is not stream_id:
+            stream_id = record.thread
+            stream = folded.stream(stream_id) if stream_id is not None else None
+        if stream is not None:
+            stream.head = record.position
 
 
 def _settle(done: asyncio.Future[Decision], unit: Decision) -> None:

@@ -9,6 +9,7 @@ from organism.views.approvals import APPROVALS
 from organism.views.dead_letters import CLOSED_LETTERS, DEAD_LETTERS, INDETERMINATE
 from organism.views.keyed import ANSWERS, VALUES
 from organism.views.organism import AGENTS, ORGANISM
+from organism.views.sessions import SESSION_MESSAGES, SESSIONS
 from organism.views.threads import MARKED, MESSAGES, THREADS
 from organism.views.usage import USAGE
 from organism.views.views import Query, ReadModel, ViewStore, Where
@@ -26,6 +27,8 @@ READ_MODELS: Final[tuple[ReadModel, ...]] = (
     VALUES,
     USAGE,
     MARKED,
+    SESSIONS,
+    SESSION_MESSAGES,
 )
 
 WAITING: Final[Mapping[str, tuple[Where, ...]]] = {

@@ -24,6 +24,7 @@ from organism.events.vocabulary import (
     MessageRetried,
     MessageSent,
     ModelCalled,
+    SessionEvent,
     StepResolved,
     StepStarted,
     ThreadCompleted,
@@ -34,6 +35,7 @@ from organism.events.vocabulary import (
     ThreadReopened,
     ThreadResumed,
 )
+from organism.model.ids import session_of
 from organism.model.money import plain
 from organism.model.times import iso
 from organism.views.views import Keys, ReadModel, Row, fold_each
@@ -106,7 +108,7 @@ def fold(rows: dict[str, Row | None], records: Sequence[Record[Event]]) -> None:
         if last is None or key != last.thread:
             if row is not None and last is not None:
                 _reach(row, last)
-            row = None if key is None else rows[key]
+            row = None if key is None or isinstance(record.event, SessionEvent) else rows[key]
         last = record
         if row is not None:
             change = CHANGES.get(type(record.event))
@@ -135,7 +137,7 @@ def _born(key: str, record: Record[Event]) -> Row:
         "created_at": now,
         "last_activity": now,
         "error": None,
-        "session_id": None,
+        "session_id": session_of(key),
         "tokens": 0,
         "cost_usd": "0",
         "position": record.position,
@@ -177,7 +179,7 @@ CHANGES: Final[Mapping[type[Event], Callable[[Row, Any], None]]] = {
 THREADS = ReadModel(
     name="threads",
     version=2,
-    types=frozenset(EVENTS.values()),
+    types=frozenset(kind for kind in EVENTS.values() if not issubclass(kind, SessionEvent)),
     fold=fold,
     columns={"status": "TEXT", "position": "INTEGER", "last_activity": "TEXT", "participants": "TEXT"},
     indexes=(("status",),),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 import pytest
@@ -23,6 +23,7 @@ from organism.events.vocabulary import (
     Event,
     MessageSent,
     OrganismPaused,
+    SessionSettings,
     StepError,
     StepRecorded,
     ThreadCreated,
@@ -50,7 +51,7 @@ def values(hint: Any) -> st.SearchStrategy[Any]:
     origin, parts = get_origin(hint), get_args(hint)
     if origin is Literal:
         return st.sampled_from(parts)
-    if origin is UnionType:
+    if origin in {Union, UnionType}:
         return st.one_of(*map(values, parts))
     if origin is Mapping:
         return st.dictionaries(values(parts[0]), values(parts[1]), max_size=2)
@@ -138,7 +139,7 @@ def test_a_row_of_a_newer_version_is_refused_with_what_to_do() -> None:
 
 def test_no_name_on_the_wire_changes_by_mistake() -> None:
     """Rows hold these names; without ``?`` one has to be there. To rename, drop or demand one takes a new version."""
-    shared = {each.__name__: each for each in (Actor, CodeLine, Declared, StepError, Todo)}
+    shared = {each.__name__: each for each in (Actor, CodeLine, Declared, SessionSettings, StepError, Todo)}
     named = {name: _names(kind) for name, kind in {**shared, **EVENTS}.items()}
     assert named == msgspec.json.decode(GOLDEN.read_bytes())
 

@@ -784,6 +784,14 @@ export type EventData =
     | RunUsageData
     | RunErrorData
     | RunDoneData
+    | SessionCreatedData
+    | TurnStartedData
+    | TurnAppendedData
+    | TurnEndedData
+    | MessageKeptData
+    | SessionCompactedData
+    | SessionUncompactedData
+    | SessionDeletedData
     | BudgetReservedData
     | BudgetSettledData
     | ModelCalledData
@@ -815,6 +823,7 @@ export type EventType =
     | "message_dropped"
     | "message_failed"
     | "message_handled"
+    | "message_kept"
     | "message_refused"
     | "message_replayed"
     | "message_retried"
@@ -843,6 +852,10 @@ export type EventType =
     | "run_tool_call"
     | "run_tool_result"
     | "run_usage"
+    | "session_compacted"
+    | "session_created"
+    | "session_deleted"
+    | "session_uncompacted"
     | "spoof_attempt"
     | "step_recorded"
     | "step_resolved"
@@ -858,6 +871,9 @@ export type EventType =
     | "thread_resumed"
     | "todo_closed"
     | "todo_registered"
+    | "turn_appended"
+    | "turn_ended"
+    | "turn_started"
     | "value_set";
 
 /** A page of the log. */
@@ -1134,10 +1150,11 @@ export interface MessageDiscardedData {
   content_owner?: string;
 }
 
-/** The message was killed before its handling began. */
+/** The message was killed while it waited for its start, after so many `attempts`. */
 export interface MessageDroppedData {
   message: string;
   agent: string;
+  attempts?: number;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -1156,12 +1173,28 @@ export interface MessageFailedData {
   content_owner?: string;
 }
 
-/** The message was handled: `delivered` to the console, `answered` an ask, or `unread` by anyone. */
+/** The message was handled. Or `delivered` to the console, `answered` an ask, `appended` to a running turn, or `unread` by anyone. */
 export interface MessageHandledData {
   message: string;
   agent: string;
-  outcome: "answered" | "delivered" | "done" | "killed" | "unread";
+  outcome: 
+    | "answered"
+    | "appended"
+    | "delivered"
+    | "done"
+    | "killed"
+    | "unread";
   duration: number;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** A message that a successor begins with; it is the content. */
+export interface MessageKeptData {
+  message: string;
+  role: "assistant" | "tool" | "user";
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -1674,11 +1707,12 @@ export interface RunMessageEndData {
   content_owner?: string;
 }
 
-/** A message begins. */
+/** A message begins, or begins `again` because its model call is repeated. */
 export interface RunMessageStartData {
   message: string;
   agent: string;
   id?: string;
+  again?: boolean;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -1809,6 +1843,55 @@ export interface Section {
   taint?: "escalate" | "allow";
 }
 
+/** The session was archived. Its messages before the position `before` are the `summary` in its successor. */
+export interface SessionCompactedData {
+  successor: string;
+  before: number;
+  summary: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** A session of `user` with `agent` began; as the successor of `parent` with the messages that follow. `authors` names whose text those may contain. */
+export interface SessionCreatedData {
+  agent: string;
+  user: string;
+  settings?: SessionSettings;
+  parent?: string;
+  authors?: string[];
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** The session was deleted: it is shown no more, and its contents are erased. */
+export interface SessionDeletedData {
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** What the caller wants of a session; what is None is as the tenant's configuration says. `budget` bounds what its turns spend: `run` and `day`, each with `tokens`, `usd`, `calls`, `seconds`. */
+export interface SessionSettings {
+  compact_strategy?: "auto" | "manual" | "off" | null;
+  compact_keep_last_n?: number | null;
+  compact_observation_mask?: boolean | null;
+  budget?: Record<string, Record<string, number | string>> | null;
+}
+
+/** The session was archived; its successor begins with the whole history. */
+export interface SessionUncompactedData {
+  successor: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
 /** Upper bounds of what may be spent; None is no bound, 0 forbids. */
 export interface Spend {
   tokens?: number;
@@ -1848,6 +1931,7 @@ export interface StepRecordedData {
     | "effect"
     | "now"
     | "random"
+    | "steer"
     | "uuid";
   input: string;
   error?: StepError;
@@ -1881,6 +1965,7 @@ export interface StepStartedData {
     | "effect"
     | "now"
     | "random"
+    | "steer"
     | "uuid";
   input: string;
   effect?: "idempotent" | "pure" | "unsafe";
@@ -2195,12 +2280,45 @@ export interface ToolResult {
   result: unknown;
 }
 
+/** The running `turn` took in the `message` of the waiting turn `source`, which ends. */
+export interface TurnAppendedData {
+  turn: string;
+  message: string;
+  source: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
 /** `POST /agents/{name}/invoke`; an `agent` that stands here too is the path's. */
 export interface TurnBody {
   data: Given;
   agent?: string | null;
   session_id?: string | null;
   flags?: FlagsBody | null;
+}
+
+/** The turn's thread ended; `authors` names whose text the session may contain from here on. */
+export interface TurnEndedData {
+  turn: string;
+  outcome: "appended" | "completed" | "failed" | "killed";
+  authors?: string[];
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** A message to the session was accepted; `turn` is its thread. It waits for the turns before it. */
+export interface TurnStartedData {
+  turn: string;
+  message: string;
+  on_busy?: "force" | "reject" | "steer";
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
 }
 
 /** Calls of models: how many, what they used and cost, and how long they took. */
@@ -2395,6 +2513,7 @@ export interface EventDataByType {
   message_dropped: MessageDroppedData;
   message_failed: MessageFailedData;
   message_handled: MessageHandledData;
+  message_kept: MessageKeptData;
   message_refused: MessageRefusedData;
   message_replayed: MessageReplayedData;
   message_retried: MessageRetriedData;
@@ -2423,6 +2542,10 @@ export interface EventDataByType {
   run_tool_call: RunToolCallData;
   run_tool_result: RunToolResultData;
   run_usage: RunUsageData;
+  session_compacted: SessionCompactedData;
+  session_created: SessionCreatedData;
+  session_deleted: SessionDeletedData;
+  session_uncompacted: SessionUncompactedData;
   spoof_attempt: SpoofAttemptData;
   step_recorded: StepRecordedData;
   step_resolved: StepResolvedData;
@@ -2438,6 +2561,9 @@ export interface EventDataByType {
   thread_resumed: ThreadResumedData;
   todo_closed: TodoClosedData;
   todo_registered: TodoRegisteredData;
+  turn_appended: TurnAppendedData;
+  turn_ended: TurnEndedData;
+  turn_started: TurnStartedData;
   value_set: ValueSetData;
 }
 

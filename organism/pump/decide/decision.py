@@ -15,13 +15,17 @@ from organism.events.vocabulary import (
     MessageSent,
     MessageStarted,
     Outcome,
+    SessionEvent,
     StepError,
     StepStarted,
     ThreadCompleted,
     ThreadCreated,
     ThreadFailed,
     ThreadReopened,
+    TurnEnded,
+    TurnOutcome,
 )
+from organism.model.ids import session_of
 from organism.model.thread import Message, Step, Thread
 from organism.pump.state import State
 
@@ -87,6 +91,21 @@ class Decision(Unit, kw_only=True, eq=False):
         self.state.folded.fold(record)
         return record
 
+    def add_of(self, message: Message, event: E) -> Record[E]:
+        """Add an event of an open message: in its thread, with its correlation, whatever the decision is about."""
+        thread = message.thread.id
+        record = Record(event, None, thread, self.at, self.cause, message.correlation, self.actor)
+        self.records.append(record)
+        self.state.folded.fold(record)
+        return record
+
+    def add_to_session(self, session_id: str, event: SessionEvent, content: Content | None = None) -> None:
+        """Add an event to a session's stream, which must be at its last known position."""
+        session = self.state.folded.sessions.get(session_id)
+        if session is not None and session.head:
+            self.expect[session_id] = session.head
+        self.add(event, content, session_id)
+
     def open_thread(self, thread_id: str, event: ThreadCreated | ThreadReopened) -> None:
         """Begin or reopen the thread that the decision is on."""
         self.thread_id = thread_id
@@ -150,7 +169,7 @@ class Decision(Unit, kw_only=True, eq=False):
             after=message.after,
         )
         thread = message.thread
-        self.add(started, thread=thread.id)
+        self.add_of(message, started)
         if thread is not self.thread and thread.head:
             self.expect[thread.id] = thread.head
 
@@ -161,19 +180,25 @@ class Decision(Unit, kw_only=True, eq=False):
             if ask is not None and ask.open == 0 and ask.ok is None:
                 self.record(ask, ask.lost or NO_REPLY)
 
-    def close(self) -> None:
-        """Complete the unit: end the thread if nothing of it is open, and set the positions that it rests on."""
-        thread = self.thread
-        if thread is not None:
-            if thread.open == 0 and thread.id in self.state.folded.threads:
-                self._end(thread)
-            if thread.head:
-                self.expect[thread.id] = thread.head
-
-    def _end(self, thread: Thread) -> None:
+    def end_thread(self, thread: Thread, outcome: TurnOutcome = "completed") -> None:
+        """End the thread if nothing of it is open; ``outcome`` is how a turn ends that has not failed."""
+        if thread.open or thread.id not in self.state.folded.threads:
+            return
         parent, todos = thread.parent, thread.todos or {}
         if thread.failed:
-            self.add(ThreadFailed(thread.reason, parent, todos))
+            self.add(ThreadFailed(thread.reason, parent, todos), thread=thread.id)
         else:
-            self.add(ThreadCompleted(parent, todos))
-        self.ends = (thread.id,)
+            self.add(ThreadCompleted(parent, todos), thread=thread.id)
+        self.end_turn(thread, "failed" if thread.failed else outcome)
+        self.ends = (*self.ends, thread.id)
+
+    def end_turn(self, thread: Thread, outcome: TurnOutcome) -> None:
+        """The thread has ended: if it is a turn of a session, the next one may run."""
+        session_id = session_of(thread.id)
+        if thread.turn is not None and session_id is not None:
+            self.add_to_session(session_id, TurnEnded(thread.id, outcome, tuple(sorted(thread.turn.authors))))
+
+    def close(self) -> None:
+        """Complete the unit: set the positions that it rests on."""
+        if self.thread is not None and self.thread.head:
+            self.expect[self.thread.id] = self.thread.head

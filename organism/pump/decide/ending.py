@@ -132,9 +132,10 @@ def _kill_one(decision: Decision, thread: Thread, running: list[Message]) -> Non
             running.append(message)
             decision.handled(message, "killed")
         else:
-            decision.add(MessageDropped(message.id, message.to), thread=thread.id)
+            decision.add_of(message, MessageDropped(message.id, message.to, message.starts))
     decision.ended.clear()
     decision.add(ThreadKilled(ended=thread.id not in state.folded.threads), thread=thread.id)
+    decision.end_turn(thread, "killed")
 
 
 def _close_steps(decision: Decision, message: Message) -> None:

@@ -98,7 +98,7 @@ def ask(decision: Decision, message: Message, question: Question) -> None:
     decision.add(StepStarted(*named, "approve", question.digest, approval=approval, expires=expires))
     digest = hashlib.sha256(question.preview).hexdigest()
     asked = ApprovalRequested(approval, *named, digest, expires, question.payload_type, question.why)
-    decision.add(asked, Content(message.thread.id, question.preview))
+    decision.add(asked, Content(message.thread.owner, question.preview))
     if question.step == CONSENT:
         called = {"id": _call_id(message), "name": message.to, "input": visible(orjson.loads(question.preview))}
         payload = {"toolName": message.to, "toolCall": called, **({"why": question.why} if question.why else {})}
@@ -150,11 +150,11 @@ def resolve(decision: Decision, step: Step, command: ResolveApproval) -> None:
     if step.ok is not None:
         raise AlreadyResolved("This approval was resolved already.")
     by = command.actor.user or command.actor.tenant
-    owner = step.message.thread.id
-    edits = Content(owner, canonical(command.edits)) if command.edits is not None else None
+    thread = step.message.thread
+    edits = Content(thread.owner, canonical(command.edits)) if command.edits is not None else None
     digest = hashlib.sha256(edits.json).hexdigest() if edits is not None else ""
     resolved = ApprovalResolved(step.approval, command.decision, command.comment, by, digest)
-    decision.add(resolved, edits, owner)
+    decision.add(resolved, edits, thread.id)
     _answer(decision, step, Approval(command.decision, command.edits, command.comment, by))
 
 
@@ -167,7 +167,7 @@ def expire(decision: Decision, step: Step) -> None:
 def _answer(decision: Decision, step: Step, verdict: Approval) -> None:
     if step.number == CONSENT:
         _show_to_caller(decision, step.message, RunInteractionResponse, {"decision": verdict.decision})
-    decision.record(step, None, Content(step.message.thread.id, orjson.dumps(verdict)))
+    decision.record(step, None, Content(step.message.thread.owner, orjson.dumps(verdict)))
 
 
 # -- the caller answers
@@ -246,5 +246,5 @@ def _show_to_caller(decision: Decision, message: Message, entry: type[RunEvent],
     step, call_id = message.step, _call_id(message)
     if step is None or not call_id or step.message.id not in decision.state.folded.messages:
         return
-    shown, thread_id = entry(step.message.id, step.message.to, call_id), step.message.thread.id
-    decision.add(shown, Content(thread_id, run_json({"id": call_id, **data})), thread_id)
+    shown, thread = entry(step.message.id, step.message.to, call_id), step.message.thread
+    decision.add(shown, Content(thread.owner, run_json({"id": call_id, **data})), thread.id)

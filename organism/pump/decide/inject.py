@@ -94,9 +94,13 @@ def _error(refused: Refused) -> InvalidRequest | MailboxFull:
     )
 
 
-def add(decision: Decision, prepared: list[Prepared], command: Inject) -> None:
-    """Add the injected messages; the first is the correlation of all that follows from it."""
+def add(decision: Decision, prepared: list[Prepared], command: Inject, authors: tuple[str, ...] = ()) -> None:
+    """Add the injected messages; the first is the correlation of all that follows from it.
+
+    ``authors`` names whose text the receiver sees with them.
+    """
     decision.correlation = prepared[0].message_id
+    owner = decision.state.folded.threads[decision.thread_id or ""].owner
     for item in prepared:
         sent = MessageSent(
             item.message_id,
@@ -107,8 +111,9 @@ def add(decision: Decision, prepared: list[Prepared], command: Inject) -> None:
             token=token_of(item.message_id),
             caller_depth=command.caller_depth,
             caller_request=command.caller_request,
+            authors=authors,
         )
-        record = decision.add(sent, Content(decision.thread_id or "", item.encoded.json, item.encoded.xml))
+        record = decision.add(sent, Content(owner, item.encoded.json, item.encoded.xml))
         decision.put(record, item.encoded.payload, decision.state.rules.generation)
 
 
@@ -174,6 +179,7 @@ def add_replay(decision: Decision, failure: Failed, again: Prepared, *, edited: 
         root=letter.root if letter.root != NO_ROOT else None,
         authors=dead.authors,  # whose text it may hold, also if a person has edited it
     )
-    record = decision.add(sent, Content(letter.thread_id, again.encoded.json, again.encoded.xml))
+    owner = decision.state.folded.threads[letter.thread_id].owner
+    record = decision.add(sent, Content(owner, again.encoded.json, again.encoded.xml))
     decision.put(record, again.encoded.payload, decision.state.rules.generation)
     return len(decision.records) - 1

@@ -220,7 +220,7 @@ class Outbox(Entity):
             reason=readable(refused.reason),
             authors=self._authors(),
         )
-        self.decision.add(event, Content(self.message.thread.id, _json_of(self.rules, payload)))
+        self.decision.add(event, Content(self.message.thread.owner, _json_of(self.rules, payload)))
         return Refused(refused.code, refused.why, refused.reason, event.message)
 
     def _report(self, refused: Refused) -> None:
@@ -239,7 +239,7 @@ class Outbox(Entity):
     def _add_facts(self, response: Recorded) -> None:
         """Add the facts that a shipped tool establishes."""
         for event, json in response.facts:
-            content = Content(self.message.thread.id, json) if json is not None else None
+            content = Content(self.message.thread.owner, json) if json is not None else None
             self.decision.add(replace(event, authors=self._authors()), content)
 
     def _authors(self, more: frozenset[str] = NO_AUTHORS) -> tuple[str, ...]:
@@ -261,7 +261,7 @@ class Outbox(Entity):
             return Refused("validation", "schema", f"The payload cannot be read: {described(error)}")
 
     def _content(self, encoded: Encoded) -> Content:
-        return Content(self.message.thread.id, encoded.json, encoded.xml)
+        return Content(self.message.thread.owner, encoded.json, encoded.xml)
 
     def _put(self, record: Record[MessageSent], encoded: Encoded) -> None:
         self.decision.put(record, encoded.payload, self.rules.generation)

@@ -47,7 +47,7 @@ from organism.pump.decide.gates import Question, canonical
 from organism.pump.decide.respond import Outbox, Recorded, payload_and_notes
 from organism.pump.decide.spend import ModelCall
 from organism.pump.rules import GENERIC, Rules
-from organism.pump.run import model_call
+from organism.pump.run import model_call, session_turn
 from organism.pump.run.feed import Feed
 from organism.pump.run.handling import Handling, Unreadable, step_digest
 from organism.pump.run.model_call import Models, RunningCall
@@ -428,6 +428,12 @@ class Steps(HandlerMetadata):
             running = RunningCall(self._services.models, handling.writer, self._open_stream(), call, step)
             handling.writer.write(decision, running.on_disk)
         return step
+
+    async def history(self) -> Sequence[Mapping[str, Any]]:
+        return await session_turn.history(self._handling)
+
+    async def steered(self) -> Sequence[Any]:
+        return await session_turn.steered(self._handling)
 
     async def emit(self, kind: str, data: Mapping[str, Any]) -> None:
         await self._open_stream().emit(kind, data)

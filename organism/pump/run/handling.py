@@ -137,7 +137,7 @@ class Handling(Entity):
         decision = self.decide()
         message = self.message
         step = (message.steps or {}).get(number) or Step(number, kind, digest, message=message)
-        decision.record(step, error, Content(message.thread.id, json) if json is not None else None)
+        decision.record(step, error, Content(message.thread.owner, json) if json is not None else None)
         await self.writer.commit(decision)
 
     async def approved(self, question: Question) -> Approval:
@@ -175,6 +175,10 @@ class Handling(Entity):
             each.payload = attempt(partial(_decoded, rules, contents.get(position), each.message.to)).result
             each.generation = rules.generation
         return _decoded(rules, contents.get(message.position), message.to)
+
+    async def payload_at(self, position: int) -> Any:
+        """The payload of another message to this listener."""
+        return _decoded(self.rules, await self.writer.log.content(position), self.message.to)
 
     async def reply(self, step: Step) -> Any:
         """The payload that answered an ask."""

@@ -23,6 +23,8 @@ from organism.events.vocabulary import (
     StepResolved,
     ThreadKilled,
     ThreadResumed,
+    TurnAppended,
+    TurnEnded,
 )
 from organism.model.thread import Message, Thread
 from organism.pump.state import FoldedState
@@ -67,7 +69,7 @@ class Line(Entity):
         if not self.waiting or self.busy is not None:
             return False
         first = self.waiting[0].message
-        return first.next_at <= at and not self.thread.paused and not first.is_indeterminate()
+        return first.next_at <= at and not self.thread.is_blocked and not first.is_indeterminate()
 
     def is_reserved_for(self, queued: Queued) -> bool:
         """Whether the line is blocked until this message's handler resumes."""
@@ -176,21 +178,37 @@ class Mailboxes(Entity):
 
     def thread_resumed(self, record: Record[ThreadResumed]) -> None:
         """Its lines may go on."""
-        for line in self._lines(record):
+        self._offer_lines(record.thread or "")
+
+    def turn_ended(self, record: Record[TurnEnded]) -> None:
+        """The lines of the next turn may go on."""
+        session = self.folded.sessions.get(record.thread or "")
+        if session is not None:
+            self._offer_lines(session.turns[0])
+
+    def _offer_lines(self, thread_id: str) -> None:
+        for line in self._lines(thread_id):
             self._offer(line)
 
     def thread_killed(self, record: Record[ThreadKilled]) -> None:
         """Forget the waiting messages of the thread."""
-        for line in self._lines(record):
+        self._forget(record.thread or "")
+
+    def turn_appended(self, record: Record[TurnAppended]) -> None:
+        """Forget the message of the turn that waited."""
+        self._forget(record.event.source)
+
+    def _forget(self, thread_id: str) -> None:
+        for line in self._lines(thread_id):
             for queued in line.waiting:
                 del self.queued[queued.message.id]
             line.box.waiting -= len(line.waiting)
             line.waiting.clear()
             line.drop_if_empty()
 
-    def _lines(self, record: Record[Event]) -> list[Line]:
-        """The lines of the record's thread."""
-        found = (box.lines.get(record.thread or "") for box in self.boxes.values())
+    def _lines(self, thread_id: str) -> list[Line]:
+        """The thread's lines."""
+        found = (box.lines.get(thread_id) for box in self.boxes.values())
         return [line for line in found if line is not None]
 
     def starts(self, at: int) -> list[Message]:
@@ -349,6 +367,8 @@ _FOLLOWED: Final[Mapping[type[Event], Callable[[Mailboxes, Record[Never]], None]
     AgentResumed: Mailboxes.agent_resumed,
     ThreadResumed: Mailboxes.thread_resumed,
     ThreadKilled: Mailboxes.thread_killed,
+    TurnEnded: Mailboxes.turn_ended,
+    TurnAppended: Mailboxes.turn_appended,
 }
 """What frees slots and lines."""
 

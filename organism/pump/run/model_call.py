@@ -203,7 +203,7 @@ class RunningCall(Entity):
             is_shown_whole = self._end_text(decision, completion)
             shown = self._block if self._text is not None else ""
             json = _completion_json(completion, shown, whole=is_shown_whole)
-            content = Content(self._call.message.thread.id, json)
+            content = Content(self._call.message.thread.owner, json)
         elif self._pieces or self._text is not None:
             self._text_in(decision).cut(decision)
         spend.settle(decision, self._call, outcome)

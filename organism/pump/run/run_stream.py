@@ -122,7 +122,7 @@ class Block(Entity):
             return
         text = self._text[self.appended - self.length :]
         entry = {"id": self.id, "delta": text, "offset": self.appended}
-        content = Content(self._message.thread.id, orjson.dumps(entry))
+        content = Content(self._message.thread.owner, orjson.dumps(entry))
         self._add(decision, _DELTAS[self.kind](*self._named(), offset=self.appended, length=len(text)), content)
         self.appended = self.length
 
@@ -196,7 +196,7 @@ class RunStream(Entity):
             message = self._message
             decision = self.decide()
             event = RUN_ENTRIES[kind](message.id, message.to, entry_id)
-            decision.add(event, Content(message.thread.id, body), message.thread.id)
+            decision.add(event, Content(message.thread.owner, body), message.thread.id)
             await self._write(decision)
 
     def _json(self, kind: str, data: Mapping[str, Any]) -> bytes:
@@ -268,7 +268,7 @@ class RunStream(Entity):
 
     def _more(self, data: Mapping[str, Any]) -> Content | None:
         """The content of a start or an end that has more than its id."""
-        return Content(self._message.thread.id, run_json(dict(data))) if len(data) > 1 else None
+        return Content(self._message.thread.owner, run_json(dict(data))) if len(data) > 1 else None
 
     def _is_logged(self, name: str) -> bool:
         """Whether this entry is in the log already; counts it as shown."""

@@ -16,7 +16,7 @@ from starlette.types import Receive, Scope, Send
 from organism.bootstrap import Organism
 from organism.errors import BodyTooLarge, Forbidden, InvalidField, MissingField, NotFound, UnsupportedMediaType
 from organism.events.record import Actor
-from organism.model.commands import Command, Done, Idempotency, Injected
+from organism.model.commands import Answer, Command, Idempotency, Injected
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
@@ -262,7 +262,7 @@ class Call(Request):
             )
         return int(match[1])
 
-    async def do(self, command: Command, places: Places = IN_PATH) -> Injected | Done:
+    async def do(self, command: Command, places: Places = IN_PATH) -> Answer:
         """Carry out a command. ``places`` say where its fields stand in the request, if not in the body."""
         with named_in(places):
             return await self.tenant.do(command)

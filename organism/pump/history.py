@@ -1,0 +1,196 @@
+"""The history of a session: rows say which messages there are and where, the log has what they say.
+
+A turn's entries become messages by the fold of its answer. A turn that died is shown as far as it came: its last
+message says so (``stop_reason``), and a tool call without a result gets an error as its result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+from msgspec import field
+
+from organism.events.entity import Entity
+from organism.events.record import Record
+from organism.events.vocabulary import (
+    Event,
+    MessageDead,
+    MessageDropped,
+    MessageHandled,
+    MessageKept,
+    MessageSent,
+    RunEvent,
+    RunMessage,
+    RunMessageDelta,
+    RunMessageEnd,
+    RunMessageStart,
+    RunToolCall,
+    RunToolResult,
+)
+from organism.log.log import EventFilter, EventLog
+from organism.views.run import Fold, Message, entry_of
+from organism.views.views import Query, Row, ViewStore, Where
+
+PAGE_ROWS: Final = 500
+PAGE_EVENTS: Final = 2000
+READ: Final = (
+    MessageSent,
+    MessageHandled,
+    MessageDead,
+    MessageDropped,
+    RunMessage,
+    RunMessageStart,
+    RunMessageDelta,
+    RunMessageEnd,
+    RunToolCall,
+    RunToolResult,
+)
+NO_RESULT: Final = "The turn ended before this call had a result."
+
+
+async def said_before(log: EventLog, views: ViewStore, session_id: str, position: int) -> list[Message]:
+    """All messages of the session before the position, oldest first."""
+    where = (Where("session_id", "=", session_id), Where("position", "<", position))
+    found: list[Message] = []
+    after = None
+    while True:
+        page = await views.rows("session_messages", Query(where, "position", limit=PAGE_ROWS, after=after))
+        found += await messages(log, orjson.loads(page.rows))
+        if page.count < PAGE_ROWS:
+            return _unparted(found)
+        after = page.last
+
+
+def _unparted(found: Sequence[Message]) -> list[Message]:
+    """The messages, where what was killed while it waited does not stand inside the turn that it waited for."""
+    ordered: list[Message] = []
+    late: list[Message] = []
+    for message in found:
+        if late and message["thread_id"] != ordered[-1]["thread_id"]:
+            ordered += late
+            late = []
+        is_late = ordered and message["role"] == "user" and message.get("stop_reason") == "killed"
+        (late if is_late else ordered).append(message)
+    return ordered + late
+
+
+async def messages(log: EventLog, rows: Sequence[Row], session: Row | None = None) -> list[Message]:
+    """The messages of rows of ``session_messages``, which follow each other in one session.
+
+    Each is ``id``, ``role``, ``content``, ``created_at``, ``compacted_at``, ``thread_id``; of a tool ``tool_call_id``
+    and ``tool_name`` and ``input`` (a call) or ``is_error`` (its result). ``session`` is the session's private row,
+    without which no message counts as compacted.
+    """
+    turns = {row["thread_id"]: TurnMessages() for row in rows if row["thread_id"] != row["session_id"]}
+    for record in await _read(log, 0, None, EventFilter(tuple(turns), READ, content=True)) if turns else ():
+        turns[record.thread or ""].take(record)
+    kept = await _kept(log, [row for row in rows if row["thread_id"] == row["session_id"]])
+    for turn in turns.values():
+        turn.close()
+    found: list[Message] = []
+    for row in rows:
+        of_turn = turns.get(row["thread_id"])
+        said = kept.get(row["position"], ()) if of_turn is None else of_turn.said(row)
+        compacted = session is not None and row["position"] < session["_compacted_before"]
+        at = session["archived_at"] if session is not None and compacted else None
+        named = {"created_at": row["created_at"], "compacted_at": at, "thread_id": row["thread_id"]}
+        for number, message in enumerate(said):
+            message_id = row["id"] if number == 0 else f"{row['id']}:{number}"
+            found.append({"id": message_id, **named, **message})
+    return found
+
+
+async def _read(log: EventLog, after: int, until: int | None, wanted: EventFilter) -> list[Record[Any]]:
+    found: list[Record[Any]] = []
+    while page := await log.read(after, until, wanted, PAGE_EVENTS):
+        found += page
+        after = page[-1].position
+        if len(page) < PAGE_EVENTS:
+            break
+    return found
+
+
+async def _kept(log: EventLog, rows: Sequence[Row]) -> Mapping[int, Sequence[Message]]:
+    """The messages that a successor began with, by position."""
+    if not rows:
+        return {}
+    wanted = EventFilter((rows[0]["session_id"],), (MessageKept,), content=True)
+    records = await _read(log, rows[0]["position"] - 1, rows[-1]["position"], wanted)
+    return {record.position: (_copy_of(record),) for record in records}
+
+
+def _copy_of(record: Record[MessageKept]) -> Message:
+    content = record.content
+    if content is None or content.erased:
+        return {"role": record.event.role, "content": "", "erased": True}
+    copied: Message = orjson.loads(content.json)
+    return copied
+
+
+class TurnMessages(Entity):
+    """The messages of a turn."""
+
+    user: Message | None = None
+    _message: str = ""
+    _run: Fold = field(default_factory=Fold)
+    _places: list[int] = field(default_factory=list)  # where each of the run's messages began
+    _by_place: dict[int, list[Message]] = field(default_factory=dict)
+    _end: str = ""
+
+    def take(self, record: Record[Event]) -> None:
+        """Take the next event of its thread."""
+        event = record.event
+        if isinstance(event, MessageSent):
+            if event.message == record.correlation:
+                self._message, self.user = event.message, _asked(record, event)
+        elif isinstance(event, RunEvent):
+            if event.message == self._message:
+                self._run.add(entry_of(record))  # type: ignore[arg-type]  # of the event's own class
+                self._places += [record.position] * (len(self._run.messages) - len(self._places))
+        elif isinstance(event, MessageHandled | MessageDead | MessageDropped) and event.message == self._message:
+            is_done = isinstance(event, MessageHandled) and event.outcome != "killed"
+            self._end = "done" if is_done else "error" if isinstance(event, MessageDead) else "killed"
+
+    def close(self) -> None:
+        """There are no more: complete what a dead turn left open."""
+        said = self._run.result()["messages"]
+        calls: dict[str, Message] = {}
+        for place, message in zip(self._places, said, strict=True):
+            if message["role"] != "tool":
+                self._answer(calls)
+            elif "is_error" in message:
+                calls.pop(message["tool_call_id"], None)
+            else:
+                calls[message["tool_call_id"]] = message
+            self._by_place[place] = [message]
+        if self._end:
+            self._answer(calls)
+        if self._end in {"killed", "error"} and (last := self._last()) is not None:
+            last["stop_reason"] = self._end
+
+    def said(self, row: Row) -> Sequence[Message]:
+        """The messages that begin where the row is."""
+        if row["role"] == "user":
+            return (self.user,) if self.user is not None else ()
+        return self._by_place.get(row["position"], ())
+
+    def _answer(self, calls: dict[str, Message]) -> None:
+        """Close the calls that have no result and will have none, behind the last message so far."""
+        for call_id in calls:
+            result = {"role": "tool", "content": NO_RESULT, "tool_call_id": call_id, "is_error": True}
+            next(reversed(self._by_place.values())).append(result)
+        calls.clear()
+
+    def _last(self) -> Message | None:
+        return next(reversed(self._by_place.values()))[-1] if self._by_place else self.user
+
+
+def _asked(record: Record[Any], sent: MessageSent) -> Message:
+    """The user's message: a prompt's text, or the payload's JSON."""
+    content = record.content
+    if content is None or content.erased:
+        return {"role": "user", "content": "", "erased": True}
+    text = orjson.loads(content.json)["message"] if sent.type == "Prompt" else content.json.decode()
+    return {"role": "user", "content": text}

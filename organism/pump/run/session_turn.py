@@ -1,0 +1,85 @@
+"""What the handling of a session's turn may ask for: the history before it, and what came meanwhile to steer it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+
+from organism.events.record import Content
+from organism.events.vocabulary import TurnAppended
+from organism.model.ids import session_of
+from organism.model.thread import Message, Step
+from organism.pump import history as past
+from organism.pump.decide.decision import Decision
+from organism.pump.run.handling import Handling, step_digest
+from organism.pump.state import FoldedState
+
+_DIGEST: Final = step_digest("steer", "", b"")
+
+
+async def history(handling: Handling) -> Sequence[Mapping[str, Any]]:
+    """See ``HandlerMetadata.history``."""
+    session_id, writer = _session(handling.message), handling.writer
+    begun = await writer.views.private_row("session_messages", handling.message.id) if session_id is not None else None
+    if session_id is None or begun is None:
+        return ()
+    return await past.said_before(writer.log, writer.views, session_id, begun["position"])
+
+
+async def steered(handling: Handling) -> Sequence[Any]:
+    """See ``HandlerMetadata.steered``. What had come at a step that is recorded is recorded too, or was nothing."""
+    message, session_id = handling.message, _session(handling.message)
+    if session_id is None:
+        return ()
+    steps = message.steps or {}
+    if any(number > handling.number for number in steps):
+        step = steps.get(handling.number + 1)
+        if step is None or step.kind != "steer":
+            return ()
+        handling.recorded(handling.next_number(), "steer", _DIGEST)
+    else:
+        folded = handling.writer.state.folded
+        if not _steering(folded, session_id):
+            return ()
+        await handling.wait_while_paused()
+        await handling.writer.settled()  # they are read from the log
+        waiting = _steering(folded, session_id)
+        if not waiting:
+            return ()
+        await _append(handling, session_id, waiting)
+    step = (message.steps or {})[handling.number]
+    return [await handling.payload_at(position) for position in await handling.result(step)]
+
+
+def _session(message: Message) -> str | None:
+    """The session of which the message is the turn that runs; None for any other message, also in its thread."""
+    thread = message.thread
+    return session_of(thread.id) if thread.turn is not None and thread.turn.message == message.id else None
+
+
+def _steering(folded: FoldedState, session_id: str) -> list[Message]:
+    """The messages of the waiting turns that are meant for the running one, in order."""
+    turns = [folded.threads[thread_id] for thread_id in folded.sessions[session_id].turns[1:]]
+    wanted = [each.turn.message for each in turns if each.turn and each.turn.on_busy == "steer" and not each.paused]
+    return [folded.messages[message_id] for message_id in wanted]
+
+
+async def _append(handling: Handling, session_id: str, waiting: Sequence[Message]) -> None:
+    """Take in the messages and end their turns, in one unit. Its step refers to where the messages lie."""
+    message, decision = handling.message, handling.decide()
+    for each in waiting:
+        _take_in(decision, session_id, message, each)
+    step = Step(handling.next_number(), "steer", _DIGEST, message=message)
+    positions = orjson.dumps([each.position for each in waiting])
+    decision.record(step, None, Content(message.thread.owner, positions))
+    await handling.writer.commit(decision)
+
+
+def _take_in(decision: Decision, session_id: str, running: Message, waiting: Message) -> None:
+    thread = waiting.thread
+    decision.expect[thread.id] = thread.head
+    decision.add_to_session(session_id, TurnAppended(running.thread.id, waiting.id, thread.id))
+    decision.handled(waiting, "appended")
+    decision.end_thread(thread, "appended")

@@ -1,0 +1,173 @@
+"""Operate on sessions: begin one, send a turn, replace it by a successor, delete it.
+
+The state knows the sessions with open turns, rows know all. So the commands for one session run one by one, and the row
+of an idle session is read after all earlier decisions are on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+from weakref import WeakValueDictionary
+
+from organism.errors import SessionBusy, SessionCompactConflict, StalePosition
+from organism.events.record import Content
+from organism.events.vocabulary import (
+    MessageKept,
+    SessionCompacted,
+    SessionCreated,
+    SessionDeleted,
+    SessionSettings,
+    SessionUncompacted,
+    ThreadCreated,
+    TurnStarted,
+)
+from organism.model import commands as c
+from organism.model.ids import turn_thread
+from organism.model.thread import Session, Thread
+from organism.pump.decide import inject
+from organism.pump.decide.decision import Decision
+from organism.pump.recover import erase_session
+from organism.pump.writer import Writer
+from organism.views.sessions import session_row
+from organism.views.views import Row
+
+MOST_OPEN_TURNS: Final = 100
+"""Open turns of a session, the running one included; another one is refused."""
+
+Finish = Callable[[Decision, c.Command, dict[str, Any], int], Awaitable[int]]
+"""Writes a decision with the answer to its command; gives the position of the record at the index."""
+
+
+class Sessions:
+    """Carries out the commands for sessions. ``finish``, ``queued`` and ``kill`` are the operator's."""
+
+    def __init__(
+        self, writer: Writer, queued: Callable[[str], int], kill: Callable[[Decision, Thread], None], finish: Finish
+    ) -> None:
+        self._writer = writer
+        self._queued, self._kill, self._finish = queued, kill, finish
+        self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+
+    async def create(self, command: c.CreateSession) -> c.SessionBegun:
+        """Begin a session."""
+        state = self._writer.state
+        inject.receiver(state, command.agent)
+        session_id = state.ids.session()
+        decision = Decision.on(state, None, None, command.actor)
+        decision.expect[session_id] = 0
+        decision.add_to_session(session_id, SessionCreated(command.agent, command.user, command.settings))
+        return c.SessionBegun(session_id, await self._finish(decision, command, {"session_id": session_id}, 0))
+
+    async def send(self, command: c.SendTurn) -> c.Injected:
+        """Accept a message as the next turn, which is durable when this returns."""
+        session_id = command.session_id
+        async with self._lock(session_id):
+            row, session = await self._current(session_id, command.user, command.to)
+            _refuse_archived(row)
+            if command.if_position not in {None, session.head}:
+                raise StalePosition(f"The session is at position {session.head}.")
+            if session.turns and command.on_busy == "reject":
+                raise SessionBusy
+            if len(session.turns) >= MOST_OPEN_TURNS and command.on_busy != "force":
+                raise SessionBusy(f"{len(session.turns)} turns of the session are open already.")
+            state = self._writer.state
+            sent = [each for each in inject.prepare(state, command, None, self._queued) if each.to == command.to]
+            decision = Decision.on(state, None, None, command.actor)
+            decision.expect[session_id] = session.head
+            authors = {*row["_authors"]}
+            if command.on_busy == "force":
+                authors.update(self._kill_turns(decision, session))
+            decision.correlation = message_id = sent[0].message_id
+            thread_id = turn_thread(session_id, session.number + 1)
+            decision.add_to_session(session_id, TurnStarted(thread_id, message_id, command.on_busy))
+            decision.open_thread(thread_id, ThreadCreated())
+            first = len(decision.records)
+            inject.add(decision, sent, command, tuple(sorted(authors)))
+            if command.on_sent is not None:
+                command.on_sent(thread_id, message_id)
+            body = {"thread_id": thread_id, "message_id": message_id}
+            return c.Injected(thread_id, message_id, await self._finish(decision, command, body, first))
+
+    async def replace(self, command: c.ReplaceSession) -> c.SessionBegun:
+        """Archive the session and begin its successor, in one unit."""
+        session_id = command.session_id
+        async with self._lock(session_id):
+            row, session = await self._current(session_id, command.user, command.agent)
+            _refuse_archived(row)
+            if session.turns:
+                raise SessionBusy
+            if command.if_position not in {None, session.head}:
+                raise SessionCompactConflict
+            state = self._writer.state
+            decision = Decision.on(state, None, None, command.actor)
+            successor = state.ids.session()
+            ids = [state.ids.message() for _ in command.messages]
+            decision.expect.update({session_id: session.head, successor: 0})
+            if command.compacted_before is None:
+                decision.add_to_session(session_id, SessionUncompacted(successor))
+            else:
+                summary = ids[0] if ids else ""
+                decision.add_to_session(session_id, SessionCompacted(successor, command.compacted_before, summary))
+            authors = tuple(sorted({*row["_authors"], *command.authors}))
+            begun = SessionCreated(row["agent"], row["user_id"], _settings(row), session_id, authors)
+            decision.add_to_session(successor, begun)
+            for message_id, kept in zip(ids, command.messages, strict=True):
+                decision.add_to_session(successor, MessageKept(message_id, kept.role), Content(successor, kept.json))
+            last = len(decision.records) - 1
+            return c.SessionBegun(successor, await self._finish(decision, command, {"session_id": successor}, last))
+
+    async def delete(self, command: c.DeleteSession) -> c.Done:
+        """Kill the open turns and delete the session in one unit, then erase its contents."""
+        session_id, writer = command.session_id, self._writer
+        async with self._lock(session_id):
+            row, session = await self._current(session_id, command.user, command.agent, is_deleted=True)
+            position = row["position"]
+            if row["_status"] != "deleted":
+                decision = Decision.on(writer.state, None, None, command.actor)
+                decision.expect[session_id] = session.head
+                self._kill_turns(decision, session)
+                decision.add_to_session(session_id, SessionDeleted())
+                position = await self._finish(decision, command, {}, len(decision.records) - 1)
+            await erase_session(writer, session_id, command.actor)
+            return c.Done(position)
+
+    async def _current(
+        self, session_id: str, user: str, agent: str | None, *, is_deleted: bool = False
+    ) -> tuple[Row, Session]:
+        """The session's row, and where the session stands. Its lock must be taken: else it may move on meanwhile.
+
+        ``is_deleted``: also if it is deleted and not erased yet. Raises as ``session_row`` does.
+        """
+        folded = self._writer.state.folded
+        while True:
+            is_open = session_id in folded.sessions
+            if not is_open:
+                await self._writer.settled()
+            may_be_deleted = is_deleted and session_id in folded.unerased
+            row = await session_row(self._writer.views, session_id, user, agent, is_deleted=may_be_deleted)
+            session = folded.sessions.get(session_id)
+            if is_open == (session is not None):  # else its last turn has ended meanwhile
+                return row, session or Session(row["_number"], row["position"])
+
+    def _kill_turns(self, decision: Decision, session: Session) -> set[str]:
+        """End all open turns; gives whose text they have brought into the session."""
+        authors: set[str] = set()
+        for thread_id in reversed(session.turns):
+            thread = self._writer.state.folded.threads[thread_id]
+            self._kill(decision, thread)
+            authors.update(thread.turn.authors if thread.turn is not None else ())
+        return authors
+
+    def _lock(self, session_id: str) -> asyncio.Lock:
+        return self._locks.setdefault(session_id, asyncio.Lock())
+
+
+def _refuse_archived(row: Row) -> None:
+    if row["archived_at"] is not None:
+        raise SessionCompactConflict(f"The session was archived; {row['successor_session_id']} is its successor.")
+
+
+def _settings(row: Row) -> SessionSettings:
+    return SessionSettings(**{name: row[name] for name in SessionSettings.__struct_fields__})

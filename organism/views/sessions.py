@@ -1,0 +1,215 @@
+"""Sessions and their messages.
+
+A session's row counts what its turns show; a message's row says where it stands. No text is in either: a message is
+read from the log (``pump/history.py``). A run's entries belong to the session if they are of the turn's own message,
+which is the root of all that follows from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from msgspec.structs import asdict
+
+from organism.errors import NotFound, SessionAgentMismatch
+from organism.events.record import Record
+from organism.events.vocabulary import (
+    Event,
+    MessageDropped,
+    MessageKept,
+    MessageStarted,
+    RunMessage,
+    RunMessageStart,
+    RunToolCall,
+    RunToolResult,
+    SessionCompacted,
+    SessionCreated,
+    SessionDeleted,
+    SessionEvent,
+    SessionUncompacted,
+    TurnAppended,
+    TurnEnded,
+    TurnStarted,
+)
+from organism.model.ids import session_of, turn_number
+from organism.model.times import iso
+from organism.views.views import ReadModel, Row, ViewStore
+
+SAID: Final[Mapping[type[Event], str]] = {
+    RunMessage: "assistant",
+    RunMessageStart: "assistant",
+    RunToolCall: "tool",
+    RunToolResult: "tool",
+}
+"""The entries of a run that begin a message, and its role."""
+
+
+async def session_row(
+    views: ViewStore, session_id: str, user: str | None, agent: str | None = None, *, is_deleted: bool = False
+) -> Row:
+    """The row of a user's session; of anyone's if ``user`` is None. ``is_deleted``: also if it was deleted.
+
+    Raises ``NotFound``, the same for what is not there, was deleted or is another user's, and ``SessionAgentMismatch``.
+    """
+    row = await views.private_row("sessions", session_id)
+    if row is None or (user is not None and row["user_id"] != user) or (row["_status"] == "deleted" and not is_deleted):
+        raise NotFound(f"There is no session {session_id[:80]!r}.", param="/session_id")
+    if agent is not None and row["agent"] != agent:
+        raise SessionAgentMismatch(f"Session {session_id} belongs to {row['agent']}.", param="/agent")
+    return row
+
+
+# -- sessions
+
+
+def _own_entry(record: Record[Any]) -> str | None:
+    """The session that an entry of a run begins a message of."""
+    event = record.event
+    if event.message != record.correlation or (type(event) in _REPEATABLE and event.again):
+        return None
+    return session_of(record.thread or "")
+
+
+_REPEATABLE: Final = frozenset({RunMessageStart})
+
+
+def _fold_sessions(rows: dict[str, Any], records: Sequence[Record[Any]]) -> None:
+    for record in records:
+        kind, event = type(record.event), record.event
+        if kind in SAID:
+            session_id = _own_entry(record)
+            if session_id is not None and (row := rows[session_id]) is not None:
+                _said(row, record)
+        elif kind is SessionCreated:
+            rows[record.thread or ""] = _created(record)
+        elif isinstance(event, SessionEvent) and (row := rows[record.thread or ""]) is not None:
+            row["position"], row["last_activity"] = record.position, iso(record.at)
+            change = _CHANGES.get(kind)
+            if change is not None:
+                change(row, record)
+
+
+def _created(record: Record[SessionCreated]) -> Row:
+    event, now = record.event, iso(record.at)
+    return {
+        "id": record.thread,
+        "agent": event.agent,
+        "user_id": event.user,
+        "created_at": now,
+        "last_activity": now,
+        "message_count": 0,
+        **asdict(event.settings),
+        "parent_session_id": event.parent,
+        "successor_session_id": None,
+        "archived_at": None,
+        "position": record.position,
+        "_status": "active",
+        "_number": 0,
+        "_authors": list(event.authors),
+        "_compacted_before": 0,
+        "_summary": None,
+    }
+
+
+def _said(row: Row, record: Record[Event]) -> None:
+    row["message_count"] += 1
+    row["last_activity"] = iso(record.at)
+
+
+def _turn_started(row: Row, record: Record[TurnStarted]) -> None:
+    row["_number"] = turn_number(record.event.turn)
+    row["message_count"] += 1
+
+
+def _turn_ended(row: Row, record: Record[TurnEnded]) -> None:
+    row["_authors"] = sorted({*row["_authors"], *record.event.authors})
+
+
+def _archived(row: Row, record: Record[SessionCompacted | SessionUncompacted]) -> None:
+    event = record.event
+    row["successor_session_id"], row["archived_at"], row["_status"] = event.successor, iso(record.at), "archived"
+    if isinstance(event, SessionCompacted):
+        row["_compacted_before"], row["_summary"] = event.before, event.summary
+
+
+def _deleted(row: Row, _record: Record[SessionDeleted]) -> None:
+    row["_status"] = "deleted"
+
+
+_CHANGES: Final[Mapping[type[Event], Callable[[Row, Record[Any]], None]]] = {
+    TurnStarted: _turn_started,
+    TurnEnded: _turn_ended,
+    MessageKept: _said,
+    SessionCompacted: _archived,
+    SessionUncompacted: _archived,
+    SessionDeleted: _deleted,
+}
+
+SESSIONS = ReadModel(
+    name="sessions",
+    version=1,
+    types=frozenset({*SAID, *SessionEvent.__subclasses__()}),
+    fold=_fold_sessions,
+    columns={
+        "agent": "TEXT",
+        "user_id": "TEXT",
+        "status": "TEXT",
+        "position": "INTEGER",
+        "created_at": "TEXT",
+        "last_activity": "TEXT",
+        "parent_session_id": "TEXT",
+    },
+    indexes=(("user_id", "agent"), ("parent_session_id",)),
+)
+"""``status`` is ``active``, ``archived`` or ``deleted``; ``position`` is that of the session's own stream."""
+
+# -- messages: one row each, at the event that begins it; it never changes
+
+
+def _fold_messages(rows: dict[str, Any], records: Sequence[Record[Any]]) -> None:
+    for record in records:
+        thread = record.thread
+        if thread is not None and thread.startswith("ses-") and (row := _message(record)) is not None:
+            rows[row["id"]] = row
+
+
+def _message(record: Record[Any]) -> Row | None:
+    """The row of the message that the event begins in a session; None if it begins none.
+
+    A user's message stands where its handling begins, or where it is taken in or dropped before that.
+    """
+    event, thread = record.event, record.thread
+    match event:
+        case MessageStarted(attempt=1) | MessageDropped(attempts=0) if event.message == record.correlation:
+            return _row(record, event.message, "user", session_of(thread or ""), thread)
+        case TurnAppended():
+            return _row(record, event.message, "user", thread, event.source)
+        case MessageKept():
+            return _row(record, event.message, event.role, thread, thread)
+        case _ if type(event) in SAID and (session_id := _own_entry(record)) is not None:
+            return _row(record, f"{event.message}:{record.position}", SAID[type(event)], session_id, thread)
+    return None
+
+
+def _row(record: Record[Event], message_id: str, role: str, session_id: str | None, thread: str | None) -> Row:
+    return {
+        "id": message_id,
+        "session_id": session_id,
+        "role": role,
+        "thread_id": thread,
+        "created_at": iso(record.at),
+        "position": record.position,
+    }
+
+
+SESSION_MESSAGES = ReadModel(
+    name="session_messages",
+    version=1,
+    types=frozenset({MessageStarted, MessageDropped, TurnAppended, MessageKept, *SAID}),
+    fold=_fold_messages,
+    columns={"position": "INTEGER", "session_id": "TEXT", "thread_id": "TEXT", "role": "TEXT"},
+    indexes=(("session_id",),),
+    with_content=True,
+    is_final=True,
+)

@@ -1,0 +1,383 @@
+"""Sessions: one turn at a time, each a thread of its own; what comes meanwhile waits, takes over or is refused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+import pytest
+
+from organism.errors import InvalidRequest, NotFound, SessionAgentMismatch, SessionBusy
+from organism.events.vocabulary import (
+    ContentErased,
+    MessageStarted,
+    OnBusy,
+    SessionDeleted,
+    TurnAppended,
+    TurnEnded,
+    TurnStarted,
+)
+from organism.model.commands import CreateSession, DeleteSession, Inject, Injected, KillThread, SendTurn, SessionBegun
+from organism.pump.decide.decision import Decision
+from organism.pump.history import NO_RESULT, said_before
+from organism.testing import Running
+from tests.flows.stage import at_gate, folded_anew, folded_live, open_gate
+from tests.flows.world import MakeWorld, World
+
+TALK = """
+async def talk(payload: Ask, metadata: HandlerMetadata):
+    if payload.text.startswith("wait"):
+        await gate(payload.text)
+    if payload.text == "fail":
+        raise ValueError("no")
+    await metadata.emit("message", {"text": "heard " + payload.text})
+    return HandlerResponse.respond(Told("heard " + payload.text))
+"""
+
+
+def talking(world: MakeWorld) -> World:
+    return world(TALK, {"talk": {"max_concurrent": 4}, "other": {"handler": "talk"}})
+
+
+async def begun(o: Running, user: str = "ann", agent: str = "talk") -> str:
+    answer = await o.do(CreateSession(agent=agent, user=user))
+    assert isinstance(answer, SessionBegun)
+    return answer.session_id
+
+
+async def say(  # noqa: PLR0913 - what a turn has
+    o: Running,
+    session: str,
+    text: str,
+    *,
+    on_busy: OnBusy = "queue",
+    user: str = "ann",
+    agent: str = "talk",
+    **more: Any,
+) -> str:
+    """Send a message to the session; gives its turn's thread."""
+    turn = SendTurn(session_id=session, user=user, to=agent, json={"text": text}, on_busy=on_busy, **more)
+    answer = await o.do(turn)
+    assert isinstance(answer, Injected)
+    return answer.thread_id
+
+
+async def said(o: Running, session: str, text: str, **more: Any) -> dict[str, Any]:
+    """The turn's thread at its end."""
+    thread = await say(o, session, text, **more)
+    assert await o.tenant.ended(thread, 20)
+    return await o.thread(thread)
+
+
+async def row_of(o: Running, session: str) -> dict[str, Any]:
+    row = await o.views.row("sessions", session)
+    assert row is not None
+    found: dict[str, Any] = orjson.loads(row)
+    return found
+
+
+async def test_a_turn_is_a_thread_that_names_its_session(world: MakeWorld) -> None:
+    async with talking(world).running() as o:
+        session = await begun(o)
+        threads = [await said(o, session, "one"), await said(o, session, "two")]
+        row = await row_of(o, session)
+        assert await folded_live(o) == await folded_anew(o.log)
+    assert [thread["id"] for thread in threads] == [f"{session}.1", f"{session}.2"]
+    assert {thread["session_id"] for thread in threads} == {session}
+    assert (row["agent"], row["user_id"], row["message_count"]) == ("talk", "ann", 4)
+
+
+async def test_a_second_turn_waits_for_the_first_and_goes_on_after_a_restart(world: MakeWorld) -> None:
+    made = talking(world)
+    async with made.running() as o:
+        session = await begun(o)
+        turns = [await say(o, session, "wait one"), await say(o, session, "two"), await say(o, session, "three")]
+        await at_gate(o, "wait one")
+        started = [record.thread for record in await o.records(MessageStarted)]
+        assert await folded_live(o) == await folded_anew(o.log)
+        await o.crash()
+    async with made.running() as o:
+        await at_gate(o, "wait one")
+        open_gate(o, "wait one")
+        assert await o.tenant.ended(turns[2], 20)
+        records = await o.records(TurnEnded, MessageStarted)
+        order = [(record.type, record.thread) for record in records if getattr(record.event, "after", "") == ""]
+    one, two, three = turns
+    assert started == [one]
+    assert order == [
+        ("message_started", one),
+        ("turn_ended", session),
+        ("message_started", two),
+        ("turn_ended", session),
+        ("message_started", three),
+        ("turn_ended", session),
+    ]
+
+
+async def test_a_busy_session_rejects_if_it_is_asked_to(world: MakeWorld) -> None:
+    async with talking(world).running() as o:
+        session = await begun(o)
+        first = await say(o, session, "wait")
+        with pytest.raises(SessionBusy):
+            await say(o, session, "two", on_busy="reject")
+        open_gate(o, "wait")
+        assert await o.tenant.ended(first, 20)
+        assert (await said(o, session, "two", on_busy="reject"))["status"] == "completed"
+
+
+async def test_force_kills_what_is_open_in_the_unit_that_takes_over(world: MakeWorld) -> None:
+    async with talking(world).running() as o:
+        session = await begun(o)
+        first, second = await say(o, session, "wait"), await say(o, session, "two")
+        await at_gate(o, "wait")
+        third = await said(o, session, "three", on_busy="force")
+        (started,) = [each for each in await o.records(TurnStarted) if each.event.turn == third["id"]]
+        ended = await o.records(TurnEnded)
+        assert await folded_live(o) == await folded_anew(o.log)
+    assert third["status"] == "completed"
+    assert [(each.event.turn, each.event.outcome) for each in ended] == [
+        (second, "killed"),
+        (first, "killed"),
+        (third["id"], "completed"),
+    ]
+    assert {each.at for each in ended[:2]} == {started.at}
+
+
+async def test_the_end_of_a_turn_is_told_however_it_ends(world: MakeWorld) -> None:
+    async with talking(world).running() as o:
+        session = await begun(o)
+        failed = await said(o, session, "fail")
+        killed, next_one = await say(o, session, "wait"), await say(o, session, "next")
+        await at_gate(o, "wait")
+        await o.do(KillThread(thread_id=killed))
+        assert await o.tenant.ended(next_one, 20)
+        ended = [(each.event.turn, each.event.outcome) for each in await o.records(TurnEnded)]
+    assert ended == [(failed["id"], "failed"), (killed, "killed"), (next_one, "completed")]
+
+
+async def test_nobody_else_speaks_into_a_turn(world: MakeWorld) -> None:
+    async with talking(world).running() as o:
+        session = await begun(o)
+        turn = await say(o, session, "wait")
+        with pytest.raises(SessionBusy):
+            await o.do(Inject(to="talk", json={"text": "x"}, thread_id=turn))
+        open_gate(o, "wait")
+
+
+async def test_a_session_is_there_for_its_user_and_its_agent_alone(world: MakeWorld) -> None:
+    async with talking(world).running() as o:
+        session = await begun(o)
+        told: list[str] = []
+        for named in (session, "ses-none"):
+            with pytest.raises(NotFound) as refused:
+                await say(o, named, "x", user="bob")
+            told.append(refused.value.message.replace(named, ""))
+            with pytest.raises(NotFound):
+                await o.do(DeleteSession(session_id=named, user="bob"))
+        with pytest.raises(SessionAgentMismatch):
+            await say(o, session, "x", agent="other")
+        with pytest.raises(InvalidRequest):
+            await o.do(SendTurn(session_id=session, user="ann", to="talk", json={"nothing": 1}))
+        with pytest.raises(NotFound):
+            await begun(o, agent="nobody")
+        assert not await o.records(TurnStarted)
+    assert len(set(told)) == 1
+
+
+# what comes to a running turn, and what was said before it
+
+
+STEERED = """
+async def talk(payload: Ask, metadata: HandlerMetadata):
+    heard = [payload.text]
+    for name in ("first", "second"):
+        await gate(name)
+        heard += [each.text for each in await metadata.steered()]
+    await metadata.effect("once", lambda _key: noted(), kind="pure")
+    await gate("last")
+    return HandlerResponse.respond(Told(" ".join(heard)))
+
+async def noted():
+    return None
+"""
+
+
+async def test_a_running_turn_takes_in_what_steers_it_and_does_so_again_after_a_restart(world: MakeWorld) -> None:
+    made = world(STEERED, {"talk": {}})
+    async with made.running() as o:
+        session = await begun(o)
+        turn = await say(o, session, "one")
+        await at_gate(o, "first")
+        queued = await say(o, session, "two")
+        steering = await say(o, session, "three", on_busy="steer")
+        open_gate(o, "first", "second")
+        await at_gate(o, "last")
+        appended = await o.records(TurnAppended)
+        assert await folded_live(o) == await folded_anew(o.log)
+        await o.crash()
+    async with made.running() as o:
+        open_gate(o, "first", "second", "last")
+        assert await o.tenant.ended(queued, 20)
+        ended = [(each.event.turn, each.event.outcome) for each in await o.records(TurnEnded)]
+        replies = [await o.replies(each) for each in (turn, steering, queued)]
+        texts = [each["content"] for each in await history_of(o, session)]
+    assert [(each.event.turn, each.event.source) for each in appended] == [(turn, steering)]
+    assert ended == [(steering, "appended"), (turn, "completed"), (queued, "completed")]
+    assert replies == [({"text": "one three"},), (), ({"text": "two"},)]
+    assert texts == ['{"text":"one"}', '{"text":"three"}', '{"text":"two"}']
+
+
+async def test_what_steers_too_late_is_a_turn_like_any_other(world: MakeWorld) -> None:
+    async with world(STEERED, {"talk": {}}).running() as o:
+        session = await begun(o)
+        turn = await say(o, session, "one")
+        open_gate(o, "first", "second")
+        await at_gate(o, "last")
+        late = await say(o, session, "two", on_busy="steer")
+        open_gate(o, "last")
+        assert await o.tenant.ended(late, 20)
+        assert await o.replies(turn) == ({"text": "one"},)
+        assert await o.replies(late) == ({"text": "two"},)
+        assert not await o.records(TurnAppended)
+
+
+async def history_of(o: Running, session: str) -> list[dict[str, Any]]:
+    """All that was said in the session."""
+    return await said_before(o.log, o.views, session, o.log.head + 1)
+
+
+RECALL = """
+async def talk(payload: Ask, metadata: HandlerMetadata):
+    before = [each["content"] for each in await metadata.history()]
+    await metadata.emit("message_start", {"id": "a"})
+    await metadata.emit("message_delta", {"id": "a", "delta": "after "})
+    await metadata.emit("message_delta", {"id": "a", "delta": " ".join(before)})
+    if payload.text == "look":
+        await metadata.emit("message_end", {"id": "a"})
+        await metadata.emit("tool_call", {"id": "c1", "name": "see", "input": {"at": 1}})
+        await metadata.emit("tool_call", {"id": "c2", "name": "see", "input": {"at": 2}})
+        await metadata.emit("tool_result", {"id": "c1", "output": "dark", "isError": False})
+        await gate("look")
+    if payload.text == "nested":
+        await metadata.ask("inner", Ask("one"))
+    return HandlerResponse.respond(Told(""))
+
+async def inner(payload: Ask, metadata: HandlerMetadata):
+    assert await metadata.history() == ()
+    await metadata.emit("message", {"text": "to the caller alone"})
+    return HandlerResponse.respond(Told(""))
+"""
+
+
+async def test_a_turn_is_given_what_was_said_before_it(world: MakeWorld) -> None:
+    async with world(RECALL, {"talk": {"peers": ["inner"]}, "inner": {}}).running() as o:
+        session, other = await begun(o), await begun(o)
+        for text in ("1", "nested", "3"):
+            await said(o, session, text)
+            await said(o, other, "not here")
+        shown = await history_of(o, session)
+        row = await row_of(o, session)
+    asked = ['{"text":"1"}', '{"text":"nested"}', '{"text":"3"}']
+    answers = ["after "]
+    answers.append(f"after {asked[0]} {answers[0]}")
+    answers.append(f"after {asked[0]} {answers[0]} {asked[1]} {answers[1]}")
+    assert [each["content"] for each in shown] == [text for pair in zip(asked, answers, strict=True) for text in pair]
+    assert [each["role"] for each in shown] == ["user", "assistant"] * 3
+    assert [each["thread_id"] for each in shown] == [f"{session}.{n}" for n in (1, 1, 2, 2, 3, 3)]
+    assert len({each["id"] for each in shown}) == len(shown) == row["message_count"]
+
+
+async def test_a_killed_turn_leaves_what_was_said_and_every_call_has_a_result(world: MakeWorld) -> None:
+    async with world(RECALL, {"talk": {}}).running() as o:
+        session = await begun(o)
+        turn, never_begun = await say(o, session, "look"), await say(o, session, "never begun")
+        await at_gate(o, "look")
+        for thread in (never_begun, turn):
+            await o.do(KillThread(thread_id=thread))
+        shown = [
+            (each["role"], each["content"], each.get("tool_call_id"), each.get("is_error"), each.get("stop_reason"))
+            for each in await history_of(o, session)
+        ]
+    assert shown == [
+        ("user", '{"text":"look"}', None, None, None),
+        ("assistant", "after ", None, None, None),
+        ("tool", "", "c1", None, None),
+        ("tool", "", "c2", None, None),
+        ("tool", "dark", "c1", False, None),
+        ("tool", NO_RESULT, "c2", True, "killed"),
+        ("user", '{"text":"never begun"}', None, None, "killed"),
+    ]
+
+
+async def test_what_is_killed_while_it_waits_parts_no_call_of_the_running_turn_from_its_result(
+    world: MakeWorld,
+) -> None:
+    source = """
+    async def talk(payload: Ask, metadata: HandlerMetadata):
+        await metadata.emit("tool_call", {"id": "c1", "name": "see", "input": {}})
+        await gate("look")
+        await metadata.emit("tool_result", {"id": "c1", "output": "dark", "isError": False})
+        return HandlerResponse.respond(Told(""))
+    """
+    async with world(source, {"talk": {}}).running() as o:
+        session = await begun(o)
+        turn, waiting = await say(o, session, "one"), await say(o, session, "two")
+        await at_gate(o, "look")
+        await o.do(KillThread(thread_id=waiting))
+        open_gate(o, "look")
+        assert await o.tenant.ended(turn, 20)
+        shown = [(each["role"], each["content"]) for each in await history_of(o, session)]
+    assert shown == [("user", '{"text":"one"}'), ("tool", ""), ("tool", "dark"), ("user", '{"text":"two"}')]
+
+
+# deletion
+
+
+def holds(made: World, text: bytes) -> bool:
+    """Whether any file of the organism's data has the text."""
+    return any(text in path.read_bytes() for path in made.data.rglob("*") if path.is_file())
+
+
+async def test_a_deleted_session_is_shown_no_more_and_its_text_is_in_no_file(world: MakeWorld) -> None:
+    made = talking(world)
+    async with made.running() as o:
+        session, other = await begun(o), await begun(o)
+        await said(o, session, "sesame")
+        await said(o, other, "kept")
+        running, queued = await say(o, session, "wait sesame"), await say(o, session, "more sesame")
+        await at_gate(o, "wait sesame")
+        assert holds(made, b"sesame")
+        await o.do(DeleteSession(session_id=session, user="ann"))
+        statuses = [(await o.thread(each))["status"] for each in (running, queued)]
+        for _ in range(2):
+            with pytest.raises(NotFound):
+                await say(o, session, "x")
+            with pytest.raises(NotFound):
+                await o.do(DeleteSession(session_id=session, user="ann"))
+        checked = await o.log.verify()
+        assert await folded_live(o) == await folded_anew(o.log)
+        assert [each["content"] for each in await history_of(o, other)] == ['{"text":"kept"}', "heard kept"]
+    assert statuses == ["killed", "killed"]
+    assert not checked.damage
+    assert not holds(made, b"sesame")
+    assert holds(made, b"heard kept")
+
+
+async def test_a_start_erases_what_a_crash_left_of_a_deleted_session(world: MakeWorld) -> None:
+    made = talking(world)
+    async with made.running() as o:
+        session = await begun(o)
+        await said(o, session, "sesame")
+        row = await row_of(o, session)
+        decision = Decision.on(o.pump.state, None)
+        decision.expect[session] = row["position"]
+        decision.add_to_session(session, SessionDeleted())
+        await o.pump.commit(decision)
+        await o.crash()
+    assert holds(made, b"sesame")
+    async with made.running() as o:
+        assert [each.event.owner for each in await o.records(ContentErased)] == [session]
+        assert not (await o.log.verify()).damage
+    assert not holds(made, b"sesame")
+    async with made.running() as o:
+        assert len(await o.records(ContentErased)) == 1
