@@ -64,7 +64,7 @@ def doctor(options: Doctor) -> None:
     count = sum(len(finding.faults) for finding in findings.values())
     if options.json:
         checks = [
-            {"check": name, "ok": not faults, "said": summary, "faults": [fault._asdict() for fault in faults]}
+            {"check": name, "ok": not faults, "summary": summary, "faults": [fault._asdict() for fault in faults]}
             for name, (summary, faults) in findings.items()
         ]
         print_json({"ok": not count, "checks": checks})

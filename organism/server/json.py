@@ -67,14 +67,14 @@ def microseconds(text: str, pointer: str) -> int:
     """ISO 8601 with an offset → microseconds since 1970. Raises ``InvalidField`` that names ``pointer``."""
     try:
         # In a query string an unescaped + is read as a space.
-        moment = datetime.fromisoformat(text.replace(" ", "+") if "T" in text else text)
+        time = datetime.fromisoformat(text.replace(" ", "+") if "T" in text else text)
     except ValueError:
-        moment = None
-    if moment is None or moment.tzinfo is None:
+        time = None
+    if time is None or time.tzinfo is None:
         raise InvalidField(
             f"Expected a time as 2024-01-15T10:00:00Z (with its offset); came {text[:40]!r}.", param=pointer
         )
-    return (moment - _EPOCH) // timedelta(microseconds=1)
+    return (time - _EPOCH) // timedelta(microseconds=1)
 
 
 def whole_number(text: str, place: str, least: int, most: int) -> int:

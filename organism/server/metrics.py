@@ -1,4 +1,4 @@
-"""Metrics for Prometheus: gauges are read when asked for, outcomes counted along the log from the first scrape on."""
+"""Metrics for Prometheus: gauges are read at each scrape, outcomes counted along the log from the first scrape on."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Metrics:
     async def shown(self, tenants: Iterable[Tenant], watching: int, accept: str) -> tuple[bytes, str]:
         """The text, in the form that ``accept`` asks for, and the type of that form."""
         families = [*await _gauges(tenants), *await model_metrics({tenant.id: tenant.views for tenant in tenants})]
-        help_text = "What became of messages, since this process was first asked; retried are attempts that failed."
+        help_text = "Outcomes of messages since the first scrape of this process; retried are attempts that failed."
         outcomes = CounterMetricFamily("organism_messages", help_text, labels=("tenant", "outcome"))
         for tenant in tenants:
             if tenant.id not in self._outcomes:

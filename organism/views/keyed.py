@@ -19,18 +19,24 @@ def _call(record: Record[CallAnswered]) -> Sequence[str]:
 def _answer(_key: str, _row: Row | None, record: Record[CallAnswered]) -> Row:
     """What the first call was bound to and what it got; ``at`` in µs. After 24 hours the key may be used again.
 
-    The act is in the event's own unit, ``back`` positions before it: so the answer knows its position. ``said_at`` is
-    the position of the event whose content is the whole body, if there is one: it follows in a unit of its own.
+    The act is in the event's own unit, ``back`` positions before it: so the answer knows its position.
+    ``body_position`` is that of the event whose content is the whole body, if there is one; it has a unit of its own.
     """
     event = record.event
     body = {**event.body, "position": record.position - event.back}
-    said_at = record.position if record.digest else None
-    return {"digest": event.digest, "status": event.status, "body": body, "at": record.at, "said_at": said_at}
+    body_position = record.position if record.digest else None
+    return {
+        "digest": event.digest,
+        "status": event.status,
+        "body": body,
+        "at": record.at,
+        "body_position": body_position,
+    }
 
 
 _ANSWER_KEYS: Final[Mapping[type[Event], Keys]] = {CallAnswered: _call}
 
-ANSWERS = ReadModel(name="answers", version=2, types=_ANSWER_KEYS, fold=fold_each(_ANSWER_KEYS, _answer))
+ANSWERS = ReadModel(name="answers", version=3, types=_ANSWER_KEYS, fold=fold_each(_ANSWER_KEYS, _answer))
 
 
 def _value(key: str, _row: Row | None, record: Record[ValueSet]) -> Row | None:

@@ -178,7 +178,7 @@ async def test_a_running_server_is_named_and_its_port_is_no_fault(server: Proces
     port = server.url.rsplit(":", 1)[1]
     ran = await examined(server.data, "--port", port)
     assert faulty(ran) == {}
-    said = next(check["said"] for check in ran.json["checks"] if check["check"] == "server")
+    said = next(check["summary"] for check in ran.json["checks"] if check["check"] == "server")
     assert said.startswith(f"process {server.process.pid} since ")
     assert server.url in said
 

@@ -47,11 +47,11 @@ class Contract:
         if operation is None:
             self._check_no_route(answer, place)
             return
-        said = operation["responses"].get(str(answer.status_code))
-        assert said is not None, f"{place} is not described: {answer.text[:300]}"
-        missing = [name for name in said["headers"] if name not in answer.headers and name != "ETag"]
+        described = operation["responses"].get(str(answer.status_code))
+        assert described is not None, f"{place} is not described: {answer.text[:300]}"
+        missing = [name for name in described["headers"] if name not in answer.headers and name != "ETag"]
         assert not missing, f"{place} lacks the headers {missing}"
-        self._check_form(said, answer, place)
+        self._check_form(described, answer, place)
 
     def check_head(self, answer: httpx2.Response) -> None:
         """The same for an answer whose body has no end yet."""
@@ -64,8 +64,8 @@ class Contract:
 
     def check_frame(self, text: str | bytes) -> None:
         """Raise ``AssertionError`` for a frame that the contract does not know."""
-        said = orjson.loads(text)
-        for frame in said if isinstance(said, list) else [said]:
+        frames = orjson.loads(text)
+        for frame in frames if isinstance(frames, list) else [frames]:
             validator = self._frames.get(frame["event"])
             assert validator is not None, f"There is no frame {frame['event']!r}."
             _hold(validator, frame, f"the frame {frame['event']}")
@@ -79,10 +79,10 @@ class Contract:
         return None
 
     def _check_no_route(self, answer: httpx2.Response, place: str) -> None:
-        said = orjson.loads(answer.content) if answer.request.method != "HEAD" else None
-        if said is not None:
-            _hold(self._error, said, place)
-            assert said["error"]["code"] in NO_ROUTE, f"{place}: {answer.text}"
+        refusal = orjson.loads(answer.content) if answer.request.method != "HEAD" else None
+        if refusal is not None:
+            _hold(self._error, refusal, place)
+            assert refusal["error"]["code"] in NO_ROUTE, f"{place}: {answer.text}"
 
     def _check_form(self, said: Schema, answer: httpx2.Response, place: str) -> None:
         if "content" not in said or answer.request.method == "HEAD":
@@ -153,6 +153,6 @@ class CheckedSocket(ClientConnection):
 
     async def recv(self, decode: bool | None = None) -> Any:  # noqa: FBT001 - as websockets has it
         """The next frame, checked."""
-        said = await super().recv(decode)
-        contract().check_frame(said)
-        return said
+        message = await super().recv(decode)
+        contract().check_frame(message)
+        return message

@@ -282,9 +282,9 @@ def test_a_token_has_at_most_a_thousand_unused_tickets() -> None:
 
 async def ask(server: Served, headers: dict[str, str] | None = None) -> str:
     """A ticket."""
-    said: httpx2.Response = await server.call("POST", "/ws-ticket", headers=headers or {})
-    assert said.json()["expires_in_seconds"] == 30
-    ticket: str = said.json()["ticket"]
+    found: httpx2.Response = await server.call("POST", "/ws-ticket", headers=headers or {})
+    assert found.json()["expires_in_seconds"] == 30
+    ticket: str = found.json()["ticket"]
     return ticket
 
 

@@ -97,9 +97,9 @@ async def test_who_lies_too_deep_gets_no_model(shared_agent: Served) -> None:
 
 
 async def test_costs_and_threads_in_headers_are_read_by_nobody(shared_agent: Served) -> None:
-    told = {"SPASS_Cost": "99", "x_litellm_response_cost": "99", "SPASS_Thread_Id": "thr-theirs"}
+    shown = {"SPASS_Cost": "99", "x_litellm_response_cost": "99", "SPASS_Thread_Id": "thr-theirs"}
     head = shared_agent.log.head
-    answer = await post(shared_agent, "/api/v1/invoke", **told)
+    answer = await post(shared_agent, "/api/v1/invoke", **shown)
     events = msgspec.json.encode([record.event for record in await shared_agent.log.read(head, limit=1000)])
     assert answer.json()["thread_id"] != "thr-theirs"
     assert b"theirs" not in events

@@ -131,9 +131,9 @@ def forms(canary: str) -> set[bytes]:
 async def hearing(made: World) -> AsyncIterator[Heard]:
     """A server on disk, and everything that comes out of it."""
     redactor = Redactor()
-    with logged(redactor, level="debug") as said:
+    with logged(redactor, level="debug") as log:
         async with served(made.config, made.data, parts=Parts(redactor=redactor)) as server:
-            yield Heard(server, made.data, said)
+            yield Heard(server, made.data, log)
 
 
 @pytest.fixture(autouse=True)
@@ -243,8 +243,8 @@ async def say_on_the_command_line(heard: Heard, canaries: list[str]) -> None:
 
     async def run(verb: list[str], canary: str) -> None:
         line = ["-m", "organism", *verb, canary, *place]
-        told = await asyncio.create_subprocess_exec(sys.executable, *line, stdout=PIPE, stderr=STDOUT)
-        said, _ = await told.communicate()
+        shown = await asyncio.create_subprocess_exec(sys.executable, *line, stdout=PIPE, stderr=STDOUT)
+        said, _ = await shown.communicate()
         assert said
         heard.texts.append(said.decode())
 
@@ -280,8 +280,8 @@ async def test_no_live_secret_goes_out_to_a_model_or_comes_back_from_it(thinking
                 pieces=5 + at * 7,
             )
             await peer.script(answer)
-            said = await thinking.inject("thinks", f"Mine is {canary}; keep it.")
-            assert said.startswith(f"Hm, {MASK}. You said {MASK}, and my key is {MASK}.")
+            injected = await thinking.inject("thinks", f"Mine is {canary}; keep it.")
+            assert injected.startswith(f"Hm, {MASK}. You said {MASK}, and my key is {MASK}.")
         await thinking.listen(socket)
     requests = await peer.requests()
     prompts = [request["body"] for request in requests]

@@ -99,11 +99,11 @@ async def test_what_is_no_command_counts_too(shared_clock: Served) -> None:
     async with shared_clock.socket(headers=bearer("acme", "ci")) as socket:
         frames = Frames(socket)
         await frames.until("connected")
-        told = []
+        messages = []
         for sent in ["{", b"\x00", '{"cmd":"ping","cmd":"ping"}', "[" * 65 + "]" * 65] * 6:
             await socket.send(sent)
-            told.append((await frames.until("error"))[-1]["code"])
-    assert told == ["invalid_json"] * 20 + ["rate_limit_exceeded"] * 4
+            messages.append((await frames.until("error"))[-1]["code"])
+    assert messages == ["invalid_json"] * 20 + ["rate_limit_exceeded"] * 4
 
 
 async def test_sixty_four_connections_may_wait_for_their_authentication_and_valid_tokens_pass_them(

@@ -12,7 +12,7 @@ import orjson
 import pytest
 
 from tests.growth import MOST, Growth, no_collector, sizes
-from tests.server.hostile.asking import first_answer
+from tests.server.hostile.client import first_answer
 from tests.server.hostile.large import BODIES, COMMANDS, HEADS, MOST_HEAD_BYTES, Make
 from tests.server.served import Frames, Served
 

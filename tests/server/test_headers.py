@@ -38,9 +38,9 @@ def _check_strict(answer: httpx2.Response) -> None:
     assert "x-request-id" in answer.headers
     assert not {"server", "x-powered-by", "via"} & set(answer.headers)
     assert not any(name.startswith("access-control-") for name in answer.headers)
-    told = "".join(chain.from_iterable(answer.headers.items())) + answer.text
-    assert not re.search(rf'"version"\s*:\s*"{re.escape(VERSION)}"|organism[/ ]{re.escape(VERSION)}', told)
-    assert "uvicorn" not in told.lower()
+    shown = "".join(chain.from_iterable(answer.headers.items())) + answer.text
+    assert not re.search(rf'"version"\s*:\s*"{re.escape(VERSION)}"|organism[/ ]{re.escape(VERSION)}', shown)
+    assert "uvicorn" not in shown.lower()
 
 
 def test_no_policy_lets_anything_inline_or_from_elsewhere_in() -> None:

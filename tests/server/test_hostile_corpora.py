@@ -14,7 +14,7 @@ from urllib.parse import quote
 import orjson
 import pytest
 
-from tests.server.hostile.asking import fault_of, faults_of, lives
+from tests.server.hostile.client import fault_of, faults_of, lives
 from tests.server.served import Served
 
 CORPORA = Path(os.environ.get("ORGANISM_CORPORA", "nowhere"))

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.server.hostile.asking import answered, faults_of, lives
+from tests.server.hostile.client import answered, faults_of, lives
 from tests.server.hostile.http import POST, RAW
 from tests.server.served import Served, patience, served
 
@@ -34,9 +34,9 @@ async def test_nothing_that_hides_in_a_body_is_taken_for_a_request(impatient: Se
     ):
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(f"{POST}{length}\r\n\r\n0\r\n\r\nX{hidden}".encode())
-        said = await asyncio.wait_for(reader.read(), 10)
+        answer = await asyncio.wait_for(reader.read(), 10)
         writer.close()
-        assert said.count(b"\r\ncontent-length:") == 1
+        assert answer.count(b"\r\ncontent-length:") == 1
     assert await lives(impatient)
 
 

@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from organism.server.app import ROUTES
-from tests.server.hostile.asking import fault_of, faults_of, lives
+from tests.server.hostile.client import fault_of, faults_of, lives
 from tests.server.hostile.texts import BAD_JSON, BAD_XML, HUGE, ODD_JSON, STRANGE, mutations
 from tests.server.served import Served
 
@@ -85,8 +85,8 @@ async def test_a_strange_text_is_told_back_or_refused(shared: Served) -> None:
         body = orjson.dumps({"to": "shouter", "payload": {"message": text, "original_sender": "x"}, "wait": 10})
         answer = await shared.call("POST", "/inject", content=body, headers=JSON)
         if answer.status_code == 200:
-            told = answer.json()["replies"][0]["payload"]["message"]
-            return "" if told == text.upper() else f"{text!r} came back as {told!r}"
+            found = answer.json()["replies"][0]["payload"]["message"]
+            return "" if found == text.upper() else f"{text!r} came back as {found!r}"
         return "" if answer.status_code == 400 else f"{text!r}: {answer.text}"
 
     assert await faults_of(map(mangled, STRANGE)) == []

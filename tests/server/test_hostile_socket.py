@@ -9,10 +9,10 @@ import orjson
 import pytest
 from websockets.exceptions import ConnectionClosedError
 
-from tests.server.hostile.asking import CODES, faults_of, lives
+from tests.server.hostile.client import CODES, faults_of, lives
+from tests.server.hostile.commands import BAD_COMMANDS, BAD_FRAMES, BAD_TEXTS, PING
 from tests.server.hostile.http import UPGRADE, WHO
 from tests.server.hostile.texts import HUGE, STRANGE
-from tests.server.hostile.wishes import BAD_COMMANDS, BAD_FRAMES, BAD_TEXTS, PING
 from tests.server.logged import logged
 from tests.server.served import Frames, Served
 
@@ -101,7 +101,7 @@ async def test_what_is_no_utf_8_ends_its_connection_and_leaves_no_trace_in_the_l
 @pytest.mark.parametrize("text", HUGE)
 async def test_a_huge_name_key_or_id_is_refused_and_the_connection_lives(shared: Served, text: str) -> None:
     text = text[-60_000:]  # a frame has at most 256 KiB
-    said = [
+    messages = [
         {"cmd": text},
         {"cmd": "kill", "thread_id": text},
         {"cmd": "pause", "agent": text},
@@ -112,22 +112,22 @@ async def test_a_huge_name_key_or_id_is_refused_and_the_connection_lives(shared:
         {"cmd": "resolve", "approval": text, "decision": "approve"},
         {"cmd": "ping", text[:100_000]: 1},
     ]
-    assert len(await refusals(shared, [orjson.dumps(each).decode() for each in said])) == len(said)
+    assert len(await refusals(shared, [orjson.dumps(each).decode() for each in messages])) == len(messages)
 
 
 async def test_a_refused_auth_is_answered_with_its_id(hello: Served) -> None:
     async with hello.socket(headers={}) as socket:
         await socket.send('{"cmd":"auth","token":"x","id":[7]}')
-        said = orjson.loads(await socket.recv())
-        assert (said["event"], said["id"], said["code"]) == ("error", [7], "invalid_authorization")
+        frame = orjson.loads(await socket.recv())
+        assert (frame["event"], frame["id"], frame["code"]) == ("error", [7], "invalid_authorization")
 
 
 @pytest.mark.parametrize("first", ["", "{", "[]", '{"cmd":"ping"}', '{"cmd":"auth"}', '{"cmd":"auth","token":"x"}'])
 async def test_who_begins_otherwise_than_by_a_good_token_learns_nothing(hello: Served, first: str) -> None:
     async with hello.socket(headers={}) as socket:
         await socket.send(first)
-        said = orjson.loads(await socket.recv())
-        assert (said["event"], CODES[said["code"]] in {400, 401}) == ("error", True)
+        frame = orjson.loads(await socket.recv())
+        assert (frame["event"], CODES[frame["code"]] in {400, 401}) == ("error", True)
         with pytest.raises(ConnectionClosedError) as over:
             await socket.recv()
         assert over.value.rcvd is not None

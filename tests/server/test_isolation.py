@@ -65,8 +65,8 @@ async def injected(server: Served, who: dict[str, str], to: str, text: str = SEC
     key = {"Idempotency-Key": f"acme-{to}"} if who is OWNER else {}
     answer = await server.call("POST", "/inject", json=body, headers={**who, **key})
     assert answer.status_code in {200, 202}, answer.text
-    said: dict[str, Any] = answer.json()
-    return said
+    found: dict[str, Any] = answer.json()
+    return found
 
 
 async def first(server: Served, path: str) -> str:
@@ -84,7 +84,7 @@ async def estate(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Esta
         own = (await injected(server, STRANGER, "teller", "hello"))["thread_id"]
         async with server.socket("?since=0", headers=OWNER) as socket:
             frames = Frames(socket)
-            told = await injected(server, OWNER, "teller")
+            sent = await injected(server, OWNER, "teller")
             await injected(server, OWNER, "breaker")
             await injected(server, OWNER, "asker")
             await frames.until("approval")
@@ -92,8 +92,8 @@ async def estate(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Esta
             await frames.until("indeterminate")
         await server.call("POST", "/agents/teller/pause", headers=OWNER)
         foreign = {
-            "thread": told["thread_id"],
-            "message": told["message_id"],
+            "thread": sent["thread_id"],
+            "message": sent["message_id"],
             "dead_letter": await first(server, "dead-letters"),
             "approval": await first(server, "approvals"),
             "indeterminate": await first(server, "indeterminate"),
@@ -166,11 +166,13 @@ def masked(text: str, said: str) -> str:
 async def both(estate: Estate, kind: str, method: str, path: str, **more: Any) -> tuple[Face, Face]:
     """How the stranger's request looks with the owner's id in the place of ``ID``, and with one that nobody has."""
     faces = []
-    for said in (estate.foreign[kind], MISSING[kind]):
-        filled = {name: orjson.loads(orjson.dumps(value).replace(b"ID", said.encode())) for name, value in more.items()}
+    for entry in (estate.foreign[kind], MISSING[kind]):
+        filled = {
+            name: orjson.loads(orjson.dumps(value).replace(b"ID", entry.encode())) for name, value in more.items()
+        }
         headers = {**STRANGER, **filled.pop("headers", {})}
-        answer = await estate.server.call(method, path.replace("ID", said), headers=headers, **filled)
-        faces.append(face(answer, said))
+        answer = await estate.server.call(method, path.replace("ID", entry), headers=headers, **filled)
+        faces.append(face(answer, entry))
     return faces[0], faces[1]
 
 
@@ -213,11 +215,11 @@ async def test_a_foreign_id_in_a_command_looks_missing(
     async with estate.server.socket(headers=STRANGER) as socket:
         frames = Frames(socket)
         answers = []
-        for said in (estate.foreign[kind], MISSING[kind]):
-            answer = await frames.ask(name, **{**fields, field: said})
+        for entry in (estate.foreign[kind], MISSING[kind]):
+            answer = await frames.ask(name, **{**fields, field: entry})
             assert (answer["event"], answer["code"] != "forbidden") == ("error", True)
             shown = {key: value for key, value in answer.items() if key not in {"id", "request_id"}}
-            answers.append(masked(repr(shown), said))
+            answers.append(masked(repr(shown), entry))
     assert answers[0] == answers[1]
 
 
@@ -226,9 +228,9 @@ async def test_a_filter_of_a_socket_tells_nothing_of_foreign_ids(estate: Estate,
     async with estate.server.socket("?since=0", headers=STRANGER) as socket:
         frames = Frames(socket)
         seen = []
-        for said in (estate.foreign[kind], MISSING[kind]):
+        for entry in (estate.foreign[kind], MISSING[kind]):
             for field in ("threads", "agents"):
-                await frames.ask("subscribe", **{field: [said]}, since=0)
+                await frames.ask("subscribe", **{field: [entry]}, since=0)
                 passed = [
                     frame["event"] for frame in await frames.until("caught_up") if frame["event"] != "agent_state"
                 ]

@@ -55,22 +55,22 @@ class Theatre(World):
     async def begin(self, block: str = "m1", agent: str = "a") -> None:
         """A block begins, and is heard from here on."""
         start = await self.write("message_start", block, agent=agent)
-        said = self.blocks[block] = Said(Delta("t", f"msg-{agent}", agent, "message", block, start, 0, ""))
-        self.feed.begin(said, said.said)
+        shown = self.blocks[block] = Said(Delta("t", f"msg-{agent}", agent, "message", block, start, 0, ""))
+        self.feed.begin(shown, shown.said)
 
     def speak(self, text: str, block: str = "m1") -> None:
         """A piece is heard."""
-        said = self.blocks[block]
-        self.feed.publish(said.delta._replace(offset=said.delta.end, text=text))
-        said.delta = said.delta._replace(text=said.delta.text + text)
+        shown = self.blocks[block]
+        self.feed.publish(shown.delta._replace(offset=shown.delta.end, text=text))
+        shown.delta = shown.delta._replace(text=shown.delta.text + text)
 
     async def gather(self, block: str = "m1") -> None:
         """What was heard is written."""
         delta = self.blocks[block].delta
         if delta.text:
             await self.write("message_delta", block, delta.text, delta.agent, offset=delta.offset)
-            said = self.blocks[block]
-            said.delta = said.delta.after(delta.end)
+            shown = self.blocks[block]
+            shown.delta = shown.delta.after(delta.end)
 
     async def end(self, block: str = "m1") -> None:
         """The block is over."""
@@ -118,8 +118,8 @@ async def test_a_piece_is_shown_at_once_behind_its_start_and_again_from_the_log(
     theatre.speak("lo")
     await theatre.end()
     await reached(sink, theatre)
-    told = [(frame.get("position"), frame["type"], frame["data"]) for frame in sink.frames() if frame["event"] == "run"]
-    assert told == [
+    run = [(frame.get("position"), frame["type"], frame["data"]) for frame in sink.frames() if frame["event"] == "run"]
+    assert run == [
         (1, "message_start", {"id": "m1"}),
         (None, "message_delta", {"id": "m1", "delta": "Hel", "offset": 0}),
         (None, "message_delta", {"id": "m1", "delta": "lo", "offset": 3}),
@@ -184,8 +184,8 @@ async def test_a_slow_viewer_gets_every_piece_in_its_turn(theatre: Theatre) -> N
     sink.unblock()
     while text_of(sink.frames()) != "abcdef":
         await turn()
-    heard = [frame["data"].get("delta") for frame in sink.frames() if frame["event"] == "run"]
-    assert [piece for piece in heard if piece != "abcd"] == [None, "a", "b", "c", "d", "e", "f"]
+    answer = [frame["data"].get("delta") for frame in sink.frames() if frame["event"] == "run"]
+    assert [piece for piece in answer if piece != "abcd"] == [None, "a", "b", "c", "d", "e", "f"]
 
 
 async def test_a_slow_viewer_that_falls_far_behind_loses_nothing(theatre: Theatre) -> None:
@@ -223,8 +223,10 @@ async def test_filters_hold_for_what_is_heard(theatre: Theatre, wanted: Filter, 
         theatre.speak(f"of {agent}", f"m-{agent}")
     everything, _ = theatre.watch(0)
     await everything.until("run", theatre.log.head)
-    heard = [frame["data"]["delta"] for frame in sink.frames() if frame["event"] == "run" and "position" not in frame]
-    assert heard == texts
+    messages = [
+        frame["data"]["delta"] for frame in sink.frames() if frame["event"] == "run" and "position" not in frame
+    ]
+    assert messages == texts
 
 
 async def test_a_filter_that_shows_more_shows_what_is_not_in_the_log_yet(theatre: Theatre) -> None:
@@ -239,8 +241,8 @@ async def test_a_filter_that_shows_more_shows_what_is_not_in_the_log_yet(theatre
     await turn()
     theatre.speak("after")
     await turn()
-    heard = [frame["data"] for frame in sink.frames() if frame["event"] == "run"]
-    assert heard == [
+    messages = [frame["data"] for frame in sink.frames() if frame["event"] == "run"]
+    assert messages == [
         {"id": "m1", "delta": "before ", "offset": 0},
         {"id": "m1", "delta": "after", "offset": 7},
     ]

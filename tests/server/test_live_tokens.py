@@ -85,9 +85,9 @@ async def test_what_was_taken_away_is_said_in_the_log(tmp_path: Path) -> None:
         with structlog.testing.capture_logs() as logs:
             (tmp_path / "config" / "tokens.yaml").unlink()
             assert await closed(frames) == 4401
-            told = await until_logged(server, logs, "tokens_revoked")
-        assert told["log_level"] == "warning"
-        assert "tokens.yaml is gone" in told["reason"]
+            log = await until_logged(server, logs, "tokens_revoked")
+        assert log["log_level"] == "warning"
+        assert "tokens.yaml is gone" in log["reason"]
         assert (await server.call("GET", "/organism")).status_code == 200
 
 
@@ -131,8 +131,8 @@ async def test_a_bad_edit_keeps_the_last_good_tokens_and_is_logged(
                 path.mkdir()
             else:
                 path.write_text(text)
-            told = await until_logged(server, logs, "tokens_not_taken")
-        assert fault in told["faults"][0]
+            log = await until_logged(server, logs, "tokens_not_taken")
+        assert fault in log["faults"][0]
         assert await status(server, "acme", "ci") == 200
         if text is None:
             path.rmdir()

@@ -28,7 +28,7 @@ def fail(text: str) -> None:
 
 @pytest.mark.parametrize("place", ["event", "value", "name", "inside", "trace"])
 def test_no_text_can_forge_a_line_or_move_a_cursor(place: str) -> None:
-    with logged() as said:
+    with logged() as log:
         logger = structlog.get_logger("x")
         if place == "trace":
             try:
@@ -42,48 +42,48 @@ def test_no_text_can_forge_a_line_or_move_a_cursor(place: str) -> None:
                 "inside": {"said": [{"deep": FORGED}]},
             }
             logger.warning(FORGED if place == "event" else "said", **fields.get(place, {}))
-    (entry,) = said.entries
-    assert said.lines[0].startswith('{"timestamp": "')
+    (entry,) = log.entries
+    assert log.lines[0].startswith('{"timestamp": "')
     assert entry["level"] in {"warning", "error"}
-    assert said.lines[0].isprintable()
-    assert said.lines[0].isascii()
+    assert log.lines[0].isprintable()
+    assert log.lines[0].isascii()
 
 
 @pytest.mark.parametrize("text", [FORGED, "\x9b31m", "\u2066", "\ufeff", "\U000e0001"])
 def test_on_a_terminal_a_line_is_for_people_and_cannot_be_forged_either(text: str) -> None:
-    with logged(is_terminal=True) as said:
+    with logged(is_terminal=True) as log:
         structlog.get_logger("x").warning(text, **{text: text, "list": [text]})
-    assert len(said.lines) == 1
-    assert said.lines[0].isprintable()
-    assert " warning " in said.lines[0]
+    assert len(log.lines) == 1
+    assert log.lines[0].isprintable()
+    assert " warning " in log.lines[0]
 
 
 def test_on_a_terminal_a_trace_stands_below_its_line_indented() -> None:
-    with logged(is_terminal=True) as said:
+    with logged(is_terminal=True) as log:
         try:
             fail(FORGED)
         except ValueError:
             structlog.get_logger("x").exception("it failed")
-    first, *trace = said.lines
+    first, *trace = log.lines
     assert " error   it failed" in first
     assert all(line.startswith("    ") and line.isprintable() for line in trace)
     assert any("ValueError" in line for line in trace)
 
 
 def test_what_libraries_say_has_the_same_form() -> None:
-    with logged() as said:
+    with logged() as log:
         logging.getLogger("uvicorn.error").warning("Invalid %s\n%s", "request", SECRET)
         try:
             fail(FORGED)
         except ValueError:
             logging.getLogger("asyncio").exception("it failed")
-    assert [entry["level"] for entry in said.entries] == ["warning", "error"]
-    assert said.entries[0]["event"] == f"Invalid request\n{SECRET}"
-    assert "ValueError" in said.entries[1]["exception"]
+    assert [entry["level"] for entry in log.entries] == ["warning", "error"]
+    assert log.entries[0]["event"] == f"Invalid request\n{SECRET}"
+    assert "ValueError" in log.entries[1]["exception"]
 
 
 def test_no_secret_is_in_an_entry_wherever_it_stood() -> None:
-    with logged(Redactor([SECRET])) as said:
+    with logged(Redactor([SECRET])) as log:
         logger = structlog.get_logger("x")
         logger.warning(SECRET, said=SECRET, deep=[{"x": SECRET}], odd=ValueError(SECRET), password="hunter2hunter2")
         logger.warning("named", **{SECRET: 1})
@@ -92,17 +92,17 @@ def test_no_secret_is_in_an_entry_wherever_it_stood() -> None:
             fail(SECRET)
         except ValueError:
             logger.exception("it failed")
-    assert len(said.lines) == 4
-    assert SECRET not in said.getvalue()
-    assert "hunter2" not in said.getvalue()
+    assert len(log.lines) == 4
+    assert SECRET not in log.getvalue()
+    assert "hunter2" not in log.getvalue()
 
 
 def test_every_level_can_be_chosen_and_what_is_below_it_is_not_written() -> None:
     for level in logs.LEVELS:
-        with logged(level=level) as said:
+        with logged(level=level) as log:
             structlog.get_logger("x").debug("all is well")
             structlog.get_logger("x").error("it failed")
-        assert len(said.lines) == 1 + (level == "debug")
+        assert len(log.lines) == 1 + (level == "debug")
 
 
 FIELDS = {"timestamp", "level", "event", "request_id", "tenant", "method", "route", "status", "duration_ms"}
@@ -114,9 +114,9 @@ def requests(said: Terminal) -> list[dict[str, Any]]:
 
 
 async def test_each_request_has_a_line_with_its_id_tenant_route_status_and_duration(shared: Served) -> None:
-    with logged() as said:
+    with logged() as log:
         answer = await shared.call("GET", "/agents/greeter?")
-    (entry,) = requests(said)
+    (entry,) = requests(log)
     assert entry.keys() == FIELDS
     assert entry["request_id"] == answer.headers["x-request-id"]
     assert (entry["level"], entry["tenant"], entry["route"]) == ("info", "default", "/api/v1/agents/{name}")
@@ -125,18 +125,18 @@ async def test_each_request_has_a_line_with_its_id_tenant_route_status_and_durat
 
 
 async def test_nothing_of_what_a_client_wrote_is_in_its_line(shared: Served) -> None:
-    with logged() as said:
+    with logged() as log:
         for path in ("/agents/canary%0a", "/canary", "/messages?q=canary", "/messages?canary=1"):
             await shared.call("GET", path, headers={"User-Agent": "canary", "Referer": "canary"})
-    assert len(requests(said)) == 4
-    assert "canary" not in said.getvalue()
+    assert len(requests(log)) == 4
+    assert "canary" not in log.getvalue()
 
 
 async def test_what_is_refused_for_want_of_rights_is_a_warning_and_has_no_tenant(hello: Served) -> None:
-    with logged() as said:
+    with logged() as log:
         await hello.call("GET", "/organism", headers={"Authorization": "Bearer wrong"})
         await hello.call("GET", "/organism", headers={"Host": "evil.example"})
-    found = [(entry["level"], entry["status"], entry["tenant"], entry["route"]) for entry in requests(said)]
+    found = [(entry["level"], entry["status"], entry["tenant"], entry["route"]) for entry in requests(log)]
     assert found == [("warning", 401, None, "/api/v1/organism"), ("warning", 403, None, None)]
 
 
@@ -145,9 +145,9 @@ async def test_what_fails_is_an_error_with_its_trace_under_the_same_id(shared: S
         raise RuntimeError("disk on fire")
 
     monkeypatch.setattr(shared.views, "row", broken, raising=False)
-    with logged() as said:
+    with logged() as log:
         answer = await shared.call("GET", "/agents/greeter")
-    trace, line = said.entries
+    trace, line = log.entries
     assert (trace["level"], line["level"], line["status"]) == ("error", "error", 500)
     assert trace["request_id"] == line["request_id"] == answer.json()["error"]["request_id"]
     assert "disk on fire" in trace["exception"]
@@ -155,12 +155,12 @@ async def test_what_fails_is_an_error_with_its_trace_under_the_same_id(shared: S
 
 
 async def test_a_socket_has_a_line_at_its_end(shared: Served) -> None:
-    with logged() as said:
+    with logged() as log:
         async with shared.socket() as socket:
             await Frames(socket).until("connected")
-        while not requests(said):
+        while not requests(log):
             await asyncio.wait([asyncio.ensure_future(shared.client.get("/healthz"))])
-    entry = next(entry for entry in requests(said) if entry["route"] == "/ws")
+    entry = next(entry for entry in requests(log) if entry["route"] == "/ws")
     assert (entry["tenant"], entry["status"], entry["level"]) == ("default", 101, "info")
     assert entry["request_id"].startswith("ws-")
 
@@ -210,22 +210,22 @@ async def test_what_a_handler_logs_names_its_thread_and_a_failure_its_line(tmp_p
     """
     made = World(tmp_path, source, {"worker": {}}, retry={"attempts": 2, "base_delay_s": 0, "max_delay_s": 0})
     for is_terminal in (False, True):
-        with logged(is_terminal=is_terminal, level="warning") as said:
+        with logged(is_terminal=is_terminal, level="warning") as log:
             async with served(made.config) as server:
                 sent = await server.inject("worker", {"text": "x"})
         if is_terminal:
-            lines = [line for line in said.lines if line.startswith("    ")]
+            lines = [line for line in log.lines if line.startswith("    ")]
             assert lines[0].endswith(" in worker")
             assert lines[1].strip() == "return HandlerResponse.respond(Told(payload.texts))"
             continue
         names = {"agent": "worker", "thread_id": sent["thread_id"], "message_id": sent["message_id"]}
-        for entry in said.entries:
+        for entry in log.entries:
             assert names.items() <= entry.items()
         events = ["by logging", "by structlog", "handler_failed"]
-        assert [entry["event"] for entry in said.entries] == events * 2
-        assert [entry["level"] for entry in said.entries if entry["event"] == events[2]] == ["warning", "error"]
+        assert [entry["event"] for entry in log.entries] == events * 2
+        assert [entry["level"] for entry in log.entries if entry["event"] == events[2]] == ["warning", "error"]
         replay = f"organism reload; organism dead-letters replay {sent['message_id']}"
-        assert [entry["next"] for entry in said.entries if "next" in entry] == [replay]
+        assert [entry["next"] for entry in log.entries if "next" in entry] == [replay]
 
 
 async def test_what_fails_outside_of_a_route_is_answered_in_the_shape_of_all_errors(shared: Served) -> None:
@@ -238,7 +238,7 @@ async def test_what_fails_outside_of_a_route_is_answered_in_the_shape_of_all_err
         sent.append(message)
 
     without_query = {"type": "http", "method": "GET", "path": "/", "headers": [(b"host", b"localhost")]}
-    with pytest.raises(KeyError), logged() as said:
+    with pytest.raises(KeyError), logged() as log:
         await shared.serving.app(without_query, receive, send)
-    assert (sent[0]["status"], requests(said)[0]["status"]) == (500, 500)
+    assert (sent[0]["status"], requests(log)[0]["status"]) == (500, 500)
     assert b'"code":"internal_error"' in sent[1]["body"]

@@ -77,8 +77,8 @@ async def test_the_tools_are_offered_with_their_schemas_and_called(shared: Serve
 
 
 async def test_a_notification_is_taken_without_a_body_or_its_type(shared: Served) -> None:
-    said = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-    answer = await shared.call("POST", "//mcp", json=said, headers={"Accept": "application/json, text/event-stream"})
+    shown = {"jsonrpc": "2.0", "method": "notifications/initialized"}
+    answer = await shared.call("POST", "//mcp", json=shown, headers={"Accept": "application/json, text/event-stream"})
     assert (answer.status_code, answer.content) == (202, b"")
     assert "content-type" not in answer.headers
 
@@ -168,13 +168,13 @@ async def test_a_client_that_leaves_is_waited_for_no_longer_and_a_stop_answers_w
     asks = SOURCE.replace('gate("helper")', "metadata.approve({})")  # a stop waits for no approval
     async with served(world(asks, LISTENERS).config) as server:
         begun = started(server)
-        with logged() as said:
+        with logged() as log:
             async with speaking(server, mode) as client:
                 left = asyncio.ensure_future(client.call_tool("helper", {"text": "wait"}))
                 sent = await anext(begun)
-                answered = requests_to_mcp(said)
+                answered = requests_to_mcp(log)
                 left.cancel()
-            await server.until(lambda: requests_to_mcp(said) > answered)
+            await server.until(lambda: requests_to_mcp(log) > answered)
         assert (await server.get(f"/threads/{sent.thread}"))["status"] == "active"
         async with speaking(server, mode) as client:
             await names(client)

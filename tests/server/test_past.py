@@ -29,7 +29,7 @@ from organism.server.push.past import Past, load_threads, thread_at
 from organism.views import threads
 from organism.views.views import Row
 from tests.log.engines import START_US, views
-from tests.server.tales import NAMES, Teller, by_the_naive_way, on_disk
+from tests.server.random_logs import NAMES, Teller, by_the_naive_way, on_disk
 
 TALES = 30
 
@@ -94,8 +94,8 @@ async def test_what_is_written_while_it_is_read_follows(log: EventLog, monkeypat
 def chatter(number: int) -> Unit:
     """A thread of three events in which ann and bob talk."""
     thread = f"t{number}"
-    said = Record(sent(number), Content(thread, b"{}", b""))
-    return Unit(thread, [Record(ThreadCreated()), said, Record(ThreadCompleted())], START_US, {})
+    shown = Record(sent(number), Content(thread, b"{}", b""))
+    return Unit(thread, [Record(ThreadCreated()), shown, Record(ThreadCompleted())], START_US, {})
 
 
 def sent(number: int) -> MessageSent:

@@ -98,10 +98,10 @@ async def test_a_head_without_an_end_is_refused(connection: Raw) -> None:
 
 async def test_a_head_that_is_too_long_is_refused_with_its_limit(connection: Raw) -> None:
     connection.send(f"{HEAD}X-Long: {'x' * HEAD_BYTES}\r\n\r\n")
-    said = await connection.rest()
-    assert said.startswith(b"HTTP/1.1 400")
-    assert b'"code":"invalid_field"' in said
-    assert str(HEAD_BYTES).encode() in said
+    reply = await connection.rest()
+    assert reply.startswith(b"HTTP/1.1 400")
+    assert b'"code":"invalid_field"' in reply
+    assert str(HEAD_BYTES).encode() in reply
 
 
 async def test_each_head_is_measured_by_itself_however_it_comes(connection: Raw) -> None:
@@ -171,12 +171,12 @@ async def test_what_is_no_handshake_is_refused_in_the_shape_of_all_answers(
     connection: Raw, head: str, status: int, reason: bytes
 ) -> None:
     connection.send(f"{head}\r\n")
-    said = await connection.rest()
-    assert said.startswith(b"HTTP/1.1 %d " % status)
-    assert reason in said
-    assert b"nosniff" in said
-    assert b"default-src 'none'" in said
-    assert b'"request_id":"' in said
+    reply = await connection.rest()
+    assert reply.startswith(b"HTTP/1.1 %d " % status)
+    assert reason in reply
+    assert b"nosniff" in reply
+    assert b"default-src 'none'" in reply
+    assert b'"request_id":"' in reply
 
 
 BIG = "x" * 200_000

@@ -101,8 +101,8 @@ class World:
     def _unit(self, thread: str) -> Unit:
         self.clock_us += 1
         sent = MessageSent(f"m{self.clock_us}", "a", "console", "T", depth=1, token="c")
-        said = Record(sent, Content(thread, b'{"n":%d}' % self.clock_us))
-        records = [Record(ThreadCreated()), said, Record(ThreadCompleted())]
+        shown = Record(sent, Content(thread, b'{"n":%d}' % self.clock_us))
+        records = [Record(ThreadCreated()), shown, Record(ThreadCompleted())]
         return Unit(f"{thread}-{self.clock_us}", records, self.clock_us, {})
 
     def watch(self, since: int | None = None, wanted: Filter = EVERYTHING) -> tuple[Sink, Viewer]:

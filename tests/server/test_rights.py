@@ -102,11 +102,11 @@ async def test_who_sends_to_one_of_a_group_must_be_granted_each_of_it(
     headers = bearer(DEFAULT_TENANT, name)
     answer = await shared_group.call("POST", "/inject", json={"to": to, "payload": {"text": ""}}, headers=headers)
     async with shared_group.socket(headers=headers) as socket:
-        said = await Frames(socket).ask("inject", to=to, payload={"text": ""})
-    assert (answer.status_code, said.get("code", "")) == (status, "forbidden" if status == 403 else "")
+        found = await Frames(socket).ask("inject", to=to, payload={"text": ""})
+    assert (answer.status_code, found.get("code", "")) == (status, "forbidden" if status == 403 else "")
     if status == 403:
         assert "'inject:agent:right'" in answer.text
-        assert "'inject:agent:right'" in said["error"]
+        assert "'inject:agent:right'" in found["error"]
 
 
 @pytest.mark.parametrize("name", ["to-greeter", "ws-inject"])

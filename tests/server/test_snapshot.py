@@ -102,9 +102,9 @@ class Readings:
         self.count += 1
         if self.broken:
             raise LogUnavailable
-        said = await self._read(model, key)
+        found = await self._read(model, key)
         await self.gate.wait()
-        return said
+        return found
 
     async def begun(self) -> asyncio.Task[int]:
         """One who asks, and has begun to; gives the position that is read."""

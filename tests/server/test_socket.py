@@ -60,31 +60,31 @@ async def shared_play(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator
 
 
 async def test_the_first_frame_is_how_everything_stands(hello: Served) -> None:
-    said = await hello.inject()
+    injected = await hello.inject()
     async with hello.socket() as socket:
         frame = await Frames(socket).next()
     assert frame["event"] == "connected"
-    assert frame["position"] == said["thread"]["position"]
+    assert frame["position"] == injected["thread"]["position"]
     assert frame["log"] == hello.log.timeline
     assert (frame["organism"]["name"], frame["organism"]["total_messages"]) == ("hello-world", 4)
     assert [agent["name"] for agent in frame["agents"]] == LISTENERS
-    assert (frame["threads"], frame["threads_total"]) == ([said["thread"]], 1)
+    assert (frame["threads"], frame["threads_total"]) == ([injected["thread"]], 1)
 
 
 async def test_a_hop_is_pushed_as_it_happens(shared: Served) -> None:
     async with shared.socket() as socket:
         frames = Frames(socket)
         await frames.until("connected")
-        said = await shared.inject()
+        injected = await shared.inject()
         seen = await frames.until("thread_updated")
         seen = [frame for frame in seen if frame["event"] != "agent_state"]
     assert [frame["event"] for frame in seen] == ["thread_created", *["message"] * 4, "thread_updated"]
     assert [frame["position"] for frame in seen] == sorted({frame["position"] for frame in seen})
     assert (seen[0]["thread"]["status"], seen[0]["thread"]["participants"]) == ("active", ["console", "greeter"])
     assert [(frame["message"]["from"], frame["message"]["to"]) for frame in seen[1:5]] == HOPS
-    assert seen[1]["message"] == await shared.get(f"/messages/{said['message_id']}")
+    assert seen[1]["message"] == await shared.get(f"/messages/{injected['message_id']}")
     last = seen[-1]
-    assert (last["thread_id"], last["status"], last["message_count"]) == (said["thread_id"], "completed", 4)
+    assert (last["thread_id"], last["status"], last["message_count"]) == (injected["thread_id"], "completed", 4)
 
 
 async def test_an_agents_state_and_the_thread_that_it_works_on_are_pushed(shared_play: Served) -> None:
@@ -110,11 +110,15 @@ async def test_each_failed_attempt_is_an_error_and_the_last_one_a_dead_letter_to
     async with shared_play.socket() as socket:
         frames = Frames(socket)
         await frames.until("connected")
-        said = await shared_play.inject("broken", {"text": ""})
-        seen = await frames.until("thread_updated", thread_id=said["thread_id"])
+        injected = await shared_play.inject("broken", {"text": ""})
+        seen = await frames.until("thread_updated", thread_id=injected["thread_id"])
     errors = [frame for frame in seen if frame["event"] == "error"]
     for error in errors:
-        assert (error["thread_id"], error["agent"], error["error"]) == (said["thread_id"], "broken", "ValueError: no")
+        assert (error["thread_id"], error["agent"], error["error"]) == (
+            injected["thread_id"],
+            "broken",
+            "ValueError: no",
+        )
         assert set(error) >= {"timestamp", "position"}
     assert [(error["attempt"], error["next_at"] is None) for error in errors] == [(1, False), (2, True)]
     dead = next(frame for frame in seen if frame["event"] == "dead_letter")

@@ -58,11 +58,11 @@ async def test_no_path_of_the_disk_is_told_to_a_client(tmp_path: Path, code: str
     async with served(HELLO, tmp_path / "data", parts=Parts(driver=FaultyDriver(plan))) as server:
         await server.inject()
         plan.is_broken = plan.is_unreadable = code
-        said = [await server.call("POST", "/inject", json=BODIES["/inject"]) for _ in range(3)]
-        said += [await server.call("GET", path) for path in ("/messages?q=x", "/log?limit=500")]
+        found = [await server.call("POST", "/inject", json=BODIES["/inject"]) for _ in range(3)]
+        found += [await server.call("GET", path) for path in ("/messages?q=x", "/log?limit=500")]
         plan.is_broken = plan.is_unreadable = ""
-        assert [answer.status_code for answer in said[3:]] == [status] * 2
-        assert not [answer.text for answer in said if str(tmp_path) in answer.text]
+        assert [answer.status_code for answer in found[3:]] == [status] * 2
+        assert not [answer.text for answer in found if str(tmp_path) in answer.text]
         if status == HTTPStatus.SERVICE_UNAVAILABLE:
             await server.until(lambda: server.log.available)
 

@@ -38,15 +38,15 @@ class Listening:
 
     async def next(self) -> Said:
         """The next event."""
-        said: dict[str, str] = {}
+        shown: dict[str, str] = {}
         async with asyncio.timeout(PATIENCE_SECONDS):
             async for line in self._lines:
-                if not line and said:
-                    contract().check_frame(said["data"])
-                    return said.get("id"), orjson.loads(said["data"])
+                if not line and shown:
+                    contract().check_frame(shown["data"])
+                    return shown.get("id"), orjson.loads(shown["data"])
                 self.comments += line.startswith(":")
                 name, _, value = line.partition(": ")
-                said |= {name: value} if value else {}
+                shown |= {name: value} if value else {}
         raise EOFError
 
     async def until(self, event: str, **fields: Any) -> list[Said]:
@@ -82,11 +82,11 @@ async def test_it_says_what_the_socket_says_with_the_position_as_id(hello: Serve
         assert [first.pop("organism")["name"], same.pop("organism")["name"]] == ["hello-world"] * 2
         assert first == same
         await hello.inject()
-        heard = await events.until("thread_updated", status="completed")
+        shown = await events.until("thread_updated", status="completed")
         seen = await frames.until("thread_updated", status="completed")
-    assert [said for _, said in heard if "position" in said] == [frame for frame in seen if "position" in frame]
-    assert all(name == (str(said["position"]) if "position" in said else None) for name, said in heard)
-    assert [said["message"]["to"] for _, said in heard if said["event"] == "message"] == [
+    assert [said for _, said in shown if "position" in said] == [frame for frame in seen if "position" in frame]
+    assert all(name == (str(said["position"]) if "position" in said else None) for name, said in shown)
+    assert [said["message"]["to"] for _, said in shown if said["event"] == "message"] == [
         "greeter", "shouter", "response-handler", "console",
     ]  # fmt: skip
 
@@ -96,13 +96,13 @@ async def test_a_client_that_comes_again_goes_on_after_the_last_id(shared: Serve
     since = f"?since={shared.log.head}"
     await shared.inject()
     async with listening(shared, since) as events:
-        everything = [said for said in await events.until("caught_up") if said[1]["event"] != "agent_state"]
-    cut = next(name for name, said in everything if said["event"] == "message")
+        everything = [each for each in await events.until("caught_up") if each[1]["event"] != "agent_state"]
+    cut = next(name for name, each in everything if each["event"] == "message")
     assert cut is not None
     async with listening(shared, query, Last_Event_ID=cut) as events:
         rest = await events.until("caught_up")
     at = [name for name, _ in everything].index(cut)
-    assert [said for said in rest[1:] if said[1]["event"] != "agent_state"] == everything[at + 1 :]
+    assert [each for each in rest[1:] if each[1]["event"] != "agent_state"] == everything[at + 1 :]
 
 
 @pytest.mark.parametrize(
@@ -264,8 +264,8 @@ async def test_the_socket_and_the_stream_show_a_run_as_it_comes_and_again_from_t
         seen = await page.until("run", type="done")
     assert told(before) == told([frame for _, frame in seen]) == SHOWN
     assert all((name == str(frame["position"])) if "position" in frame else name is None for name, frame in seen)
-    heard = [frame["data"] for frame in before if "position" not in frame]
-    assert [data["delta"] for data in heard if data["id"] == "m1"] == ["One,", "2,", "three."]
+    messages = [frame["data"] for frame in before if "position" not in frame]
+    assert [data["delta"] for data in messages if data["id"] == "m1"] == ["One,", "2,", "three."]
     assert {(frame["thread_id"], frame["agent"]) for frame in before} == {(thread, "talker")}
     assert fold(entries(before))["messages"] == [{"role": "assistant", "content": "One,2,three."}]
 

@@ -78,11 +78,11 @@ def test_every_frame_is_told_and_no_other() -> None:
 
 
 def test_every_command_is_told_with_each_of_its_fields() -> None:
-    told = rows("command")
-    assert told.keys() == COMMANDS.keys()
+    shown = rows("command")
+    assert shown.keys() == COMMANDS.keys()
     for name, body in COMMANDS.items():
-        missing = [field.name for field in dataclasses.fields(body) if f"`{field.name}" not in told[name]]
-        assert [field for field in missing if not re.search(rf"\b{field}\b", told[name])] == []
+        missing = [field.name for field in dataclasses.fields(body) if f"`{field.name}" not in shown[name]]
+        assert [field for field in missing if not re.search(rf"\b{field}\b", shown[name])] == []
 
 
 def test_every_close_code_is_told() -> None:
@@ -90,14 +90,14 @@ def test_every_close_code_is_told() -> None:
 
 
 async def test_frames_have_the_fields_that_are_told(hello: Served) -> None:
-    told = {name: set(WORD.findall(text)) for name, text in rows("`event`").items()}
+    shown = {name: set(WORD.findall(text)) for name, text in rows("`event`").items()}
     async with hello.socket() as socket:
         frames = Frames(socket)
         await frames.until("connected")
         await hello.inject()
         for frame in await frames.until("thread_updated"):
-            assert frame.keys() - {"event", "position"} <= told[frame["event"]]
-            assert frame.get("message", {}).keys() <= told["message"]
+            assert frame.keys() - {"event", "position"} <= shown[frame["event"]]
+            assert frame.get("message", {}).keys() <= shown["message"]
 
 
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
@@ -105,9 +105,9 @@ PARTICIPANTS = ["console", "greeter", "shouter", "response-handler"]
 
 
 async def test_objects_have_the_documented_fields_and_values(hello: Served) -> None:
-    said = await hello.inject()
+    injected = await hello.inject()
     agent = await hello.get("/agents/greeter")
-    thread = await hello.get(f"/threads/{said['thread_id']}")
+    thread = await hello.get(f"/threads/{injected['thread_id']}")
     message = thread["messages"][1]
     organism = await hello.get("/organism")
     assert all(TIME.fullmatch(time) for time in (agent["last_activity"], message["timestamp"], thread["created_at"]))
@@ -121,7 +121,7 @@ async def test_objects_have_the_documented_fields_and_values(hello: Served) -> N
         ("current_thread", None),
         ("queue_depth", 0),
     ]
-    assert (message["id"][:4], message["thread_id"]) == ("msg-", said["thread_id"])
+    assert (message["id"][:4], message["thread_id"]) == ("msg-", injected["thread_id"])
     assert {name: message[name] for name in ("from", "to", "payload_type", "payload")} == {
         "from": "greeter",
         "to": "shouter",
@@ -129,7 +129,7 @@ async def test_objects_have_the_documented_fields_and_values(hello: Served) -> N
         "payload": {"message": "Hello, Dan!", "original_sender": "console"},
     }
     assert {name: thread[name] for name in ("id", "status", "participants", "message_count", "error")} == {
-        "id": said["thread_id"],
+        "id": injected["thread_id"],
         "status": "completed",
         "participants": PARTICIPANTS,
         "message_count": 4,

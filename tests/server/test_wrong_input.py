@@ -282,8 +282,8 @@ WRONG_COMMANDS: list[tuple[dict[str, Any], str, str]] = [
 async def test_a_command_s_wrong_field_is_named(hello: Served) -> None:
     async with hello.socket("?events=reload") as socket:
         for command, code, param in WRONG_COMMANDS:
-            said = await Frames(socket).ask(**command)
-            assert (command, said["event"], said["code"], said["param"]) == (command, "error", code, param)
+            reply = await Frames(socket).ask(**command)
+            assert (command, reply["event"], reply["code"], reply["param"]) == (command, "error", code, param)
 
 
 async def test_who_has_no_room_is_named_where_the_call_names_it(world: MakeWorld) -> None:

@@ -85,7 +85,7 @@ export interface Approval {
   agent: string;
   /** Of a call that waits for consent: its payload is the preview. */
   payload_type: string | null;
-  /** Of a tainted run's call that cannot be undone: why you are asked. */
+  /** Of a tainted run's call that cannot be undone: why a person decides. */
   why: string | null;
   /** Of the receiver's schema; `{"erased":true}` once it was erased. */
   preview: unknown;
@@ -341,7 +341,7 @@ export interface ChatAgentList {
   agents: ChatAgentHead[];
 }
 
-/** What the AI SDK's chat transport posts, with `x-ag-messages-format: vercel`: the talk as UI messages. A page may add `agent`, `session_id` and `flags`. Nothing else is read: the SDK sends the whole talk each time, so the chat's `id`, `trigger` and `messageId` say nothing more. */
+/** What the AI SDK's chat transport posts, with `x-ag-messages-format: vercel`: the conversation as UI messages. A page may add `agent`, `session_id` and `flags`. Nothing else is read: the SDK sends all messages each time, so the chat's `id`, `trigger` and `messageId` say nothing more. */
 export interface ChatBody {
   messages: TalkMessage[];
   agent?: string | null;
@@ -417,7 +417,7 @@ export interface CommandInjected {
   position: number;
 }
 
-/** What was wrong. It is told from a failed attempt by its code. */
+/** What was wrong. Its `code` distinguishes it from a failed attempt. */
 export interface CommandRefused {
   event: "error";
   /** That of the command, or null. */
@@ -645,7 +645,7 @@ export interface Edge {
   to: string;
 }
 
-/** An effect was found begun and not finished, or somebody said what became of it. */
+/** An effect was found begun and not finished, or an operator resolved it. */
 export interface EffectInDoubt {
   event: "indeterminate";
   /** Where it stands in the log. */
@@ -724,7 +724,7 @@ export interface Event {
   correlation: string | null;
   actor: Actor | null;
   data: EventData;
-  /** With `content=true`: the text that was kept beside it. */
+  /** With `content=true`: its content. */
   content?: unknown;
 }
 
@@ -902,7 +902,7 @@ export interface FellBehind {
   position: number;
 }
 
-/** The lists that were given. */
+/** The lists that were sent. */
 export interface FilterSaid {
   threads?: string[];
   agents?: string[];
@@ -910,7 +910,7 @@ export interface FilterSaid {
   events?: FrameName[];
 }
 
-/** What the caller asks for; null is not said. */
+/** What the caller wants; null counts as absent. */
 export interface FlagsBody {
   stream?: boolean | null;
   trim?: boolean | null;
@@ -1030,7 +1030,7 @@ export interface InjectedAndEnded {
   thread: Thread;
 }
 
-/** What the agent gets: the talk so far, its next message alone, or a payload of its class. */
+/** What the agent gets: the conversation so far, its next message alone, or a payload of its class. */
 export interface Inputs {
   messages?: TalkMessage[] | null;
   message?: string | null;
@@ -1319,7 +1319,7 @@ export interface ModelCalled {
   step: number;
   /** Its name in organism.yaml. */
   model: string;
-  /** The provider that answered, whatever model was asked for. */
+  /** The provider that answered, whatever model was requested. */
   served_by: string;
   input_tokens: number;
   output_tokens: number;
@@ -1369,7 +1369,7 @@ export interface ModelShown {
   owned_by: string;
   /** Tokens of a request and its answer together. */
   context_window: number;
-  /** What it is, where no one else is asked. */
+  /** What it is, unless it is a model of a provider. */
   description: string;
 }
 
@@ -1377,7 +1377,7 @@ export interface ModelShown {
 export interface ModelUsage {
   /** Its name in organism.yaml. */
   model: string;
-  /** The provider that answered, whatever model was asked for. */
+  /** The provider that answered, whatever model was requested. */
   served_by: string;
   calls: number;
   input_tokens: number;
@@ -1513,7 +1513,7 @@ export interface PingCommand {
   id?: unknown;
 }
 
-/** An unsafe effect of which nobody knows whether it happened, or what an operator said of it. */
+/** An unsafe effect of which it is unknown whether it happened, or how an operator resolved it. */
 export interface Question {
   /** `MESSAGE:STEP`. */
   id: string;
@@ -1537,15 +1537,15 @@ export interface Refusal {
   param: string | null;
   /** Every fault, where there are several. */
   details?: Fault[];
-  /** What was asked for and cannot be had. */
+  /** What was requested and is not available. */
   requested?: string;
-  /** What can be had instead. */
+  /** What is available instead. */
   supported?: string[];
   /** Stands in the server's log, too. */
   request_id: string;
 }
 
-/** The configuration was read anew: the names of listeners. */
+/** The configuration was read again: the names of listeners. */
 export interface ReloadDone {
   event: "reload";
   /** Where it stands in the log. */
@@ -2009,7 +2009,7 @@ export interface Subscribed {
   position: number;
 }
 
-/** A message of the talk so far: its text stands in `content` or in `parts`. */
+/** A message of the conversation so far: its text stands in `content` or in `parts`. */
 export interface TalkMessage {
   role: "user" | "assistant" | "tool";
   content?: string | Piece[] | null;
@@ -2260,7 +2260,7 @@ export interface Tool {
   confirm: boolean;
 }
 
-/** What a model is told of a tool. */
+/** A tool as models are shown it. */
 export interface ToolFunction {
   name: string;
   description: string;
@@ -2928,7 +2928,7 @@ export interface Routes {
       type?: EventType;
       /** How many at most. */
       limit?: number;
-      /** With the text that is kept beside the events. */
+      /** With the content that is stored apart from the events. */
       content?: boolean;
     };
     body: undefined;

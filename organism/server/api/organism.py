@@ -67,7 +67,7 @@ async def _control(call: Call, command: type[PauseOrganism | ResumeOrganism]) ->
 
 
 async def reload(call: Call) -> Response:
-    """Read organism.yaml and the handlers anew: all of it or, with 422, nothing."""
+    """Read organism.yaml and the handlers again: all of it or, with 422, nothing."""
     await call.body_as(NoBody)
     call.refuse_if_match()
     if call.process.organism.status == "stopping":

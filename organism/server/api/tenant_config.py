@@ -34,9 +34,9 @@ async def tenant_config(call: Call) -> Response:
 async def write_tenant_config(call: Call) -> Response:
     """Write keys; the others stay as they are. A value acts from the next read on."""
     call.allow_query()
-    given = _with_whole_numbers(await call.json())
-    _check(call, given)
-    await call.do(ChangeTenantConfig(changes=given, **call.command_fields(of_thread=False)))
+    changes = _with_whole_numbers(await call.json())
+    _check(call, changes)
+    await call.do(ChangeTenantConfig(changes=changes, **call.command_fields(of_thread=False)))
     return _shown(call)
 
 
@@ -47,22 +47,22 @@ def _with_whole_numbers(value: Any) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _check(call: Call, given: Any) -> None:
+def _check(call: Call, changes: Any) -> None:
     """Raise an ``InvalidRequest`` that names all that cannot be written."""
-    if not isinstance(given, dict):
+    if not isinstance(changes, dict):
         raise InvalidField("Send a JSON object of keys and their values.", param="")
     if fixed := tuple(
-        Fault(f"/{key}", "is the operator's or the program's alone") for key in given if key in READ_ONLY
+        Fault(f"/{key}", "is the operator's or the program's alone") for key in changes if key in READ_ONLY
     ):
         raise TenantConfigKeyReadonly(details=fixed)
-    values = {key: _DEFAULTS.get(key) if value is None else value for key, value in given.items()}
+    values = {key: _DEFAULTS.get(key) if value is None else value for key, value in changes.items()}
     try:
         model = record_of(TenantConfig, values).compact_summary_model
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False)
         raise refusal([{**each, "loc": each["loc"][1:]} for each in found]) from None
     allowed = call.who.models
-    if given.get("compact_summary_model") and not (
+    if changes.get("compact_summary_model") and not (
         model in call.process.organism.settings.models and (allowed is None or model in allowed)
     ):
         raise ModelNotInAllowlist(f"The token may not use a model {model!r}.", param="/compact_summary_model")

@@ -8,7 +8,7 @@ from typing import Any, Final
 from organism.server.documents.openapi import INFO, SECURITY
 from organism.server.documents.schemas import Schema, Schemas, example
 from organism.server.ws.commands import COMMANDS, RIGHTS
-from organism.server.ws.shapes import ADDRESS, ANSWERED, PUSHED, SAID, CommandRefused
+from organism.server.ws.shapes import ADDRESS, ANSWERED, PERSONAL, PUSHED, CommandRefused
 
 DESCRIPTION: Final = (
     "After `connected` every event comes once and in order, none missing. A client keeps the last `position` and the "
@@ -22,8 +22,8 @@ ID: Final = {"description": "Of any kind, up to 200 bytes of JSON; the answer ca
 
 
 def frame_kinds() -> list[Any]:
-    """Every form that a frame may have: pushed, said, answered."""
-    listed = [*PUSHED.values(), *SAID.values(), tuple(ANSWERED.values()), (CommandRefused,)]
+    """Every form that a frame may have: pushed, personal, an answer."""
+    listed = [*PUSHED.values(), *PERSONAL.values(), tuple(ANSWERED.values()), (CommandRefused,)]
     return list(dict.fromkeys(kind for kinds in listed for kind in kinds))
 
 
@@ -105,7 +105,7 @@ def _channel(names: list[str]) -> Schema:
 
 
 def _operations() -> Iterator[tuple[str, Schema]]:
-    first = [kind.__name__ for kinds in SAID.values() for kind in kinds]
+    first = [kind.__name__ for kinds in PERSONAL.values() for kind in kinds]
     pushed = [kind.__name__ for kind in pushed_kinds()]
     yield "say", _operation("send", "How things stand, and how far this connection has come.", first)
     yield "push", _operation("send", "What happens, as far as the filter lets it pass.", [*pushed, BATCH])

@@ -58,7 +58,7 @@ def page(openapi: Schema, asyncapi: Schema) -> bytes:
         element("p", "For programs: ", _link("/openapi.json"), ", and for the socket ", _link("/asyncapi.json"), "."),
         element(
             "label",
-            "Token for the forms, kept in this page's memory only ",
+            "Token for the forms, held in this page's memory only ",
             element("input", id="token", type="password", autocomplete="off", spellcheck="false"),
         ),
         element("nav", *(_contents(tag["name"], operations) for tag, operations in groups), _link("#socket", "/ws")),

@@ -51,10 +51,10 @@ class Schemas:
 
 def example(schema: Schema, components: Mapping[str, Schema]) -> Any:
     """A value that fits the schema, put together of the examples that stand at its fields."""
-    given = [schema[name] for name in ("const", "default") if name in schema]
-    given += [schema[name][0] for name in ("examples", "enum") if name in schema]
-    if given:
-        return given[0]
+    values = [schema[name] for name in ("const", "default") if name in schema]
+    values += [schema[name][0] for name in ("examples", "enum") if name in schema]
+    if values:
+        return values[0]
     if "type" not in schema and (inner := _inner(schema, components)) is not None:
         return example(inner, components)
     return _MADE[schema.get("type", "null")](schema, components)

@@ -276,8 +276,8 @@ def refuse_credentials(query: Mapping[str, str], *, takes_ticket: bool = False) 
 
 def operator_token(directory: Path, environment: Mapping[str, str]) -> str:
     """``ORGANISM_TOKEN``, else that of the data directory, made at the first start."""
-    given = environment.get("ORGANISM_TOKEN", "").strip()
-    return given or secret_in(directory / TOKEN_FILE, lambda: _PREFIX + secrets.token_hex(_SECRET_BYTES))
+    token = environment.get("ORGANISM_TOKEN", "").strip()
+    return token or secret_in(directory / TOKEN_FILE, lambda: _PREFIX + secrets.token_hex(_SECRET_BYTES))
 
 
 def server_key(directory: Path) -> bytes:

@@ -206,7 +206,7 @@ class Faults:
 
 
 def refuse_unknown(query: Iterable[str], names: Sequence[str]) -> None:
-    """Raise ``UnknownField`` for parameters beside ``names``: what is ignored silently misleads."""
+    """Raise ``UnknownField`` for parameters not among ``names``: ignoring them silently would mislead."""
     faults = Faults()
     for name in query:
         if name not in names:

@@ -142,10 +142,10 @@ class Call(Request):
         """The request is called as the caller calls it. Raises ``InvalidField``."""
         self.access.is_named = True
         for name in (REQUEST_ID, "X-Request-Id"):
-            if (given := self.headers.get(name)) is not None:
-                if not _KEY.fullmatch(given):
+            if (request_id := self.headers.get(name)) is not None:
+                if not _KEY.fullmatch(request_id):
                     raise InvalidField(f"{name} is 1 to 255 visible ASCII characters.", param=f"headers.{name.lower()}")
-                self.access.request_id = given
+                self.access.request_id = request_id
                 return
 
     @property
@@ -247,9 +247,9 @@ class Call(Request):
                 "An Idempotency-Key is 1 to 255 visible ASCII characters.", param="headers.idempotency-key"
             )
         refuse_secret(self.process.redactor, key, "headers.idempotency-key")
-        asked = self.content + repr(sorted(self.query.items())).encode() if self.query else self.content
+        content = self.content + repr(sorted(self.query.items())).encode() if self.query else self.content
         path = self.path if self.end_user is None else f"{self.path}#{self.end_user}"  # no user meets another one's key
-        return Idempotency(key, self.method, path, hashlib.sha256(asked).hexdigest())
+        return Idempotency(key, self.method, path, hashlib.sha256(content).hexdigest())
 
     def _if_position(self) -> int | None:
         tag = self.headers.get("if-match", "*").strip()
@@ -324,16 +324,16 @@ def refuse_secret(redactor: Redactor, key: str, pointer: str) -> None:
 
 def caller_fields(call: Call) -> dict[str, Any]:
     """Keywords for an ``Inject``. Raises ``InvalidField``."""
-    given = {name: call.headers[name].strip() for name in CALLER if name in call.headers}
+    headers = {name: call.headers[name].strip() for name in CALLER if name in call.headers}
     fields: dict[str, Any] = {}
-    if DEPTH in given:
-        fields["caller_depth"] = whole_number(given[DEPTH], f"headers.{DEPTH.lower()}", 0, MOST_DEPTH)
-    if PARENT in given:
+    if DEPTH in headers:
+        fields["caller_depth"] = whole_number(headers[DEPTH], f"headers.{DEPTH.lower()}", 0, MOST_DEPTH)
+    if PARENT in headers:
         place = f"headers.{PARENT.lower()}"
-        if not _KEY.fullmatch(given[PARENT]):
+        if not _KEY.fullmatch(headers[PARENT]):
             raise InvalidField(f"{PARENT} is 1 to 255 visible ASCII characters.", param=place)
-        refuse_secret(call.process.redactor, given[PARENT], place)
-        fields["caller_request"] = given[PARENT]
+        refuse_secret(call.process.redactor, headers[PARENT], place)
+        fields["caller_request"] = headers[PARENT]
     return fields
 
 

@@ -79,7 +79,7 @@ QUERY: Final[Mapping[str, Any]] = {
     "until": Annotated[Position, Field(description="Up to this position; by default to the head.")],
     "thread": _text("Only events of this thread.", min_length=1),
     "type": Annotated[EventType, Field(description="Only events of this type.")],
-    "content": Annotated[bool, Field(description="With the text that is kept beside the events.")],
+    "content": Annotated[bool, Field(description="With the content that is stored apart from the events.")],
     "format": Annotated[Literal["json", "mermaid"], Field(description="As data, or as the text of a flowchart.")],
     "to": Annotated[AgentName, Field(description="The receiver; with an XML body alone, where it must be there.")],
     "wait": Annotated[
@@ -109,7 +109,7 @@ HEADERS: Final[Mapping[str, Any]] = {
         pattern=r"^[0-9]{1,7}$",
     ),
     "SPASS-Parent-Request-Id": _text(
-        "The request in which this one is made; it is kept with the message.",
+        "The request in which this one is made; it is stored with the message.",
         "req-17",
         pattern=r"^[\x21-\x7e]{1,255}$",
     ),

@@ -125,7 +125,7 @@ def next_cursor(call: Call, page: Page, at: int | None, path: str = "") -> str |
 
 
 async def _query(call: Call, listing: Listing, fixed: tuple[Where, ...]) -> tuple[Query, bool]:
-    """What is asked for, and whether with envelopes. Raises an ``InvalidRequest`` that names all that is wrong."""
+    """The query, and whether with envelopes. Raises an ``InvalidRequest`` that names all that is wrong."""
     faults = Faults()
     with faults:
         call.allow_query(*listing.takes)

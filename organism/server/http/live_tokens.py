@@ -1,6 +1,6 @@
 """config/tokens.yaml while the server runs: an edit acts within a second, a bad one changes nothing (S1).
 
-A change counts once it is the same at two looks, since an edit may leave half a file for a moment. Tenants are opened
+A change counts once two looks find the same, since a look may find a file half written. Tenants are opened
 in a task of their own, so that revocations never wait for that.
 """
 
@@ -98,7 +98,7 @@ class LiveTokens:
             return
         entries = await asyncio.to_thread(read_tokens, self._path)
         if seen is not None and signature(self._path) is None:
-            return  # it is gone since; the next looks will tell
+            return  # it is gone since; the next looks decide
         if seen is None and self._organism.entries:
             _log.warning("tokens_revoked", reason=f"{self._path} is gone", remedy="put it back to undo it")
         self._logged.clear()

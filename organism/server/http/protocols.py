@@ -158,7 +158,7 @@ class StrictHttpProtocol(HttpToolsProtocol):
         self.transport.close()
 
     def _expect_within(self, seconds: float) -> None:
-        """Abort after these seconds unless told otherwise. The peer gets no answer: it may not even read."""
+        """Abort in so many seconds, unless ``_expect_nothing`` comes first. The peer may not even read an answer."""
         self._expect_nothing()
         self._deadline = self.loop.call_later(seconds, self.transport.abort)
 

@@ -152,7 +152,9 @@ class Approval(TypedDict):
     payload_type: Annotated[
         words.PayloadType | None, Field(description="Of a call that waits for consent: its payload is the preview.")
     ]
-    why: Annotated[str | None, Field(description="Of a tainted run's call that cannot be undone: why you are asked.")]
+    why: Annotated[
+        str | None, Field(description="Of a tainted run's call that cannot be undone: why a person decides.")
+    ]
     preview: words.Payload
     form_schema: NotRequired[Annotated[words.Object, Field(description="What `edits` of the payload may be.")]]
     digest: Annotated[
@@ -224,7 +226,7 @@ class IndeterminateList(Page):
 
 
 class ToolFunction(TypedDict):
-    """What a model is told of a tool."""
+    """A tool as models are shown it."""
 
     name: Annotated[str, Field(examples=["calculator"])]
     description: str
@@ -256,7 +258,7 @@ class ModelShown(TypedDict):
     created: Annotated[int, Field(description="Since when it is served: the organism's start, in seconds since 1970.")]
     owned_by: Annotated[str, Field(description="Its provider.", examples=["offline"])]
     context_window: Annotated[int, Field(description="Tokens of a request and its answer together.")]
-    description: Annotated[str, Field(description="What it is, where no one else is asked.")]
+    description: Annotated[str, Field(description="What it is, unless it is a model of a provider.")]
 
 
 class ModelList(TypedDict):
@@ -339,7 +341,7 @@ class Event(TypedDict):
     correlation: Annotated[words.MessageId | None, Field(description="The message of the injection at the root.")]
     actor: Actor | None
     data: words.EventData
-    content: NotRequired[Annotated[Any, Field(description="With `content=true`: the text that was kept beside it.")]]
+    content: NotRequired[Annotated[Any, Field(description="With `content=true`: its content.")]]
 
 
 class Events(TypedDict):
@@ -433,8 +435,8 @@ class Refusal(TypedDict):
         Field(description="Where: a JSON pointer into the body, `query.x` or `headers.x`.", examples=["/payload/name"]),
     ]
     details: NotRequired[Annotated[list[Fault], Field(description="Every fault, where there are several.")]]
-    requested: NotRequired[Annotated[str, Field(description="What was asked for and cannot be had.")]]
-    supported: NotRequired[Annotated[list[str], Field(description="What can be had instead.")]]
+    requested: NotRequired[Annotated[str, Field(description="What was requested and is not available.")]]
+    supported: NotRequired[Annotated[list[str], Field(description="What is available instead.")]]
     request_id: Annotated[str, Field(description="Stands in the server's log, too.", examples=["req-5f2c9a01d7e84b36"])]
 
 
@@ -470,7 +472,7 @@ Money = Annotated[
     str, Field(description="Exact, as text.", pattern=r"^[0-9]+(\.[0-9]+)?$", examples=["0.0123"], max_length=64)
 ]
 ServedBy = Annotated[
-    str, Field(description="The provider that answered, whatever model was asked for.", examples=["openai", "offline"])
+    str, Field(description="The provider that answered, whatever model was requested.", examples=["openai", "offline"])
 ]
 ModelName = Annotated[str, Field(description="Its name in organism.yaml.", examples=["gpt-4.1-mini"])]
 

@@ -215,8 +215,8 @@ class Folded:
                 following = records[at] if at < len(records) else None
                 fields = make(record, Context(row, following, bool(self.is_paused)))
                 if fields is not None:
-                    said = {"position": record.position, **fields}
-                    made.append(make_frame(name, said, record.thread, *_named(fields, row)))
+                    positioned = {"position": record.position, **fields}
+                    made.append(make_frame(name, positioned, record.thread, *_named(fields, row)))
         self.position = records[-1].position if records else self.position
         while len(self.threads) > MAX_THREADS:
             self.threads.popitem(last=False)
@@ -239,15 +239,15 @@ PAUSES: Final[Mapping[type[Event], bool]] = {OrganismPaused: True, OrganismResum
 _UPDATES: Final = (ThreadReopened, ThreadCompleted, ThreadFailed, ThreadKilled, ThreadPaused, ThreadResumed)
 THREAD: Final[frozenset[type[Event]]] = frozenset({ThreadCreated, *_UPDATES})
 FOLDED: Final[frozenset[type[Event]]] = THREAD | {MessageSent, *PAUSES}
-"""The events that change what a frame says of a thread; any other only moves its position, which no frame shows."""
+"""The events that change what a frame shows of a thread; any other only moves its position, which no frame shows."""
 
 
 def _named(fields: Mapping[str, Any], row: Row | None) -> Sequence[str]:
-    """The agents that a frame names: its own, or those that take part in the thread that it tells of."""
+    """The agents that a frame names: its own, or those that take part in the thread that it shows."""
     if "agent" in fields:
         return (fields["agent"],)
-    told: Sequence[str] = fields.get("thread", row or {}).get("participants", ())
-    return told
+    named: Sequence[str] = fields.get("thread", row or {}).get("participants", ())
+    return named
 
 
 def public(row: Row) -> Row:
@@ -335,7 +335,7 @@ def _in_doubt(record: Record[StepStarted], _context: Context) -> Mapping[str, An
 
 
 def _resolved(record: Record[StepResolved], _context: Context) -> Mapping[str, Any]:
-    """What a person said of it."""
+    """How an operator resolved it."""
     return _question(record, record.event.outcome)
 
 
@@ -422,7 +422,7 @@ NAMELESS: Final[frozenset[type[Event]]] = frozenset(
 
 
 def types_of(wanted: frozenset[str] | None) -> tuple[type[Event], ...]:
-    """All events that make frames of these names, or change what such a frame says; None: of all."""
+    """All events that make frames of these names, or change what such a frame shows; None: of all."""
     names = FRAMES if wanted is None else wanted
     types = {kind for kind, (name, _) in MAKERS.items() if name in names}
     if "message" in names:

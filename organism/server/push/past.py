@@ -66,9 +66,9 @@ PAGE_BYTES: Final = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to ask the log for, up to ``until``; None: nothing there can pass. ``is_choice``: of some threads alone."""
+    """What to read of the log, up to ``until``; None: nothing there can pass. ``is_choice``: of some threads alone."""
 
-    asked: EventFilter | None
+    selection: EventFilter | None
     until: int
     is_choice: bool = False
 
@@ -114,10 +114,10 @@ class Past:
             folded.is_paused, self._folded = self._folded.is_paused, folded
 
     async def _page(self, plan: Plan, after: int) -> tuple[list[Record[Event]], int]:
-        if plan.asked is None:
+        if plan.selection is None:
             return [], plan.until
-        until = plan.until if plan.asked.threads else min(plan.until, after + STEP_EVENTS)
-        records = await self._log.read(after, until, plan.asked, self._events)
+        until = plan.until if plan.selection.threads else min(plan.until, after + STEP_EVENTS)
+        records = await self._log.read(after, until, plan.selection, self._events)
         reached = records[-1].position if len(records) == self._events else until
         if records and isinstance(records[-1].event, ThreadCreated):  # its frame speaks of the message that follows it
             born = records[-1].position
@@ -132,7 +132,7 @@ async def planned(log: EventLog, views: ViewStore, wanted: Filter, after: int) -
     types = types_of(wanted.events)
     if not types:
         return Plan(None, head)
-    asked, end = replace(WITH_CONTENT, types=types), head
+    selection, end = replace(WITH_CONTENT, types=types), head
     threads, is_choice = wanted.threads, False
     if head - after > STEP_EVENTS:
         if wanted.events is not None:
@@ -142,8 +142,8 @@ async def planned(log: EventLog, views: ViewStore, wanted: Filter, after: int) -
         if is_choice := threads is None:
             threads = await _chosen(views, wanted.agents, frozenset(types), after)
     if threads is None:
-        return Plan(asked, end)
-    return Plan(replace(asked, threads=(*threads, ORGANISM_STREAM)), head, is_choice)
+        return Plan(selection, end)
+    return Plan(replace(selection, threads=(*threads, ORGANISM_STREAM)), head, is_choice)
 
 
 OF_ORGANISM: Final = frozenset({OrganismStarted, OrganismStopped, OrganismPaused, OrganismResumed, OrganismReloaded})

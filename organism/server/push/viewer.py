@@ -45,7 +45,7 @@ _log = structlog.get_logger("organism.server")
 class Reading(NamedTuple):
     """What a viewer reads from the window: its bytes, the next chunk's number, the position that it has reached.
 
-    ``announced`` is the position that it can tell by the frames, 0 if none of them has one.
+    ``announced`` is the position that the frames show, 0 if none of them has one.
     """
 
     wire: bytes

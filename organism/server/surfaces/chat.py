@@ -24,8 +24,8 @@ async def chat(call: Call) -> Response:
     streams = is_stream(listener, wanted=body.stream)
     seen = seen_of(call, is_wanted=streams)
     if seen is None:
-        told = {**caller_fields(call), **call.command_fields(of_thread=False)}
-        sent = await call.send(Inject(to=listener.name, json={"message": body.message}, **told), "")
+        fields = {**caller_fields(call), **call.command_fields(of_thread=False)}
+        sent = await call.send(Inject(to=listener.name, json={"message": body.message}, **fields), "")
     else:
         sent = seen.sent
     return await answer_turn(call, Turn(sent=sent, agent=listener, is_stream=streams), seen)

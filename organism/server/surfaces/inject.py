@@ -57,7 +57,7 @@ async def inject(call: Call) -> Response:
 
 
 def _from_query(call: Call) -> InjectBody:
-    """The document is the body; whom it is for stands in the query, since no document is asked about that (S12)."""
+    """The document is the body; its receiver stands in the query, since a document does not decide that (S12)."""
     faults = Faults()
     with faults:
         call.allow_query(*OF_XML)
@@ -71,13 +71,13 @@ def _from_query(call: Call) -> InjectBody:
     return InjectBody(to=to, payload=None, thread_id=call.query.get("thread_id") or None, wait=seconds)
 
 
-def _wait(said: str | None) -> float | None:
-    if said is None:
+def _wait(text: str | None) -> float | None:
+    if text is None:
         return None
-    seconds = float(said) if _NUMBER.fullmatch(said) else 0.0
+    seconds = float(text) if _NUMBER.fullmatch(text) else 0.0
     if not 0 < seconds <= MAX_WAIT_SECONDS:
         raise InvalidField(
-            f"`wait` is a number of seconds up to {MAX_WAIT_SECONDS:.0f}; came {said[:40]!r}.", param="query.wait"
+            f"`wait` is a number of seconds up to {MAX_WAIT_SECONDS:.0f}; came {text[:40]!r}.", param="query.wait"
         )
     return seconds
 

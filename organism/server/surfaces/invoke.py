@@ -51,8 +51,8 @@ async def _invoke(call: Call, named: str | None) -> Response:
         if wanted.session_id is not None:
             raise errors.NotFound(f"There is no session {wanted.session_id[:80]!r}.", param="/session_id")
         shape = resolved(wanted.flags, delivers(listener))
-    told = {**caller_fields(call), **call.command_fields(of_thread=False)}
-    command = Inject(to=wanted.agent, json=_payload(wanted, listener), **told)
+    fields = {**caller_fields(call), **call.command_fields(of_thread=False)}
+    command = Inject(to=wanted.agent, json=_payload(wanted, listener), **fields)
     sent = await call.send(command, wanted.place, {"/to": place})
     return await unless_left(call, _answer(call, wanted, shape, sent, entries_of(call.tenant, sent)))
 
@@ -71,13 +71,13 @@ async def _answer(
 
 
 def _payload(wanted: request.InvokeRequest, listener: Listener) -> Mapping[str, Any]:
-    """What is sent: the payload as it came, or a prompt made of the talk."""
+    """What is sent: the payload as it came, or a prompt made of the conversation."""
     if wanted.payload is not None:
         return wanted.payload
     if listener.payload_class is not Prompt:
         kind = listener.payload_class.__name__
         raise errors.InvalidField(f"{wanted.agent} takes a {kind}; send it as data.inputs.payload.", param=wanted.place)
-    history = [{"role": said.role, "content": said.content} for said in wanted.history]
+    history = [{"role": each.role, "content": each.content} for each in wanted.history]
     return {"message": wanted.message, **({"history": history} if history else {})}
 
 
@@ -89,8 +89,8 @@ async def _batch(
         raise errors.Stopping("The server stops before the run is done; it goes on with the next start.")
     if wanted.is_ui:
         folded["messages"] = with_parts(folded["messages"])
-    said = {"data": {"outputs": folded}, "session_id": wanted.session_id, "thread_id": sent.thread_id}
-    return JsonResponse(said, headers=FORMAT if wanted.is_ui else None)
+    answer = {"data": {"outputs": folded}, "session_id": wanted.session_id, "thread_id": sent.thread_id}
+    return JsonResponse(answer, headers=FORMAT if wanted.is_ui else None)
 
 
 _ask = partial(

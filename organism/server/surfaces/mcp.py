@@ -66,10 +66,10 @@ async def answer(call: Call) -> Response:
 def _refusal(status: int, body: bytes) -> OrganismError:
     """The error of a request that the library refuses, with its reason."""
     try:
-        said = orjson.loads(body)["error"]["message"]
+        reason = orjson.loads(body)["error"]["message"]
     except (ValueError, LookupError, TypeError):
-        said = ""
-    message = f"The Model Context Protocol does not take this: {str(said).splitlines()[0] if said else status}"
+        reason = ""
+    message = f"The Model Context Protocol does not take this: {str(reason).splitlines()[0] if reason else status}"
     if status == HTTPStatus.NOT_ACCEPTABLE:
         return NotAcceptable(message, param="headers.accept")
     return InvalidField(message) if status < HTTPStatus.INTERNAL_SERVER_ERROR else OrganismError()
@@ -93,8 +93,8 @@ async def _called(context: Any, params: CallToolRequestParams) -> CallToolResult
     try:
         result = await _result(call, params.name, params.arguments or {})
     except OrganismError as error:
-        said = call.process.redactor.shown(f"{error.code}: {problems.brief(error.message)}".encode()).decode()
-        return CallToolResult(content=[TextContent(type="text", text=said)], is_error=True)
+        message = call.process.redactor.shown(f"{error.code}: {problems.brief(error.message)}".encode()).decode()
+        return CallToolResult(content=[TextContent(type="text", text=message)], is_error=True)
     text = TextContent(type="text", text=orjson.dumps(result).decode())
     return CallToolResult(content=[text], structured_content=result if isinstance(result, dict) else {"result": result})
 

@@ -38,9 +38,9 @@ _INPUTS: Final = ("messages", "message", "payload")
 _ONE_INPUT: Final[JsonDict] = {
     "oneOf": [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in _INPUTS]
 }
-"""For the schema, what ``_inputs`` checks; below, what ``_talk`` checks."""
-_SAID_BY_USER: Final[JsonDict] = {"required": ["role"], "properties": {"role": {"const": "user"}}}
-_TALK: Final = Field(min_length=1, max_length=MAX_MESSAGES, json_schema_extra={"contains": _SAID_BY_USER})
+"""For the schema, what ``_inputs`` checks; below, what ``_split`` checks."""
+_OF_USER: Final[JsonDict] = {"required": ["role"], "properties": {"role": {"const": "user"}}}
+_MESSAGES: Final = Field(min_length=1, max_length=MAX_MESSAGES, json_schema_extra={"contains": _OF_USER})
 
 Flag = Annotated[bool, Strict()] | None
 
@@ -57,7 +57,7 @@ class Piece:
 @with_config(_OPEN)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TalkMessage:
-    """A message of the talk so far: its text stands in ``content`` or in ``parts``."""
+    """A message of the conversation so far: its text stands in ``content`` or in ``parts``."""
 
     role: Literal["user", "assistant", "tool"]
     content: str | list[Piece] | None = None
@@ -75,9 +75,9 @@ class TalkMessage:
 @with_config(ConfigDict(extra="forbid", json_schema_extra=_ONE_INPUT))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """What the agent gets: the talk so far, its next message alone, or a payload of its class."""
+    """What the agent gets: the conversation so far, its next message alone, or a payload of its class."""
 
-    messages: Annotated[list[TalkMessage], _TALK] | None = None
+    messages: Annotated[list[TalkMessage], _MESSAGES] | None = None
     message: str | None = None
     payload: dict[str, Any] | None = None
 
@@ -91,7 +91,7 @@ class Given:
 
 @body
 class FlagsBody:
-    """What the caller asks for; null is not said."""
+    """What the caller wants; null counts as absent."""
 
     stream: Flag = None
     trim: Flag = None
@@ -122,13 +122,13 @@ class InvokeBody:
 @with_config(_OPEN)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChatBody:
-    """What the AI SDK's chat transport posts, with `x-ag-messages-format: vercel`: the talk as UI messages.
+    """What the AI SDK's chat transport posts, with `x-ag-messages-format: vercel`: the conversation as UI messages.
 
-    A page may add ``agent``, ``session_id`` and ``flags``. Nothing else is read: the SDK sends the whole talk each
+    A page may add ``agent``, ``session_id`` and ``flags``. Nothing else is read: the SDK sends all messages each
     time, so the chat's ``id``, ``trigger`` and ``messageId`` say nothing more.
     """
 
-    messages: Annotated[list[TalkMessage], _TALK]
+    messages: Annotated[list[TalkMessage], _MESSAGES]
     agent: Name | None = None
     session_id: Name | None = None
     flags: FlagsBody | None = None
@@ -161,33 +161,33 @@ def parse_request(named: str | None, body: Any, headers: Mapping[str, str]) -> I
     Raises ``MissingField``, ``UnknownField`` or ``InvalidField`` with every fault.
     """
     is_ui = _header(headers, FORMAT).lower() == "vercel"
-    said: InvokeBody | TurnBody | ChatBody
+    content: InvokeBody | TurnBody | ChatBody
     if is_ui and isinstance(body, dict) and "messages" in body and "data" not in body:
-        said = parsed(ChatBody, body)
+        content = parsed(ChatBody, body)
     else:
-        said = parsed(InvokeBody, body) if named is None else parsed(TurnBody, body)
-    agent = said.agent or named
+        content = parsed(InvokeBody, body) if named is None else parsed(TurnBody, body)
+    agent = content.agent or named
     if agent is None:
         raise MissingField("/agent: is missing.", param="/agent")
     if named is not None and agent != named:
         raise InvalidField(f"The path names {named!r}, the body {agent!r}; name one.", param="/agent")
-    given = said.flags or FlagsBody()
-    in_headers = {"/flags/stream": ACCEPT} if given.stream is None else {}
-    in_headers |= {"/flags/force": CONTROL} if given.force is None else {}
-    in_headers |= {"/session_id": SESSION} if said.session_id is None else {}
+    flags = content.flags or FlagsBody()
+    in_headers = {"/flags/stream": ACCEPT} if flags.stream is None else {}
+    in_headers |= {"/flags/force": CONTROL} if flags.force is None else {}
+    in_headers |= {"/session_id": SESSION} if content.session_id is None else {}
     accepted = accepted_kind(_header(headers, ACCEPT))
-    if isinstance(said, ChatBody):
+    if isinstance(content, ChatBody):
         accepted = accepted or EVENTS  # the SDK reads nothing else, and its `fetch` accepts anything
-        place, payload, (message, history) = "/messages", None, _talk(said.messages, "/messages")
+        place, payload, (message, history) = "/messages", None, _split(content.messages, "/messages")
     else:
-        place, payload, message, history = _inputs(said.data.inputs)
+        place, payload, message, history = _inputs(content.data.inputs)
     return InvokeRequest(
         agent=agent,
         payload=payload,
         message=message,
         history=history,
-        session_id=said.session_id or _header(headers, SESSION) or None,
-        flags=_flags(given, accepted, headers),
+        session_id=content.session_id or _header(headers, SESSION) or None,
+        flags=_flags(flags, accepted, headers),
         is_ui=is_ui,
         kind=EVENTS if is_ui else accepted if accepted and accepted != JSON else NDJSON,
         place=place,
@@ -195,14 +195,14 @@ def parse_request(named: str | None, body: Any, headers: Mapping[str, str]) -> I
     )
 
 
-def _flags(given: FlagsBody, accepted: str | None, headers: Mapping[str, str]) -> Flags:
+def _flags(flags: FlagsBody, accepted: str | None, headers: Mapping[str, str]) -> Flags:
     stream = None if accepted is None else accepted != JSON
     trim = {"full": False, "last": True}.get(_header(headers, TRANSCRIPT).lower())
     force = {"force": True}.get(_header(headers, CONTROL).lower())
     return Flags(
-        stream=stream if given.stream is None else given.stream,
-        trim=trim if given.trim is None else given.trim,
-        force=force if given.force is None else given.force,
+        stream=stream if flags.stream is None else flags.stream,
+        trim=trim if flags.trim is None else flags.trim,
+        force=force if flags.force is None else flags.force,
     )
 
 
@@ -222,17 +222,17 @@ def _inputs(inputs: Inputs) -> tuple[str, dict[str, Any] | None, str, tuple[Said
     if not named:
         raise MissingField("Give one of `messages`, `message` and `payload`.", param="/data/inputs")
     if len(named) > 1:
-        faults = tuple(Fault(f"/data/inputs/{name}", "stands beside another input") for name in named)
+        faults = tuple(Fault(f"/data/inputs/{name}", "is one of several inputs") for name in named)
         raise InvalidField(f"Give one input; came {', '.join(named)}.", details=faults)
     place = f"/data/inputs/{named[0]}"
     if inputs.messages is None:
         return place, inputs.payload, inputs.message or "", ()
-    message, history = _talk(inputs.messages, place)
+    message, history = _split(inputs.messages, place)
     return place, None, message, history
 
 
-def _talk(messages: Sequence[TalkMessage], place: str) -> tuple[str, tuple[Said, ...]]:
-    """The user's last message, and the rest without what tools said: the answers contain that."""
+def _split(messages: Sequence[TalkMessage], place: str) -> tuple[str, tuple[Said, ...]]:
+    """The user's last message, and the rest without the tools' results: the answers contain those."""
     asks = [index for index, each in enumerate(messages) if each.role == "user"]
     if not asks:
         raise InvalidField("One of the messages is the user's; it is what the agent answers.", param=place)

@@ -42,7 +42,7 @@ from organism.views.threads import ENDS
 _SHOWN: Final[tuple[type[Event], ...]] = (*RUN_ENTRIES.values(), MessageHandled, MessageDropped, MessageDead)
 """What is read of a handling: its run, and its end."""
 _KILLED: Final = "The thread was killed."
-MOST_HEARD: Final = 1000
+MAX_WAITING_PIECES: Final = 1000
 """Pieces of text that may wait for a slow client; what comes beyond reaches it from the log, gathered."""
 
 
@@ -95,7 +95,7 @@ class _RunFollower:
             reading.cancel()
 
     def _on_delta(self, delta: Delta) -> None:
-        if delta.message == self._sent.message_id and self._entries.qsize() < MOST_HEARD:
+        if delta.message == self._sent.message_id and self._entries.qsize() < MAX_WAITING_PIECES:
             self._add_pieces([self._live.take(delta)])
 
     def _add_pieces(self, pieces: Iterable[Delta | None]) -> None:
@@ -110,11 +110,11 @@ class _RunFollower:
                 self._take(record)
                 if self._is_over:
                     return
-            if self._entries.qsize() > MOST_HEARD:
+            if self._entries.qsize() > MAX_WAITING_PIECES:
                 await self._entries.join()
 
     def _take(self, record: Record[Any]) -> None:
-        """Add what of an event was not heard before, then what was heard early and waited for it."""
+        """Add the part of an event that was not live before, then live text that came early and waited for it."""
         event: RunEvent | MessageHandled | MessageDropped | MessageDead = record.event
         if event.message != self._sent.message_id:
             return

@@ -67,8 +67,8 @@ def checked(call: Call, name: str) -> Listener:
     listener = next((each for each in tools_of(rules) if each.name == name), None)
     if listener is None:
         why = rules.settings.off.get(name)
-        said = f"There is no tool {name[:80]!r}" if why is None else f"{name} is off: {why}"
-        raise NotFound(f"{said}. GET /v1/tools lists those that there are.", param="/name")
+        reason = f"There is no tool {name[:80]!r}" if why is None else f"{name} is off: {why}"
+        raise NotFound(f"{reason}. GET /v1/tools lists those that there are.", param="/name")
     for receiver in call.tenant.receivers(name):
         tool_right(rules.listeners[receiver]).check(call.who, {"name": receiver})
     return listener
@@ -78,8 +78,8 @@ def result_of(sent: Injected, ending: Ending) -> Any:
     """The first reply's payload, if there is one. Raises the error that the tool answered with."""
     replies = [orjson.loads(reply) for reply in ending.replies]
     if replies and replies[0]["payload_type"] == ToolError.__name__:
-        said = replies[0]["payload"]
-        raise REFUSALS[said["code"]](said["message"])
+        error = replies[0]["payload"]
+        raise REFUSALS[error["code"]](error["message"])
     if replies:
         return replies[0]["payload"]
     thread = orjson.loads(ending.thread)

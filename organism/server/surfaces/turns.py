@@ -45,7 +45,7 @@ def conversational(call: Call) -> Listener:
 class Turn:
     """A turn that was accepted, and how it is to be answered.
 
-    ``session_id`` and ``headers`` are told with the answer. ``is_killed``: it ends if the client leaves before its end.
+    ``session_id`` and ``headers`` go with the answer. ``is_killed``: it ends if the client leaves before its end.
     """
 
     sent: Injected
@@ -104,13 +104,13 @@ async def _batch(call: Call, turn: Turn, first: list[RunEntry], rest: AsyncGener
     folded = await outputs((), counted(), Shape(is_stream=False, is_trimmed=False))
     if "stop_reason" not in folded:
         raise Stopping("The server stops before the turn is done; it goes on with the next start.")
-    texts = (said["content"] for said in reversed(folded["messages"]) if said["role"] == "assistant")
-    said = {"reply": next(filter(None, texts), ""), **folded, "usage": usage}
+    texts = (each["content"] for each in reversed(folded["messages"]) if each["role"] == "assistant")
+    answer = {"reply": next(filter(None, texts), ""), **folded, "usage": usage}
     if citations := await _citations(call, turn.sent):
-        said["citations"] = citations
-    said |= {"agent": turn.agent.name, "model": turn.agent.model, "thread_id": turn.sent.thread_id}
-    said |= {} if turn.session_id is None else {"session_id": turn.session_id}
-    return JsonResponse(said, headers=turn.headers)
+        answer["citations"] = citations
+    answer |= {"agent": turn.agent.name, "model": turn.agent.model, "thread_id": turn.sent.thread_id}
+    answer |= {} if turn.session_id is None else {"session_id": turn.session_id}
+    return JsonResponse(answer, headers=turn.headers)
 
 
 async def _chained(first: list[RunEntry], rest: AsyncGenerator[RunEntry, None]) -> AsyncGenerator[RunEntry, None]:

@@ -55,9 +55,9 @@ class _Block(Entity):
     def end(self) -> Iterator[Part]:
         """The part's end. A text that became shorter than what was sent gets a part of its own."""
         if 0 < self.at < len(self._before):
-            said = self._before[: self.at]
+            text = self._before[: self.at]
             yield from self._apart()
-            yield from self.add(said)
+            yield from self.add(text)
         yield self._end()
 
     def _apart(self) -> Iterator[Part]:
@@ -91,8 +91,8 @@ class UiStream(Entity):
         if not self._has_begun:
             self._has_begun = True
             parts.insert(0, {"type": "start", "messageId": self._message_id})
-        told = b"".join(b"data: %b\n\n" % orjson.dumps(part) for part in parts)
-        return told + DONE if entry["type"] == "done" else told
+        lines = b"".join(b"data: %b\n\n" % orjson.dumps(part) for part in parts)
+        return lines + DONE if entry["type"] == "done" else lines
 
     def _parts(self, kind: str, data: Mapping[str, Any]) -> Iterator[Part]:
         block, _, phase = kind.partition("_")
@@ -130,8 +130,8 @@ class UiStream(Entity):
 
 def _tool_input(data: Mapping[str, Any]) -> Part:
     raw = data.get("rawInput")
-    given = raw if raw is not None else data["input"]
-    return {"type": "tool-input-available", "toolCallId": data["id"], "toolName": data["name"], "input": given}
+    shown = raw if raw is not None else data["input"]
+    return {"type": "tool-input-available", "toolCallId": data["id"], "toolName": data["name"], "input": shown}
 
 
 def _tool_output(data: Mapping[str, Any]) -> Part:
@@ -158,16 +158,16 @@ _ONE_FOR_ONE: Final[dict[str, Callable[[Mapping[str, Any]], Part]]] = {
 
 def with_parts(messages: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     """The messages of a fold as UI messages: calls of tools belong to the assistant's message before them."""
-    told: list[dict[str, Any]] = []
+    shown: list[dict[str, Any]] = []
     calls: dict[Any, Part] = {}
     for message in messages:
         if message["role"] == "tool":
-            if not told:
-                told.append({"role": "assistant", "parts": []})
-            _add_tool(told[-1]["parts"], calls, message)
+            if not shown:
+                shown.append({"role": "assistant", "parts": []})
+            _add_tool(shown[-1]["parts"], calls, message)
         else:
-            told.append({"role": message["role"], "parts": [{"type": "text", "text": message["content"]}]})
-    return told
+            shown.append({"role": message["role"], "parts": [{"type": "text", "text": message["content"]}]})
+    return shown
 
 
 def _add_tool(parts: list[Part], calls: dict[Any, Part], message: Mapping[str, Any]) -> None:

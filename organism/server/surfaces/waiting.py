@@ -1,6 +1,6 @@
 """Sending a message and waiting for what comes of it: the end of its thread, and the replies to ``console``.
 
-The replies are collected from the units as they reach the log, which is asked only for a repetition under an
+The replies are collected from the units as they reach the log, which is read only for a repetition under an
 idempotency key, after a failed commit, and for the row of an older thread.
 """
 
@@ -102,7 +102,7 @@ async def send_and_wait(
 
 
 async def _ending(call: Call, sent: Injected, collector: ReplyCollector, seconds: float) -> Ending | None:
-    """The first end after the injection. The log is asked for a repetition's, and for one of before a failed commit."""
+    """The first end after the injection. The log is read for a repetition's, and for one of before a failed commit."""
     if not collector.message_id:
         await _take_from_log(call.tenant.log, sent, collector)
     if not collector.end and await _ended(call, sent.thread_id, seconds) and not collector.end:

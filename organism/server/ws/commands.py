@@ -69,9 +69,9 @@ class Subscribe:
         return Filter(threads, agents, events, as_array if self.batch else singly)
 
     def shown(self) -> dict[str, list[str]]:
-        """The filter as its answer shows it: the lists that are given."""
-        given = {"threads": self.threads, "agents": self.agents, "events": self.events}
-        return {name: names for name, names in given.items() if names is not None}
+        """The filter as its answer shows it: the lists that were sent."""
+        lists = {"threads": self.threads, "agents": self.agents, "events": self.events}
+        return {name: names for name, names in lists.items() if names is not None}
 
 
 @body
@@ -85,9 +85,9 @@ class InjectCommand:
 
     def command(self, actor: Actor, on_sent: Callable[[str, str], None] | None = None) -> Inject:
         """The command, bound to its key if it has one."""
-        asked = orjson.dumps([self.to, self.payload, self.thread_id], option=orjson.OPT_SORT_KEYS)
+        content = orjson.dumps([self.to, self.payload, self.thread_id], option=orjson.OPT_SORT_KEYS)
         key = self.idempotency_key
-        once = Idempotency(key, "WS", "/ws/inject", sha256(asked).hexdigest()) if key else None
+        once = Idempotency(key, "WS", "/ws/inject", sha256(content).hexdigest()) if key else None
         return Inject(
             to=self.to, json=self.payload, thread_id=self.thread_id, actor=actor, idempotency=once, on_sent=on_sent
         )
@@ -178,15 +178,15 @@ def opening_of(query: Mapping[str, str], allowed: Sequence[str] = IN_QUERY) -> S
     Raises ``InvalidRequest`` with all that is wrong.
     """
     faults = Faults()
-    given = {}
+    fields = {}
     for name, text in query.items():
         with faults:
             refuse_unknown((name,), allowed)
             if name != TICKET:
-                given[name] = _value(name, text)
+                fields[name] = _value(name, text)
     with faults:
         try:
-            begin = parsed(Subscribe, given)
+            begin = parsed(Subscribe, fields)
             begin.filter()
         except InvalidRequest as error:
             places = tuple(Fault("query." + fault.pointer.split("/")[1], fault.message) for fault in error.details)

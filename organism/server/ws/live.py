@@ -45,11 +45,11 @@ async def events(call: Call) -> Response:
     return await live_response(call, _stream(call, opening_of(call.query, TAKEN)), SSE)
 
 
-async def _stream(call: Call, asked: Subscribe) -> AsyncGenerator[bytes, None]:
+async def _stream(call: Call, subscription: Subscribe) -> AsyncGenerator[bytes, None]:
     tail = call.process.tail(call.tenant)
     with tail.watched():
-        start = await _start(call, asked, tail)
-        stream = EventStream(call.who, Viewer(tail, replace(asked.filter(), form=as_events), start))
+        start = await _start(call, subscription, tail)
+        stream = EventStream(call.who, Viewer(tail, replace(subscription.filter(), form=as_events), start))
         call.process.connections.add(stream)
         try:
             yield stream.viewer.own("connected", **start.connected)
@@ -59,14 +59,14 @@ async def _stream(call: Call, asked: Subscribe) -> AsyncGenerator[bytes, None]:
             call.process.connections.remove(stream)
 
 
-async def _start(call: Call, asked: Subscribe, tail: Tail) -> Start:
+async def _start(call: Call, subscription: Subscribe, tail: Tail) -> Start:
     """The position that the client has: the header's is the newer one, since a browser comes again by the same URL."""
     seen = call.headers.get("last-event-id", "").strip()
-    since = position_in(seen, LAST_SEEN) if seen else asked.since
-    if since is None and asked.log is None:
+    since = position_in(seen, LAST_SEEN) if seen else subscription.since
+    if since is None and subscription.log is None:
         return await start_from_snapshot(call.tenant, tail.snapshots, call.process.organism.status)
     with named_in({**IN_ADDRESS, "/since": LAST_SEEN} if seen else IN_ADDRESS):
-        return start_from_position(call.tenant.log, since, asked.log)
+        return start_from_position(call.tenant.log, since, subscription.log)
 
 
 async def ticket(call: Call) -> Response:

@@ -115,7 +115,7 @@ class ApprovalClosed(TypedDict):
 
 
 class Question(TypedDict):
-    """An unsafe effect of which nobody knows whether it happened, or what an operator said of it."""
+    """An unsafe effect of which it is unknown whether it happened, or how an operator resolved it."""
 
     id: Annotated[str, Field(description="`MESSAGE:STEP`.", examples=["msg-01a2b3c4:1"])]
     message_id: words.MessageId
@@ -124,7 +124,7 @@ class Question(TypedDict):
 
 
 class EffectInDoubt(TypedDict):
-    """An effect was found begun and not finished, or somebody said what became of it."""
+    """An effect was found begun and not finished, or an operator resolved it."""
 
     event: Literal["indeterminate"]
     position: words.Position
@@ -142,7 +142,7 @@ class OrganismChanged(TypedDict):
 
 
 class ReloadDone(TypedDict):
-    """The configuration was read anew: the names of listeners."""
+    """The configuration was read again: the names of listeners."""
 
     event: Literal["reload"]
     position: words.Position
@@ -262,7 +262,7 @@ class CaughtUp(TypedDict):
 
 
 class FilterSaid(TypedDict, total=False):
-    """The lists that were given."""
+    """The lists that were sent."""
 
     threads: list[words.ThreadId]
     agents: list[words.AgentName]
@@ -297,7 +297,7 @@ class CommandDone(TypedDict):
 
 
 class CommandRefused(TypedDict):
-    """What was wrong. It is told from a failed attempt by its code."""
+    """What was wrong. Its `code` distinguishes it from a failed attempt."""
 
     event: Literal["error"]
     id: Annotated[Any, Field(description="That of the command, or null.", examples=[1])]
@@ -324,13 +324,13 @@ PUSHED: Final[Mapping[str, tuple[Any, ...]]] = {
 }
 """What is pushed to all whose filter it passes, by the name of its event."""
 
-SAID: Final[Mapping[str, tuple[Any, ...]]] = {
+PERSONAL: Final[Mapping[str, tuple[Any, ...]]] = {
     "connected": (Connected, Resumed),
     "checkpoint": (Checkpoint,),
     "fell_behind": (FellBehind,),
     "caught_up": (CaughtUp,),
 }
-"""What is said to one connection alone."""
+"""What is sent to one connection alone."""
 
 ANSWERED: Final[Mapping[str, Any]] = {
     "subscribe": Subscribed,

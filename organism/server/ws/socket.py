@@ -146,30 +146,30 @@ class Connection:
         text: str | None = message.get("text")
         return text
 
-    def answer(self, event: str, given: Any, fields: Mapping[str, Any]) -> None:
+    def answer(self, event: str, command_id: Any, fields: Mapping[str, Any]) -> None:
         """Answer a command; its ``id`` is echoed if it had one."""
-        echoed = {} if given is None else {"id": given}
+        echoed = {} if command_id is None else {"id": command_id}
         self.protocol.write_frames(websocket_frame(self._redactor.masked_bytes(encode(event, {**echoed, **fields}))))
 
-    def refuse(self, given: Any, error: OrganismError) -> None:
+    def refuse(self, command_id: Any, error: OrganismError) -> None:
         """Answer a command with what was wrong."""
         fields = problems.fields(error)
-        head = {"id": given, "code": error.code, "error": fields.pop("message")}
-        said = encode("error", {**head, **fields, "request_id": self.access.request_id})
-        self.protocol.write_frames(websocket_frame(self._redactor.shown(said)))
+        head = {"id": command_id, "code": error.code, "error": fields.pop("message")}
+        frame = encode("error", {**head, **fields, "request_id": self.access.request_id})
+        self.protocol.write_frames(websocket_frame(self._redactor.shown(frame)))
 
     @contextmanager
-    def errors_answered(self, given: Any) -> Iterator[None]:
+    def errors_answered(self, command_id: Any) -> Iterator[None]:
         """An error is the answer to the command, and the connection lives."""
         try:
             yield
         except OrganismError as error:
-            self.refuse(given, error)
+            self.refuse(command_id, error)
         except WebSocketDisconnect:
             raise
         except Exception:  # noqa: BLE001 - the server's edge: it is recorded, and the client gets its id
             _log.exception("command failed", request_id=self.access.request_id)
-            self.refuse(given, OrganismError())
+            self.refuse(command_id, OrganismError())
 
     async def close(self, code: int) -> None:
         with suppress(WebSocketDisconnect, RuntimeError):
@@ -332,18 +332,18 @@ def _command(message: Any) -> _Command:
     """The command of a message, its body parsed."""
     if not isinstance(message, dict):
         raise InvalidField('A command is a JSON object as {"cmd":"ping"}.')
-    name, given = message.get("cmd"), _id_of(message)
-    if given is None and message.get("id") is not None:
+    name, command_id = message.get("cmd"), _id_of(message)
+    if command_id is None and message.get("id") is not None:
         raise InvalidField(f"An `id` has at most {MAX_ID_BYTES} bytes of JSON; a longer one came.", param="/id")
     if name is None:
         raise MissingField(f"`cmd` is missing; it is one of {', '.join(COMMANDS)}.", param="/cmd")
     if not isinstance(name, str) or name not in COMMANDS:
         raise InvalidField(f"There is no command {str(name)[:40]!r}; there are {', '.join(COMMANDS)}.", param="/cmd")
     fields = {key: value for key, value in message.items() if key not in {"cmd", "id"}}
-    return _Command(name, parsed(COMMANDS[name], fields), given)
+    return _Command(name, parsed(COMMANDS[name], fields), command_id)
 
 
 def _id_of(message: Any) -> Any:
     """The ``id`` of a command, which its answer carries; None if it has none, or one that is too long."""
-    given = message.get("id") if isinstance(message, dict) else None
-    return given if len(orjson.dumps(given)) <= MAX_ID_BYTES else None
+    command_id = message.get("id") if isinstance(message, dict) else None
+    return command_id if len(orjson.dumps(command_id)) <= MAX_ID_BYTES else None

@@ -49,9 +49,9 @@ def test_every_reference_leads_somewhere() -> None:
 
 def test_every_operation_names_messages_of_its_own_channel() -> None:
     for operation in DOCUMENT["operations"].values():
-        told = [*operation["messages"], *operation.get("reply", {}).get("messages", [])]
+        references = [*operation["messages"], *operation.get("reply", {}).get("messages", [])]
         assert operation["action"] in {"send", "receive"}
-        assert {one["$ref"].rpartition("/")[0] for one in told} == {operation["channel"]["$ref"] + "/messages"}
+        assert {one["$ref"].rpartition("/")[0] for one in references} == {operation["channel"]["$ref"] + "/messages"}
 
 
 def test_every_message_is_sent_or_received_and_shows_an_example_that_fits() -> None:

@@ -78,10 +78,10 @@ def test_it_has_each_route_and_no_other() -> None:
 
 def test_each_operation_says_what_it_does_and_shows_an_example_that_fits() -> None:
     for place in OPERATIONS:
-        said = operation(*place)
-        assert said["summary"], place
-        given = [answer for status, answer in said["responses"].items() if status in {"200", "202"}]
-        bodies = (*given, said.get("requestBody", {}))
+        described = operation(*place)
+        assert described["summary"], place
+        given = [answer for status, answer in described["responses"].items() if status in {"200", "202"}]
+        bodies = (*given, described.get("requestBody", {}))
         forms = [form for body in bodies for form in body.get("content", {}).values()]
         assert forms, place
         for form in forms:
@@ -104,8 +104,9 @@ async def test_its_parameters_are_those_that_the_server_takes(hello: Served) -> 
         user = {"SPASS-User-Id": "dan"} if route.needs_user else {}
         kind = {"Content-Type": "application/xml"} if route.takes_xml else {}
         answer = await hello.client.request(route.method, f"{path}?unheard-of=1", headers=hello.bearer | kind | user)
-        said = [said["name"] for said in operation(route.method, route.address)["parameters"] if said["in"] == "query"]
-        assert sorted(said) == sorted(taken(answer.json())), route.address
+        parameters = operation(route.method, route.address)["parameters"]
+        described = [each["name"] for each in parameters if each["in"] == "query"]
+        assert sorted(described) == sorted(taken(answer.json())), route.address
 
 
 def test_a_parameter_that_is_described_nowhere_cannot_be_taken() -> None:

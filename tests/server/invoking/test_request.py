@@ -64,9 +64,9 @@ HEADERS = {"accept": "text/event-stream", "x-ag-messages-transcript": "last", "x
 
 
 def test_a_flag_of_the_body_wins_over_its_header_and_null_is_not_said() -> None:
-    for said in product((None, False, True), repeat=4):
-        found = flags_of(HEADERS, **dict(zip(("stream", "trim", "force", "resolve"), said, strict=True)))
-        assert found == Flags(*(True if flag is None else flag for flag in said[:3])), said
+    for flags in product((None, False, True), repeat=4):
+        found = flags_of(HEADERS, **dict(zip(("stream", "trim", "force", "resolve"), flags, strict=True)))
+        assert found == Flags(*(True if flag is None else flag for flag in flags[:3])), flags
 
 
 @pytest.mark.parametrize(
@@ -108,8 +108,8 @@ def test_a_talk_is_its_last_message_and_what_was_said_before() -> None:
     ]
     found = parse_request("writer", inputs(messages=talk), {})
     assert (found.message, found.payload) == ("Which?", None)
-    said = [("user", "My sport is tennis."), ("assistant", "Noted."), ("assistant", "Tennis, since")]
-    assert [(each.role, each.content) for each in found.history] == said
+    messages = [("user", "My sport is tennis."), ("assistant", "Noted."), ("assistant", "Tennis, since")]
+    assert [(each.role, each.content) for each in found.history] == messages
     given = parse_request("greeter", inputs(payload={"name": "Dan"}), {})
     assert (given.payload, given.place) == ({"name": "Dan"}, "/data/inputs/payload")
 

@@ -34,10 +34,10 @@ def parts(*told: tuple[str, dict[str, Any]]) -> list[Any]:
 
 
 def test_a_stream_starts_once_finishes_once_and_says_done_last() -> None:
-    told = text_of(("message", {"text": "hi"}), DONE)
-    assert told.startswith(b'data: {"type":"start","messageId":"msg-1"}\n\n')
-    assert told.endswith(b"data: [DONE]\n\n")
-    assert (told.count(b'"start"'), told.count(b'"finish"'), told.count(b"[DONE]")) == (1, 1, 1)
+    shown = text_of(("message", {"text": "hi"}), DONE)
+    assert shown.startswith(b'data: {"type":"start","messageId":"msg-1"}\n\n')
+    assert shown.endswith(b"data: [DONE]\n\n")
+    assert (shown.count(b'"start"'), shown.count(b'"finish"'), shown.count(b"[DONE]")) == (1, 1, 1)
 
 
 @pytest.mark.parametrize(("block", "word"), [("message", "text"), ("thought", "reasoning")])
@@ -98,15 +98,15 @@ ERROR = ("error", {"code": "upstream_error", "message": "boom"})
 
 @pytest.mark.parametrize("reason", ["error", "killed"])
 def test_an_error_that_ended_the_run_comes_before_its_finish(reason: str) -> None:
-    told = parts(ERROR, ("usage", {"input": 1, "output": 0, "total": 1}), ("done", {"stopReason": reason}))
-    assert [part["type"] for part in told] == ["data-usage", "error", "finish"]
-    assert told[1] == {"type": "error", "errorText": "boom"}
+    shown = parts(ERROR, ("usage", {"input": 1, "output": 0, "total": 1}), ("done", {"stopReason": reason}))
+    assert [part["type"] for part in shown] == ["data-usage", "error", "finish"]
+    assert shown[1] == {"type": "error", "errorText": "boom"}
     assert [part["type"] for part in parts(ERROR, DONE)] == ["error", "finish"]
 
 
 def test_an_error_after_which_the_run_went_well_is_not_told() -> None:
-    told = parts(("message_start", {"id": "a"}), ERROR, ("message", {"text": "hi"}), DONE)
-    assert "error" not in {part["type"] for part in told}
+    shown = parts(("message_start", {"id": "a"}), ERROR, ("message", {"text": "hi"}), DONE)
+    assert "error" not in {part["type"] for part in shown}
 
 
 def texts(*tellings: str) -> dict[str, str]:
@@ -117,11 +117,11 @@ def texts(*tellings: str) -> dict[str, str]:
         run += [
             ("message_delta", {"id": "a", "delta": text[at : at + 2], "offset": at}) for at in range(0, len(text), 2)
         ]
-    told = parts(*run, ("message_end", {"id": "a"}))
-    found = {part["id"]: "" for part in told if part["type"] == "text-start"}
-    ended = [part["id"] for part in told if part["type"] == "text-end"]
+    shown = parts(*run, ("message_end", {"id": "a"}))
+    found = {part["id"]: "" for part in shown if part["type"] == "text-start"}
+    ended = [part["id"] for part in shown if part["type"] == "text-end"]
     assert ended == list(found)
-    for part in told:
+    for part in shown:
         found[part["id"]] += part.get("delta", "")
     return found
 

@@ -53,17 +53,17 @@ async def test_every_route_answers_as_it_did_when_the_log_ended_there(hello: Ser
 
 
 async def test_a_position_between_two_acts_shows_what_was_under_way(hello: Served) -> None:
-    said = await hello.inject()
-    sent = said["position"]
-    thread = await hello.get(f"/threads/{said['thread_id']}?at={sent}")
+    injected = await hello.inject()
+    sent = injected["position"]
+    thread = await hello.get(f"/threads/{injected['thread_id']}?at={sent}")
     assert (thread["status"], thread["message_count"], len(thread["messages"])) == ("active", 1, 1)
     assert (await hello.get(f"/agents/greeter?at={sent}"))["queue_depth"] == 1
     assert (await hello.get(f"/agents/greeter?at={sent + 1}"))["state"] == "processing"
 
 
 async def test_a_time_means_the_last_position_not_after_it(hello: Served) -> None:
-    said = await hello.inject()
-    sent = (await hello.get(f"/messages/{said['message_id']}"))["timestamp"]
+    injected = await hello.inject()
+    sent = (await hello.get(f"/messages/{injected['message_id']}"))["timestamp"]
     await hello.inject()
     assert (await hello.get(f"/messages?at={sent}"))["total"] == 1
     assert (await hello.get("/messages?at=2001-01-01T00:00:00Z"))["total"] == 0
@@ -72,10 +72,10 @@ async def test_a_time_means_the_last_position_not_after_it(hello: Served) -> Non
 
 async def test_what_was_not_there_yet_is_not_found(hello: Served) -> None:
     before = hello.log.head
-    said = await hello.inject()
-    answer = await hello.call("GET", f"/threads/{said['thread_id']}?at={before}")
+    injected = await hello.inject()
+    answer = await hello.call("GET", f"/threads/{injected['thread_id']}?at={before}")
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
-    assert (await hello.call("GET", f"/threads/{said['thread_id']}/messages?at={before}")).status_code == 404
+    assert (await hello.call("GET", f"/threads/{injected['thread_id']}/messages?at={before}")).status_code == 404
 
 
 async def test_the_next_page_is_of_the_same_moment(hello: Served) -> None:

@@ -87,7 +87,7 @@ async def test_messages_are_found_by_the_status_of_their_threads(world: MakeWorl
 
 
 async def test_agents_are_found_by_state_name_and_last_activity(hello: Served) -> None:
-    said = await hello.inject()
+    injected = await hello.inject()
     await hello.call("POST", "/agents/shouter/pause")
     last = (await hello.get("/agents/shouter"))["last_activity"]
     for query, found in (
@@ -95,7 +95,7 @@ async def test_agents_are_found_by_state_name_and_last_activity(hello: Served) -
         ("status=waiting", []),
         ("agent=greeter", ["greeter"]),
         ("agent=greeter&status=paused", []),
-        (f"since={said['thread']['created_at']}", ["greeter", "shouter", "response-handler"]),
+        (f"since={injected['thread']['created_at']}", ["greeter", "shouter", "response-handler"]),
         (f"since={last}&agent=greeter", []),
         ("since=0001-01-01T00:00:00Z&agent=shouter", ["shouter"]),
         ("since=2100-01-01T00:00:00Z", []),

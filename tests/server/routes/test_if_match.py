@@ -85,9 +85,9 @@ async def test_what_becomes_of_a_dead_letter(acting: Served, method: str, act: s
 
 
 async def test_an_effect_that_never_was_indeterminate_is_not_found(acting: Served) -> None:
-    said = await acting.inject("asker", {"text": ""})
+    injected = await acting.inject("asker", {"text": ""})
     for number in ("1", "0", "x", "", "9" * 5000, "\u0661"):
-        path = f"/indeterminate/{said['message_id']}:{number}/resolve"
+        path = f"/indeterminate/{injected['message_id']}:{number}/resolve"
         answer = await acting.call("POST", path, json={"outcome": "redo"})
         assert (number[:9], answer.status_code) == (number[:9], 404)
 

@@ -19,13 +19,13 @@ ENVELOPE = (
 
 
 async def test_with_wait_it_is_answered_by_the_replies_and_the_thread(hello: Served) -> None:
-    said = await hello.inject()
-    assert [(reply["from"], reply["to"], reply["payload"]) for reply in said["replies"]] == [
+    injected = await hello.inject()
+    assert [(reply["from"], reply["to"], reply["payload"]) for reply in injected["replies"]] == [
         ("response-handler", "console", {"message": "HELLO, DAN!"})
     ]
-    assert said["thread"]["status"] == "completed"
-    assert said["thread"]["message_count"] == 4
-    assert said["thread"]["participants"] == ["console", "greeter", "shouter", "response-handler"]
+    assert injected["thread"]["status"] == "completed"
+    assert injected["thread"]["message_count"] == 4
+    assert injected["thread"]["participants"] == ["console", "greeter", "shouter", "response-handler"]
 
 
 async def test_replies_are_those_of_this_injection_alone(hello: Served) -> None:
@@ -54,14 +54,14 @@ async def test_a_stop_ends_the_wait(world: MakeWorld) -> None:
 async def test_who_leaves_is_waited_for_no_longer_and_the_injection_stands(world: MakeWorld) -> None:
     made = world("async def asker(payload: Ask, metadata):\n    await metadata.approve({})\n", {"asker": {}})
     async with served(made.config) as server:
-        with logged() as said:
+        with logged() as log:
             async with httpx2.AsyncClient(trust_env=False) as client:
                 body = {"to": "asker", "payload": {}, "wait": 60}
                 url = f"{server.url}/api/v1/inject"
                 waiting = asyncio.ensure_future(client.post(url, json=body, headers=server.bearer, timeout=None))
                 await server.until(lambda: server.log.head >= 4)
                 waiting.cancel()
-            await server.until(lambda: "/api/v1/inject" in {entry.get("route") for entry in said.entries})
+            await server.until(lambda: "/api/v1/inject" in {entry.get("route") for entry in log.entries})
         assert (await server.get("/threads"))["threads"][0]["status"] == "active"
 
 

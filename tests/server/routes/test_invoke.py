@@ -96,10 +96,10 @@ async def test_every_flag_is_delivered_or_refused_by_every_surface(plain_server:
     for stream, trim, force in product(SAYS, repeat=3):
         answer = await invoke(plain_server, path, {**DAN, "flags": {"stream": stream, "trim": trim, "force": force}})
         if force or stream:
-            said = answer.json()["error"]
+            error = answer.json()["error"]
             wanted = ("force_not_supported", "force") if force else ("not_acceptable", "stream")
-            assert (answer.status_code, said["code"], said["requested"]) == (406, *wanted)
-            assert said["supported"] == ["batch"]
+            assert (answer.status_code, error["code"], error["requested"]) == (406, *wanted)
+            assert error["supported"] == ["batch"]
         else:
             assert outputs(answer)["messages"] == [{"role": "assistant", "content": '{"text":"Hello, Dan"}'}]
 
@@ -107,18 +107,18 @@ async def test_every_flag_is_delivered_or_refused_by_every_surface(plain_server:
 @pytest.mark.parametrize("kind", STREAMS)
 async def test_a_handler_that_streams_alone_streams_and_refuses_a_batch(plain_server: Served, kind: str) -> None:
     path = "/agents/teller/invoke"
-    told = await invoke(plain_server, path, DAN, accept=kind)
-    assert told.headers["content-type"] == kind
-    assert [entry["type"] for entry in lines(told)] == ["message", "done"]
-    assert lines(await invoke(plain_server, path, DAN)) == lines(told)
+    shown = await invoke(plain_server, path, DAN, accept=kind)
+    assert shown.headers["content-type"] == kind
+    assert [entry["type"] for entry in lines(shown)] == ["message", "done"]
+    assert lines(await invoke(plain_server, path, DAN)) == lines(shown)
     refused = await invoke(plain_server, path, DAN, accept="application/json")
     assert (refused.status_code, refused.json()["error"]["supported"]) == (406, ["stream"])
 
 
 async def test_the_ui_stream_is_events_whatever_is_accepted(plain_server: Served) -> None:
-    told = await invoke(plain_server, "/agents/teller/invoke", DAN, accept=STREAMS[0], x_ag_messages_format="vercel")
-    assert (told.headers["content-type"], told.headers["x-ag-messages-format"]) == ("text/event-stream", "vercel")
-    assert told.text.endswith('data: {"type":"finish","messageMetadata":{"stopReason":"stop"}}\n\ndata: [DONE]\n\n')
+    shown = await invoke(plain_server, "/agents/teller/invoke", DAN, accept=STREAMS[0], x_ag_messages_format="vercel")
+    assert (shown.headers["content-type"], shown.headers["x-ag-messages-format"]) == ("text/event-stream", "vercel")
+    assert shown.text.endswith('data: {"type":"finish","messageMetadata":{"stopReason":"stop"}}\n\ndata: [DONE]\n\n')
 
 
 async def test_a_ui_batch_has_parts(plain_server: Served) -> None:
@@ -149,8 +149,8 @@ async def test_an_error_before_the_first_byte_is_json_with_its_own_status(plain_
     ]
     for path, body, status, code in cases:
         answer = await invoke(plain_server, path, body, accept=accept)
-        said = (answer.status_code, answer.headers["content-type"], answer.json()["error"]["code"])
-        assert said == (status, "application/json", code), path
+        error = (answer.status_code, answer.headers["content-type"], answer.json()["error"]["code"])
+        assert error == (status, "application/json", code), path
 
 
 async def test_the_same_key_gives_the_same_answer_and_sends_nothing_twice(plain_server: Served) -> None:

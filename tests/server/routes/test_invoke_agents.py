@@ -183,8 +183,8 @@ async def trace(server: Served, answer: httpx2.Response) -> list[str]:
     assert answer.status_code == 200, answer.text
     (thread,) = (await server.get("/threads", params={"limit": 1}))["threads"]
     events = (await server.get("/log", params={"thread": thread["id"], "limit": 500}))["events"]
-    told = [{"event": each["type"], **{key: each["data"].get(key) for key in TOLD}} for each in events]
-    return sorted(orjson.dumps(each).decode() for each in told)
+    found = [{"event": each["type"], **{key: each["data"].get(key) for key in TOLD}} for each in events]
+    return sorted(orjson.dumps(each).decode() for each in found)
 
 
 async def test_no_flag_or_header_changes_the_log_the_cost_or_the_trace(server: Served) -> None:

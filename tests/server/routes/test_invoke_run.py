@@ -112,7 +112,7 @@ async def test_a_run_that_is_joined_late_is_told_whole(server: Served) -> None:
 async def test_what_a_slow_client_has_no_room_for_reaches_it_from_the_log(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "MOST_HEARD", 0)
+    monkeypatch.setattr(run, "MAX_WAITING_PIECES", 0)
     assert fold(await all_told(server, "teller"))["messages"] == SAID
 
 
@@ -142,7 +142,7 @@ async def test_a_stream_ends_with_its_token_and_the_run_goes_on(config: Path) ->
 async def test_whoever_waits_for_a_run_and_leaves_is_waited_for_no_longer(server: Served, accept: str) -> None:
     tenant = server.organism.tenants["default"]
     following = tenant.feed._subscribers  # noqa: SLF001 - a follower that stays is a leak
-    with logged() as said:
+    with logged() as log:
         async with httpx2.AsyncClient(trust_env=False) as client:
             url = f"{server.url}/agents/mute/invoke"
             asking = client.post(url, json=HELLO, headers={**server.bearer, "accept": accept}, timeout=None)
@@ -150,7 +150,7 @@ async def test_whoever_waits_for_a_run_and_leaves_is_waited_for_no_longer(server
             await server.until(lambda: bool(following))
             waiting.cancel()
         await server.until(lambda: not following)
-        ends = [entry["status"] for entry in said.entries if entry.get("route", "").endswith("/invoke")]
+        ends = [entry["status"] for entry in log.entries if entry.get("route", "").endswith("/invoke")]
     assert ends == [499]
     thread = await resolve(server)
     assert await tenant.ended(thread, PATIENCE_SECONDS)

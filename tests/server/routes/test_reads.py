@@ -44,11 +44,11 @@ async def teller(payload: Ask, metadata: HandlerMetadata):
 
 
 async def test_a_thread_comes_with_its_messages(hello: Served) -> None:
-    said = await hello.inject()
-    thread = await hello.get(f"/threads/{said['thread_id']}")
+    injected = await hello.inject()
+    thread = await hello.get(f"/threads/{injected['thread_id']}")
     messages = thread.pop("messages")
     assert thread.pop("next") is None
-    assert thread == said["thread"]
+    assert thread == injected["thread"]
     assert [(message["from"], message["to"]) for message in messages] == [
         ("console", "greeter"),
         ("greeter", "shouter"),
@@ -59,14 +59,14 @@ async def test_a_thread_comes_with_its_messages(hello: Served) -> None:
 
 
 async def test_a_message_shows_its_envelope_when_asked(hello: Served) -> None:
-    said = await hello.inject()
-    plain = await hello.get(f"/messages/{said['message_id']}")
-    full = await hello.get(f"/messages/{said['message_id']}?xml=true")
+    injected = await hello.inject()
+    plain = await hello.get(f"/messages/{injected['message_id']}")
+    full = await hello.get(f"/messages/{injected['message_id']}?xml=true")
     assert "xml" not in plain
     assert full.pop("xml").startswith('<message xmlns="urn:organism:envelope:1"><meta><from>console</from>')
     assert full == plain
-    thread = f"/threads/{said['thread_id']}"
-    for path in (thread, f"{thread}/messages", f"/messages/{said['replies'][0]['id']}/why"):
+    thread = f"/threads/{injected['thread_id']}"
+    for path in (thread, f"{thread}/messages", f"/messages/{injected['replies'][0]['id']}/why"):
         listed = await hello.get(f"{path}?xml=true")
         assert [message.pop("xml")[:9] for message in listed["messages"]] == ["<message "] * 4
         assert listed == await hello.get(path)
@@ -168,7 +168,7 @@ async def test_threads_come_newest_activity_first_and_are_filtered(hello: Served
 
 
 async def test_the_log_is_read_in_pages_and_by_kind(hello: Served) -> None:
-    said = await hello.inject()
+    injected = await hello.inject()
     head = (await hello.get("/organism"))["position"]
     events: list[dict[str, Any]] = []
     after: int | None = 0
@@ -177,9 +177,9 @@ async def test_the_log_is_read_in_pages_and_by_kind(hello: Served) -> None:
         events += page["events"]
         after = page["next"]
     assert [event["position"] for event in events] == list(range(1, head + 1))
-    sent = await hello.get(f"/log?type=message_sent&thread={said['thread_id']}&content=true")
+    sent = await hello.get(f"/log?type=message_sent&thread={injected['thread_id']}&content=true")
     assert sent["events"][0]["content"] == {"name": "Dan"}
-    assert all(event["correlation"] == said["message_id"] for event in sent["events"])
+    assert all(event["correlation"] == injected["message_id"] for event in sent["events"])
     assert (await hello.get("/log?until=2"))["events"][-1]["position"] == 2
 
 
@@ -212,19 +212,19 @@ async def test_dead_letters_are_listed_with_their_payload_replayed_and_discarded
 
 
 async def test_why_is_the_path_of_causes_from_a_message_to_its_root(hello: Served) -> None:
-    said = await hello.inject()
-    messages = (await hello.get(f"/threads/{said['thread_id']}"))["messages"]
+    injected = await hello.inject()
+    messages = (await hello.get(f"/threads/{injected['thread_id']}"))["messages"]
     why = await hello.get(f"/messages/{messages[-1]['id']}/why")
     assert why == {"messages": messages[::-1], "count": 4, "next": None}
-    root = await hello.get(f"/messages/{said['message_id']}/why")
-    assert [message["id"] for message in root["messages"]] == [said["message_id"]]
+    root = await hello.get(f"/messages/{injected['message_id']}/why")
+    assert [message["id"] for message in root["messages"]] == [injected["message_id"]]
 
 
 async def test_a_long_path_goes_on_at_the_message_that_is_named(hello: Served, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("organism.server.http.lists.MAX_LIMIT", 3)
-    said = await hello.inject()
-    first = await hello.get(f"/messages/{said['replies'][0]['id']}/why")
-    assert (first["count"], first["next"]) == (3, said["message_id"])
+    injected = await hello.inject()
+    first = await hello.get(f"/messages/{injected['replies'][0]['id']}/why")
+    assert (first["count"], first["next"]) == (3, injected["message_id"])
     rest = await hello.get(f"/messages/{first['next']}/why")
     assert (rest["count"], rest["next"]) == (1, None)
 
@@ -242,8 +242,8 @@ async def test_what_looks_like_a_credential_is_masked_in_the_events_that_are_sho
         events = (await server.get("/log?limit=500"))["events"]
         (kept,) = [record.event for record in await server.log.read(0) if isinstance(record.event, MessageRetried)]
     assert "sk-proj-abcdefghijklmnopqrstuvwxyz0123456789" in kept.error
-    said = {event["type"]: event["data"] for event in events}
-    shown = [said["message_retried"]["error"], said["message_dead"]["reason"], said["thread_failed"]["reason"]]
+    found = {event["type"]: event["data"] for event in events}
+    shown = [found["message_retried"]["error"], found["message_dead"]["reason"], found["thread_failed"]["reason"]]
     assert shown == ["ValueError: the key [redacted] was not taken"] * 3
 
 

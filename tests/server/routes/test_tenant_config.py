@@ -66,8 +66,8 @@ def values(found: dict[str, Any]) -> dict[str, Any]:
 
 
 def source(found: dict[str, Any], key: str) -> str:
-    said: str = found[key]["source"]
-    return said
+    made: str = found[key]["source"]
+    return made
 
 
 async def test_each_key_has_the_value_of_the_last_level_that_says_it(tmp_path: Path) -> None:

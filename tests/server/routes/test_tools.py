@@ -79,10 +79,10 @@ def told(answer: httpx2.Response) -> tuple[int, str, str | None]:
 
 
 async def test_the_shipped_tools_that_are_on_are_listed_as_models_take_them(hello: Served) -> None:
-    said = await hello.get("//v1/tools")
-    assert said["object"] == "list"
-    assert [tool["function"]["name"] for tool in said["data"]] == SHIPPED
-    calculator = said["data"][0]
+    reply = await hello.get("//v1/tools")
+    assert reply["object"] == "list"
+    assert [tool["function"]["name"] for tool in reply["data"]] == SHIPPED
+    calculator = reply["data"][0]
     assert (calculator["type"], calculator["brings_outside_text"]) == ("function", False)
     assert (calculator["approval"], calculator["confirm"]) == (False, False)
     assert calculator["function"]["description"].startswith("Computes an arithmetic expression exactly.")

@@ -61,13 +61,13 @@ async def test_a_call_is_in_every_account(server: Served) -> None:
     thread = await asked(server)
     row = await server.get(f"/threads/{thread}")
     assert (row["tokens"], row["cost_usd"]) == (25, "0.00003")
-    said = await server.get("/usage")
-    assert without_time(said["total"]) == USED
-    assert [(each["agent"], without_time(each)) for each in said["agents"]] == [("ada", {"agent": "ada", **USED})]
-    assert [without_time(each) for each in said["days"]] == [{"day": said["total"]["last_called"][:10], **USED}]
+    answer = await server.get("/usage")
+    assert without_time(answer["total"]) == USED
+    assert [(each["agent"], without_time(each)) for each in answer["agents"]] == [("ada", {"agent": "ada", **USED})]
+    assert [without_time(each) for each in answer["days"]] == [{"day": answer["total"]["last_called"][:10], **USED}]
     assert without_time(await server.get(f"/usage/threads/{thread}")) == {"thread_id": thread, **USED}
     assert without_time(await server.get("/usage/agents/ada")) == {"agent": "ada", **USED}
-    assert said["total"]["models"] == [
+    assert answer["total"]["models"] == [
         {"model": "m", "served_by": "scripted", "calls": 1, "input_tokens": 20, "output_tokens": 5, "tokens": 25,
          "cost_usd": "0.00003"},
     ]  # fmt: skip

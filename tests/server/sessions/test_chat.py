@@ -10,7 +10,7 @@ import httpx2
 import orjson
 import pytest
 
-from tests.server.hostile.asking import answered
+from tests.server.hostile.client import answered
 from tests.server.hostile.http import POST, Raw
 from tests.server.invoking.talkers import talkers
 from tests.server.served import Served, served
@@ -53,18 +53,18 @@ def events(answer: httpx2.Response) -> list[tuple[str, Any]]:
 
 async def test_a_turn_is_answered_with_all_that_was_said(hello: Served) -> None:
     answer = await ask(hello, "/a1/agents/concise-de/chat", {"message": "What is 2*21?"})
-    said = answer.json()
-    assert set(said) == TURN
-    assert said["messages"][-1] == {"role": "assistant", "content": said["reply"]}
-    assert (said["agent"], said["model"], said["stop_reason"]) == ("concise-de", "llama-4-scout", "stop")
-    assert said["usage"]["total"] == said["usage"]["input"] + said["usage"]["output"] > 0
-    (sent, *_) = (await hello.get(f"/log?type=message_sent&thread={said['thread_id']}"))["events"]
+    reply = answer.json()
+    assert set(reply) == TURN
+    assert reply["messages"][-1] == {"role": "assistant", "content": reply["reply"]}
+    assert (reply["agent"], reply["model"], reply["stop_reason"]) == ("concise-de", "llama-4-scout", "stop")
+    assert reply["usage"]["total"] == reply["usage"]["input"] + reply["usage"]["output"] > 0
+    (sent, *_) = (await hello.get(f"/log?type=message_sent&thread={reply['thread_id']}"))["events"]
     assert sent["actor"]["user"] == "dan"
 
 
 async def test_an_answer_that_names_its_sources_has_them_as_citations(server: Served) -> None:
-    said = (await ask(server, "/a1/agents/citing/chat", {"message": "hi"})).json()
-    assert (said["reply"], said["citations"]) == ("hi", ["a.md"])
+    reply = (await ask(server, "/a1/agents/citing/chat", {"message": "hi"})).json()
+    assert (reply["reply"], reply["citations"]) == ("hi", ["a.md"])
 
 
 async def test_it_streams_and_goes_on_after_any_event_missing_nothing(server: Served) -> None:
@@ -89,8 +89,8 @@ async def test_a_stream_goes_on_by_an_id_of_its_own_address_and_user_alone(serve
         ("/a1/agents/teller/chat", own, "eve"),
     ):
         refused = await ask(server, path, body, Last_Event_ID=last, SPASS_User_Id=user)
-        said = refused.json()["error"]
-        assert (refused.status_code, said["code"], said["param"]) == (400, "invalid_field", "headers.last-event-id")
+        error = refused.json()["error"]
+        assert (refused.status_code, error["code"], error["param"]) == (400, "invalid_field", "headers.last-event-id")
     whole = await ask(server, "/a1/agents/teller/chat", {"message": "hello"}, Last_Event_ID=own)
     assert whole.status_code == 400
     assert (await server.get("/threads"))["total"] == 1
@@ -103,8 +103,8 @@ async def test_an_error_before_the_first_event_has_its_own_status(server: Served
 
 
 async def test_an_agent_that_cannot_stream_says_so(server: Served) -> None:
-    said = (await ask(server, "/a1/agents/echo/chat", {"message": "hi", "stream": True})).json()["error"]
-    assert (said["code"], said["param"], said["supported"]) == ("not_acceptable", "/stream", ["batch"])
+    error = (await ask(server, "/a1/agents/echo/chat", {"message": "hi", "stream": True})).json()["error"]
+    assert (error["code"], error["param"], error["supported"]) == ("not_acceptable", "/stream", ["batch"])
 
 
 @pytest.mark.parametrize(
@@ -122,8 +122,8 @@ async def test_an_agent_that_cannot_stream_says_so(server: Served) -> None:
 )
 async def test_a_wrong_body_is_told_where_it_is_wrong(server: Served, body: Any, code: str, param: str | None) -> None:
     answer = await ask(server, "/a1/agents/echo/chat", body)
-    said = answer.json()["error"]
-    assert (answer.status_code, said["code"], said["param"] or None) == (400, code, param)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["param"] or None) == (400, code, param)
 
 
 async def test_a_body_may_be_larger_than_elsewhere_and_a_message_as_large_as_its_agent_takes(server: Served) -> None:
@@ -141,18 +141,18 @@ async def test_the_user_is_a_header_and_fits_its_pattern(server: Served, method:
     path = "/a1/agents/echo" + ("/chat" if body else "")
     headers = {name.encode(): value.encode() for name, value in {**server.bearer, "SPASS-User-Id": user}.items()}
     answer = await server.client.request(method, path, json=body, headers=headers)
-    said = answer.json()["error"]
-    assert (answer.status_code, said["code"], said["param"]) == (400, "invalid_field", "headers.spass-user-id")
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["param"]) == (400, "invalid_field", "headers.spass-user-id")
 
 
 async def test_the_user_must_be_named_and_by_the_header_alone(server: Served) -> None:
     for method, path in (("GET", "/a1/agents"), ("GET", "/a1/agents/echo"), ("POST", "/a1/agents/echo/chat")):
         missing = await server.client.request(method, path, headers=server.bearer)
-        said = missing.json()["error"]
-        assert (missing.status_code, said["code"], said["param"]) == (400, "missing_field", "headers.spass-user-id")
+        error = missing.json()["error"]
+        assert (missing.status_code, error["code"], error["param"]) == (400, "missing_field", "headers.spass-user-id")
         query = await server.client.request(method, f"{path}?user_id=dan", headers={**server.bearer, **DAN})
-        said = query.json()["error"]
-        assert (query.status_code, said["code"], said["param"]) == (400, "invalid_field", "query.user_id")
+        error = query.json()["error"]
+        assert (query.status_code, error["code"], error["param"]) == (400, "invalid_field", "query.user_id")
     twice = [*server.bearer.items(), ("SPASS-User-Id", "dan"), ("SPASS-User-Id", "eve")]
     assert (await server.client.get("/a1/agents", headers=twice)).status_code == 400
 
@@ -259,5 +259,5 @@ async def test_an_agents_prompt_is_for_administrators(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["nobody", "greeter", "..%2Fconcise-de", "%00"])
 async def test_what_is_no_agent_to_talk_with_is_not_found(hello: Served, name: str) -> None:
     read = await ask(hello, f"/a1/agents/{name}")
-    said = await ask(hello, f"/a1/agents/{name}/chat", {"message": "hi"})
-    assert (read.status_code, said.status_code) == (404, 404)
+    reply = await ask(hello, f"/a1/agents/{name}/chat", {"message": "hi"})
+    assert (read.status_code, reply.status_code) == (404, 404)

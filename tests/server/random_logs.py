@@ -1,4 +1,4 @@
-"""Logs of many threads, told by chance: what the past is read from, in tests of viewers."""
+"""Random logs of many threads, for tests of viewers that read the past."""
 
 from __future__ import annotations
 

@@ -43,8 +43,8 @@ def frame(first: int, payload: bytes, *, masked: bool = True, length: bytes = b"
     """A client's frame, as wrong as one likes."""
     size = len(payload)
     short = bytes([size]) if size < 126 else struct.pack("!BH", 126, size & 0xFFFF)
-    said = length or (short if size < 65_536 else struct.pack("!BQ", 127, size))
-    head = bytes([first, said[0] | (0x80 if masked else 0)]) + said[1:]
+    size_bytes = length or (short if size < 65_536 else struct.pack("!BQ", 127, size))
+    head = bytes([first, size_bytes[0] | (0x80 if masked else 0)]) + size_bytes[1:]
     return head + (bytes(4) if masked else b"") + payload
 
 

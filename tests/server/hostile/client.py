@@ -26,14 +26,14 @@ async def answered(server: Served, raw: Raw) -> str:
     reader, writer = await asyncio.open_connection(url.hostname, url.port)
     writer.write(raw.bytes)
     try:
-        said = await asyncio.wait_for(first_answer(reader), PATIENCE_SECONDS)
+        came = await asyncio.wait_for(first_answer(reader), PATIENCE_SECONDS)
     except TimeoutError:
         return f"{raw.name}: no answer, and the connection lives"
     finally:
         writer.close()
         with suppress(ConnectionError):
             await writer.wait_closed()
-    return f"{raw.name}: {fault}" if (fault := _fault(said, raw.statuses)) else ""
+    return f"{raw.name}: {fault}" if (fault := _fault(came, raw.statuses)) else ""
 
 
 async def first_answer(reader: asyncio.StreamReader) -> bytes:
