@@ -147,6 +147,9 @@ class Usage(Remote):
     thread: OfThread = None
     agent: str | None = option("AGENT", "Only this agent's.")
     at: str | None = option("POSITION", "As of this position of the log, or of this time.")
+    by: Literal["hour", "day"] | None = option(None, "By hour or by day, of at most 31 days.")
+    since: str | None = option("TIME", "With --by: from then on; by default 31 days.", None, "--from")
+    until: str | None = option("TIME", "With --by: up to then; by default now.", None, "--to")
 
 
 class TenantConfig(Remote):

@@ -256,6 +256,9 @@ USAGE: Final[show.Columns] = {
 
 def usage(options: opts.Usage) -> None:
     """Of all, by agent; or of one thread or agent, by model."""
+    if options.by is not None:
+        _billed(options)
+        return
     accounts = drop_none({"threads": options.thread, "agents": options.agent})
     if len(accounts) > 1:
         raise typer.BadParameter("--thread and --agent are two accounts: ask for one of them.")
@@ -268,6 +271,17 @@ def usage(options: opts.Usage) -> None:
     else:
         used = [*found["agents"], {**found["total"], "agent": "all"}] if found["agents"] else []
         show.table([*USAGE], (show.cells(row, USAGE) for row in used), "no model was called yet")
+
+
+def _billed(options: opts.Usage) -> None:
+    query = {"granularity": options.by, "from": options.since, "to": options.until}
+    found = Client(options).get("/billing/usage", query, base=FOR_MODELS)
+    if options.json:
+        show.print_json(found)
+        return
+    columns = {"FROM": "start", **{name: shown for name, shown in USAGE.items() if name not in {"AGENT", "LAST"}}}
+    rows = [*found["buckets"], {**found["total"], "start": "all"}] if found["buckets"] else []
+    show.table([*columns], (show.cells(row, columns) for row in rows), "no model was called then")
 
 
 def _usage(used: Mapping[str, Any], options: opts.Usage) -> None:

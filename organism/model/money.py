@@ -13,6 +13,7 @@ NOTHING: Final = Decimal(0)
 MOST: Final = Decimal(1_000_000_000)
 """A larger figure is taken for an error."""
 _FINEST: Final = Decimal("1e-12")
+_CENT: Final = Decimal("0.01")
 _MILLION: Final = Decimal(1_000_000)
 
 
@@ -24,6 +25,11 @@ def exact(amount: Decimal) -> Decimal:
 def priced(tokens: int, usd_per_million: Decimal) -> Decimal:
     """What so many tokens cost."""
     return exact(tokens * usd_per_million / _MILLION) if usd_per_million else NOTHING
+
+
+def cents(amount: Decimal) -> str:
+    """The amount rounded up to the cent, as text."""
+    return f"{amount.quantize(_CENT, rounding=ROUND_UP):f}"
 
 
 def is_amount(amount: Decimal) -> bool:

@@ -46,7 +46,7 @@ RESOURCES: Final = (
     *live.ROUTES,
     *service.ROUTES,
 )
-FOR_CLIENTS: Final = (*tools.FOR_MODELS, *tenant_config.ROUTES)
+FOR_CLIENTS: Final = (*tools.FOR_MODELS, *tenant_config.ROUTES, *usage.FOR_CLIENTS)
 """Mounted below /v1, where clients of models look for them."""
 ROUTES: Final[tuple[Route, ...]] = (
     *(replace(route, mount=BASE) for route in RESOURCES),

@@ -11,7 +11,7 @@ from organism.views.keyed import ANSWERS, VALUES
 from organism.views.organism import AGENTS, ORGANISM
 from organism.views.sessions import SESSION_MESSAGES, SESSIONS
 from organism.views.threads import MARKED, MESSAGES, THREADS
-from organism.views.usage import USAGE
+from organism.views.usage import INNER_CALLS, USAGE
 from organism.views.views import Query, ReadModel, ViewStore, Where
 
 READ_MODELS: Final[tuple[ReadModel, ...]] = (
@@ -26,6 +26,7 @@ READ_MODELS: Final[tuple[ReadModel, ...]] = (
     ANSWERS,
     VALUES,
     USAGE,
+    INNER_CALLS,
     MARKED,
     SESSIONS,
     SESSION_MESSAGES,

@@ -1,4 +1,4 @@
-"""What models cost: calls, tokens, money and time, of the tenant, each agent, each thread and each day (of UTC).
+"""What models cost: calls, tokens, money and time, of the tenant, each agent, each thread, each hour and day (of UTC).
 
 It is counted by ``model_called``, failed calls included: what they used is spent. ``models`` divides the same by the
 model that answered and the provider that served it. ``model_seconds`` is the time of the calls.
@@ -10,20 +10,29 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from organism.events.record import Record
-from organism.events.vocabulary import Event, ModelCalled
+from organism.events.record import Actor, Record
+from organism.events.vocabulary import Event, MessageSent, ModelCalled
+from organism.model.completion import CostSource
 from organism.model.money import plain
 from organism.model.times import iso
 from organism.views.views import Keys, ReadModel, Row, fold_each
 
 TOTAL: Final = "total"
+HOUR_CHARS: Final = len("2026-01-15T10")
 DAY_CHARS: Final = len("2026-01-15")
+_SOURCES: Final[tuple[CostSource, ...]] = ("zero", "upstream", "price")
+
+
+def dearer(source: CostSource, other: CostSource) -> CostSource:
+    """The source of a sum: our price if any part of it is, else the provider's own figure, if anything cost."""
+    return max(source, other, key=_SOURCES.index)
 
 
 def _accounts(record: Record[ModelCalled]) -> Sequence[str]:
     """A kind and a name, which has no space before it."""
-    day = iso(record.at)[:DAY_CHARS]
-    return (TOTAL, f"agent {record.event.agent}", f"thread {record.thread}", f"day {day}")
+    at = iso(record.at)
+    spans = f"hour {at[:HOUR_CHARS]}", f"day {at[:DAY_CHARS]}"
+    return (TOTAL, f"agent {record.event.agent}", f"thread {record.thread}", *spans)
 
 
 def empty_usage() -> dict[str, Any]:
@@ -43,13 +52,14 @@ def empty_usage() -> dict[str, Any]:
 def _used(key: str, row: Row | None, record: Record[ModelCalled]) -> Row:
     if row is None:
         kind, _, name = key.partition(" ")
-        row = {"kind": kind, "name": name, **empty_usage(), "_us": 0}
+        row = {"kind": kind, "name": name, **empty_usage(), "_us": 0, "_source": "zero"}
     event = record.event
     _count(row, event)
     row["failed_calls"] += event.error is not None
     row["_us"] += event.duration
     row["model_seconds"] = row["_us"] / 1_000_000
     row["last_called"] = iso(record.at)
+    row["_source"] = dearer(row["_source"], event.cost_source)
     _count(_of_model(row["models"], event.model, event.provider), event)
     return row
 
@@ -75,9 +85,35 @@ _USAGE_KEYS: Final[Mapping[type[Event], Keys]] = {ModelCalled: _accounts}
 
 USAGE = ReadModel(
     name="usage",
-    version=2,
+    version=3,
     types=_USAGE_KEYS,
     fold=fold_each(_USAGE_KEYS, _used),
     columns={"kind": "TEXT", "name": "TEXT"},
     indexes=(("kind", "name"),),
+)
+
+
+def _inner(_key: str, _row: Row | None, record: Record[MessageSent]) -> Row:
+    """A call that named the request in which it was made."""
+    actor = record.actor or Actor()
+    return {
+        "thread_id": record.thread,
+        "request_id": actor.request_id,
+        "parent_request": record.event.caller_request,
+        "principal": actor.principal,
+        "position": record.position,
+    }
+
+
+_INNER_KEYS: Final[Mapping[type[Event], Keys]] = {
+    MessageSent: lambda record: (record.event.message,) if record.event.caller_request else ()
+}
+
+INNER_CALLS = ReadModel(
+    name="inner_calls",
+    version=1,
+    types=_INNER_KEYS,
+    fold=fold_each(_INNER_KEYS, _inner),
+    columns={"parent_request": "TEXT", "principal": "TEXT", "position": "INTEGER"},
+    indexes=(("parent_request", "principal", "position"),),
 )

@@ -49,6 +49,7 @@ LINES = {
     "POST /indeterminate/{id}/resolve": "indeterminate resolve M:1 redo",
     "GET /tools": "tools list",
     "POST /tools/execute": 'tools run calculator {"expression":"2*21"}',
+    "GET /billing/usage": "usage --by hour",
     "GET /tenant/config": "tenant",
     "PUT /tenant/config": "tenant on_busy=steer",
     "GET /log": "log events",

@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import Decimal
 from functools import partial
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import orjson
+from pydantic import Field
 from starlette.responses import Response
 
 from organism.config.check import money
-from organism.errors import NotFound
-from organism.model.money import exact, plain
+from organism.errors import InvalidField, NotFound
+from organism.model.money import NOTHING, exact, plain
+from organism.model.times import iso
+from organism.pump.spending import DAY_US
 from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import gives
-from organism.server.http.lists import AT, MAX_LIMIT, as_of
-from organism.server.http.shapes import UsageOfAgent, UsageOfAll, UsageOfThread
-from organism.server.json import encoded
-from organism.views.usage import TOTAL, empty_usage
+from organism.server.http.lists import AT, LAST_US, MAX_LIMIT, as_of
+from organism.server.http.shapes import Billed, UsageOfAgent, UsageOfAll, UsageOfThread
+from organism.server.http.words import Time
+from organism.server.json import encoded, microseconds
+from organism.views.usage import DAY_CHARS, HOUR_CHARS, TOTAL, empty_usage
 from organism.views.views import Query, Row, Where
 
 DAYS_SHOWN: Final = 31
+MOST_BUCKETS: Final = (DAYS_SHOWN + 1) * 24
+BILLED: Final = ("from", "to", "granularity")
+COUNTED: Final = ("calls", "failed_calls", "input_tokens", "output_tokens", "tokens")
 _NAMED: Final = {"agent": "agent", "thread": "thread_id", "day": "day"}
 """By the kind of an account, the field that its name is shown in."""
 
@@ -62,6 +70,57 @@ async def _rows(call: Call, query: Query) -> list[Row]:
     return [_shown(call, row) for row in orjson.loads(page.rows)]
 
 
+class Span(NamedTuple):
+    """An hour or a day: its length in µs, and what of its beginning's text names it; ``rest`` completes that."""
+
+    us: int
+    chars: int
+    rest: str
+
+    def start(self, at: int) -> str:
+        return iso(at)[: self.chars] + self.rest
+
+
+SPANS: Final = {"hour": Span(DAY_US // 24, HOUR_CHARS, ":00:00Z"), "day": Span(DAY_US, DAY_CHARS, "T00:00:00Z")}
+
+
+async def billing(call: Call) -> Response:
+    """What models cost in each hour or day of at most 31 days, without those in which none was called.
+
+    They are whole hours or days, from the one of ``from`` to the last one that begins before ``to``.
+    """
+    call.allow_query(*BILLED)
+    kind = call.query.get("granularity", "day")
+    if kind not in SPANS:
+        raise InvalidField(f"`granularity` is {' or '.join(SPANS)}; came {kind[:40]!r}.", param="query.granularity")
+    since, until = _asked_span(call)
+    span = SPANS[kind]
+    since, until = since // span.us * span.us, -(-until // span.us) * span.us
+    named = (Where("name", op, iso(at)[: span.chars]) for op, at in ((">=", since), ("<", until)))
+    query = Query((Where("kind", "=", kind), *named), "name", limit=MOST_BUCKETS)
+    rows = orjson.loads((await call.tenant.views.rows("usage", query)).rows)
+    buckets = [{"start": row["name"] + span.rest, **_shown(call, {**row, "kind": TOTAL})} for row in rows]
+    shown = {"from": span.start(since), "to": span.start(until), "granularity": kind}
+    return JsonResponse(encoded({**shown, "total": _shown(call, _sum(rows)), "buckets": buckets}))
+
+
+def _asked_span(call: Call) -> tuple[int, int]:
+    """From when to when (µs), by default the 31 days up to now. Raises ``InvalidField``."""
+    most = DAYS_SHOWN * DAY_US
+    until = microseconds(call.query["to"], "query.to") if "to" in call.query else call.tenant.clock.now_us()
+    since = microseconds(call.query["from"], "query.from") if "from" in call.query else max(0, until - most)
+    if not 0 <= since < until <= LAST_US - DAY_US:
+        raise InvalidField("`from` is before `to`, and both are of the years 1970 to 9999.", param="query.from")
+    if until - since > most:
+        raise InvalidField(f"At most {DAYS_SHOWN} days are shown at once.", param="query.from")
+    return since, until
+
+
+def _sum(rows: Sequence[Row]) -> Row:
+    cost_usd = sum((Decimal(row["cost_usd"]) for row in rows), NOTHING)
+    return {**{name: sum(row[name] for row in rows) for name in COUNTED}, "cost_usd": plain(cost_usd)}
+
+
 def _shown(call: Call, row: Row) -> dict[str, Any]:
     """The account as it is shown: under its name, and in euros too where the configuration says what they cost."""
     kind, name = row.pop("kind", TOTAL), row.pop("name", "")
@@ -71,6 +130,11 @@ def _shown(call: Call, row: Row) -> dict[str, Any]:
     return {**named, **row, "cost_eur": eur}
 
 
+NARROW: Final = {
+    "from": Annotated[Time, Field(description="By default 31 days before `to`.")],
+    "to": Annotated[Time, Field(description="By default now.")],
+    "granularity": Annotated[Literal["hour", "day"], Field(description="By default `day`.")],
+}
 _account = partial(Route, "GET", by_head=True, query=(AT,))
 
 ROUTES: Final = (
@@ -78,3 +142,5 @@ ROUTES: Final = (
     _account("/usage/threads/{id}", of_thread, gives=gives(UsageOfThread), refuses=(NotFound,)),
     _account("/usage/agents/{name}", of_agent, gives=gives(UsageOfAgent), refuses=(NotFound,)),
 )
+FOR_CLIENTS: Final = (Route("GET", "/billing/usage", billing, gives=gives(Billed), query=BILLED, narrow=NARROW),)
+"""Mounted below /v1."""

@@ -43,6 +43,7 @@ TAGS: Final[Mapping[str, str]] = {
     "other.",
     "a1": "Talking with agents: which there are, and turns. `SPASS-User-Id` says for which user of the tenant it is.",
     "tenant": "The tenant's configuration: by key, what the program, the operator's file and the tenant say.",
+    "billing": "What models cost, by hour or by day.",
     "mcp": "The tools of `/v1/tools` over the Model Context Protocol, with the same tokens. It needs the extra `mcp`.",
     "metrics": "Metrics, for Prometheus to scrape.",
 }

@@ -97,7 +97,8 @@ _FAILED: Final = 500
 class Access:
     """One request or socket; ``route``, ``tenant`` and ``status`` are filled in when they are known.
 
-    ``is_named``: the request id is told by its longer name too, ``SPASS-Request-Id``.
+    ``is_named``: the request id is told by its longer name too, ``SPASS-Request-Id``. ``headers`` are those of the
+    answer, whatever it will be.
     """
 
     request_id: str
@@ -107,6 +108,7 @@ class Access:
     status: int = 500
     is_page: bool = False
     is_named: bool = False
+    headers: dict[str, str] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)
 
     def end(self) -> None:

@@ -47,13 +47,14 @@ PAGE: Final[tuple[Header, ...]] = (
 """On the page's files: only its own scripts and styles, nothing inline, no other server."""
 
 
+COSTS: Final = ("spass-cost-eur", "spass-cost-usd", "spass-cost-source", "spass-cost-sub-calls")
 CROSS_ORIGIN: Final[Mapping[str, Sequence[str]]] = {
     "allow_methods": ("GET", "POST", "PUT", "DELETE"),
     "allow_headers": (
         *("authorization", "x-api-key", "content-type", "idempotency-key", "if-match", "if-none-match"),
         *("last-event-id", "spass-caller-depth", "spass-parent-request-id", "spass-user-id", "spass-request-id"),
     ),
-    "expose_headers": ("etag", "retry-after", "x-request-id", "spass-request-id"),
+    "expose_headers": ("etag", "retry-after", "x-request-id", "spass-request-id", *COSTS),
 }
 """What the page of a listed origin may send and read; never cookies."""
 
@@ -82,7 +83,8 @@ class AccessLog:
                 fixed = PAGE if access.is_page else API
                 names = (b"x-request-id", b"spass-request-id") if access.is_named else (b"x-request-id",)
                 ids = [(name, access.request_id.encode()) for name in names]
-                message["headers"] = [*message["headers"], *ids, *fixed]
+                more = [(name.lower().encode(), said.encode()) for name, said in access.headers.items()]
+                message["headers"] = [*message["headers"], *ids, *more, *fixed]
             await send(message)
 
         try:

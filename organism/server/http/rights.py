@@ -108,6 +108,7 @@ ROUTES: Final[Mapping[str, Right]] = {
     "POST /tools/execute": Right("tools:execute", {"name": "tool"}, in_body=True),
     "GET /tenant/config": Right("tenant_config:read"),
     "PUT /tenant/config": Right("tenant_config:write"),
+    "GET /billing/usage": READ,
     "GET /usage": READ,
     "GET /usage/threads/{id}": _READ_THREAD,
     "GET /usage/agents/{name}": _READ_AGENT,

@@ -530,6 +530,34 @@ class UsageOfAll(TypedDict):
     days: Annotated[list[UsageOfDay], Field(description="The newest 31 with calls, newest first.")]
 
 
+class Bucket(Usage):
+    """The calls of an hour or a day."""
+
+    start: Annotated[words.Time, Field(description="Of the hour or day.")]
+
+
+class BilledTotal(TypedDict):
+    """The sum of the buckets."""
+
+    calls: words.Count
+    failed_calls: words.Count
+    input_tokens: words.Count
+    output_tokens: words.Count
+    tokens: words.Count
+    cost_usd: Money
+    cost_eur: Money | None
+
+
+class Billed(TypedDict):
+    """What models cost in a span."""
+
+    from_: Annotated[words.Time, Field(alias="from")]
+    to: words.Time
+    granularity: Literal["hour", "day"]
+    total: BilledTotal
+    buckets: Annotated[list[Bucket], Field(description="The oldest first; those without a call are left out.")]
+
+
 class ConfigValue(TypedDict):
     """A key of the tenant's configuration."""
 

@@ -23,6 +23,7 @@ from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
 from organism.server.http.shapes import Invoked
 from organism.server.http.streaming import live_response
 from organism.server.surfaces import requests as request
+from organism.server.surfaces.costs import tell_cost, with_cost
 from organism.server.surfaces.run import entries_of, first_entries, refusal, written
 from organism.server.surfaces.vercel import FORMAT, STREAM, UiStream, with_parts
 from organism.server.surfaces.waiting import unless_left
@@ -62,12 +63,17 @@ async def _answer(
 ) -> Response:
     first = await first_entries(entries)
     if (refused := refusal(first)) is not None:
+        await tell_cost(call, sent)
         raise refused
     if shape.is_stream:
         write = UiStream(sent.message_id).lines if wanted.is_ui else None
         parts = written(first, entries, wanted.kind, write)
+        if wanted.kind == request.EVENTS and not wanted.is_ui:  # the AI SDK refuses events that it does not know
+            parts = with_cost(call, sent, parts)
         return await live_response(call, parts, wanted.kind, STREAM if wanted.is_ui else None)
-    return await _batch(wanted, shape, sent, first, entries)
+    answer = await _batch(wanted, shape, sent, first, entries)
+    await tell_cost(call, sent)
+    return answer
 
 
 def _payload(wanted: request.InvokeRequest, listener: Listener) -> Mapping[str, Any]:

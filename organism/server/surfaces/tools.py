@@ -25,6 +25,7 @@ from organism.server.http.rights import gone_tool_right
 from organism.server.http.shapes import Injected as Sent
 from organism.server.http.shapes import ModelList, ToolList, ToolResult
 from organism.server.http.words import Object
+from organism.server.surfaces.costs import tell_cost
 from organism.server.surfaces.tool_calls import REFUSALS, checked, permitted, result_of
 from organism.server.surfaces.waiting import send_and_wait
 
@@ -50,6 +51,7 @@ async def execute(call: Call) -> Response:
     )
     if ending is None:
         return JsonResponse(sent, 202)
+    await tell_cost(call, sent)
     return JsonResponse({"result": result_of(sent, ending)})
 
 

@@ -1,0 +1,71 @@
+"""What a call cost, told with its answer: the model calls of its thread and of the calls made in it, added up.
+
+The sum is exact, and is rounded up once, to the cent, where it is told. It is made of the log, so a repetition under
+an idempotency key is told the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from decimal import Decimal
+from typing import Final
+
+import orjson
+
+from organism.config.check import money
+from organism.model.commands import Injected
+from organism.model.completion import CostSource
+from organism.model.money import NOTHING, cents
+from organism.server.http.call import Call
+from organism.views.usage import dearer
+from organism.views.views import Query, Where
+
+MOST_INNER: Final = 1000
+"""So many calls inside a call are added up."""
+
+
+async def tell_cost(call: Call, sent: Injected) -> None:
+    """Tell the cost of what the call has sent in the headers of its answer, whatever that will be."""
+    told = await _told(call, sent)
+    call.access.headers.update({f"SPASS-Cost-{name.title()}": said for name, said in told.items()})
+
+
+async def with_cost(call: Call, sent: Injected, parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
+    """The Server-Sent Events, and one more at their end, ``spass.cost``."""
+    async with aclosing(parts):
+        async for part in parts:
+            yield part
+    told = {name.replace("-", "_"): said for name, said in (await _told(call, sent)).items()}
+    yield b"event: spass.cost\ndata: %b\n\n" % orjson.dumps(told)
+
+
+async def _told(call: Call, sent: Injected) -> dict[str, str]:
+    """Without a rate of exchange no euros are told, but of nothing."""
+    usd, calls = NOTHING, 0
+    source: CostSource = "zero"
+    for thread in await _threads(call, sent):
+        row = await call.tenant.views.private_row("usage", f"thread {thread}")
+        if row is not None:
+            usd, calls = usd + Decimal(row["cost_usd"]), calls + row["calls"]
+            source = dearer(source, row["_source"])
+    rate = call.process.organism.settings.fx.get("eur_per_usd", None if usd else 1)
+    eur = {} if rate is None else {"eur": cents(usd * money(rate))}
+    return {**eur, "usd": cents(usd), "source": source, "sub-calls": str(calls)}
+
+
+async def _threads(call: Call, sent: Injected) -> list[str]:
+    """The thread, and those of the calls of the same token that named this request, or one inside it, as their parent.
+
+    A caller may use a request id again: what was sent before is of an earlier request.
+    """
+    threads, requests = [sent.thread_id], [call.request_id]
+    for request in requests:
+        of_request = Where("parent_request", "=", request), Where("principal", "=", call.who.name)
+        after = Where("position", ">", sent.position)
+        page = await call.tenant.views.rows("inner_calls", Query((*of_request, after), "position", limit=MOST_INNER))
+        for inner in orjson.loads(page.rows):
+            if inner["thread_id"] not in threads and len(threads) < MOST_INNER:
+                threads.append(inner["thread_id"])
+                requests.append(inner["request_id"])
+    return threads
