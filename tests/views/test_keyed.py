@@ -60,13 +60,13 @@ CALLED = ModelCalled(
 )  # fmt: skip
 
 
-def test_a_call_is_counted_for_all_its_agent_its_thread_and_its_day() -> None:
+def test_a_call_is_counted_for_all_its_agent_its_thread_and_its_hour_and_day() -> None:
     scenario = Scenario()
     scenario.add(CALLED, "t")
     error = StepError("upstream_error", "No.")
     scenario.add(replace(CALLED, agent="bob", model="n", cost_usd="0.1", error=error), "t")
     rows = scenario.rows("usage")
-    assert rows.keys() == {TOTAL, "agent ada", "agent bob", "thread t", "day 2026-01-11"}
+    assert rows.keys() == {TOTAL, "agent ada", "agent bob", "thread t", "hour 2026-01-11T21", "day 2026-01-11"}
     assert list(rows[TOTAL]) == FIELDS
     assert rows[TOTAL] == {
         "kind": TOTAL, "name": "", "calls": 2, "failed_calls": 1, "input_tokens": 20, "output_tokens": 10, "tokens": 30,

@@ -238,6 +238,51 @@ export type Batch = Array<
     | ModelCalled
     | AgentChanged>;
 
+/** What models cost in a span. */
+export interface Billed {
+  /** UTC, ISO 8601. */
+  from: string;
+  /** UTC, ISO 8601. */
+  to: string;
+  granularity: "hour" | "day";
+  total: BilledTotal;
+  /** The oldest first; those without a call are left out. */
+  buckets: Bucket[];
+}
+
+/** The sum of the buckets. */
+export interface BilledTotal {
+  calls: number;
+  failed_calls: number;
+  input_tokens: number;
+  output_tokens: number;
+  tokens: number;
+  /** Exact, as text. */
+  cost_usd: string;
+  cost_eur: string | null;
+}
+
+/** The calls of an hour or a day. */
+export interface Bucket {
+  calls: number;
+  /** Those that gave no answer, or died with the process. */
+  failed_calls: number;
+  input_tokens: number;
+  output_tokens: number;
+  /** Both together. */
+  tokens: number;
+  /** Exact, as text. */
+  cost_usd: string;
+  /** By `fx.eur_per_usd` of organism.yaml; null without it. */
+  cost_eur: string | null;
+  model_seconds: number;
+  last_called: string | null;
+  /** The same by the model that answered. */
+  models: ModelUsage[];
+  /** Of the hour or day. */
+  start: string;
+}
+
 /** What one run may spend, and what all runs of a day may. */
 export interface Budget {
   run?: Spend;
@@ -3049,6 +3094,18 @@ export interface Routes {
     query: {};
     body: ConfigBody;
     answer: ConfigValues;
+  };
+  "GET /v1/billing/usage": {
+    query: {
+      /** By default 31 days before `to`. */
+      from?: string;
+      /** By default now. */
+      to?: string;
+      /** By default `day`. */
+      granularity?: "hour" | "day";
+    };
+    body: undefined;
+    answer: Billed;
   };
   "GET /a1/agents": {
     query: {

@@ -24,6 +24,7 @@ from organism.model.run import COUNTS, RunEntry
 from organism.server.http.bodies import named_in
 from organism.server.http.call import Call, JsonResponse
 from organism.server.http.streaming import SSE, live_response
+from organism.server.surfaces.costs import tell_cost, with_cost
 from organism.server.surfaces.run import beyond, entries_of, first_entries, refusal, written
 from organism.server.surfaces.waiting import unless_left
 
@@ -73,10 +74,13 @@ async def _answer(call: Call, turn: Turn, seen: Seen | None) -> Response:
         return await _stream(call, turn, seen, [], _after(entries, seen))
     first = await first_entries(entries)
     if (refused := refusal(first)) is not None:
+        await tell_cost(call, turn.sent)
         raise refused
     if turn.is_stream:
         return await _stream(call, turn, Seen(turn.sent), first, entries)
-    return await _batch(call, turn, first, entries)
+    answer = await _batch(call, turn, first, entries)
+    await tell_cost(call, turn.sent)
+    return answer
 
 
 async def _stream(
@@ -88,7 +92,8 @@ async def _stream(
         has.take(entry)
         return b"id: %b\ndata: %b\n\n" % (cursors.seal(listing, has.place).encode(), orjson.dumps(entry))
 
-    return await live_response(call, written(first, rest, SSE, event), SSE, turn.headers)
+    parts = with_cost(call, turn.sent, written(first, rest, SSE, event))
+    return await live_response(call, parts, SSE, turn.headers)
 
 
 async def _batch(call: Call, turn: Turn, first: list[RunEntry], rest: AsyncGenerator[RunEntry, None]) -> Response:

@@ -112,6 +112,15 @@ async def test_a_stream_of_events_ends_with_its_cost(world: MakeWorld) -> None:
         assert "spass.cost" not in of_vercel.text  # its clients refuse events that they do not know
 
 
+async def test_a_turn_of_a_chat_tells_its_cost_as_well(world: MakeWorld) -> None:
+    async with served(made_of(world, says("Here.", 3000, 1000)).config) as server:
+        path, user = "//a1/agents/talker/chat", {"SPASS-User-Id": "ann"}
+        whole = await server.call("POST", path, json={"message": "Hello!"}, headers=user)
+        assert told(whole) == ("0.01", "0.01", "price", "1")
+        stream = await server.call("POST", path, json={"message": "Hello!", "stream": True}, headers=user)
+        assert stream.text.count("event: spass.cost\n") == 1
+
+
 async def test_calls_made_inside_a_call_are_in_its_cost_and_those_of_others_are_not(world: MakeWorld) -> None:
     made = made_of(world, says("Here.", 3000, 1000))
     write_tokens(made.folder, {"default": {"one": ["admin"], "two": ["admin"]}})

@@ -54,9 +54,10 @@ def outputs(answer: httpx2.Response) -> Any:
 
 
 def lines(answer: httpx2.Response) -> list[Any]:
-    """The entries of a stream, whatever its form."""
+    """The entries of a stream, whatever its form, without its cost."""
     assert answer.status_code == 200, answer.text
-    return [orjson.loads(line.removeprefix("data: ")) for line in answer.text.split("\n") if line]
+    entries, _, _ = answer.text.partition("event: spass.cost\n")
+    return [orjson.loads(line.removeprefix("data: ")) for line in entries.split("\n") if line]
 
 
 async def test_a_plain_handler_answers_a_batch_by_every_surface_alike(hello: Served) -> None:

@@ -49,9 +49,10 @@ async def invoke(server: Served, agent: str, inputs: Any, path: str = "/invoke",
 
 
 def told(answer: httpx2.Response) -> list[Any]:
-    """A stream's entries, as a client reads them."""
+    """A stream's entries, as a client reads them, without its cost."""
     assert answer.status_code == 200, answer.text
-    return [orjson.loads(line.removeprefix("data: ")) for line in answer.text.split("\n") if line]
+    entries, _, _ = answer.text.partition("event: spass.cost\n")
+    return [orjson.loads(line.removeprefix("data: ")) for line in entries.split("\n") if line]
 
 
 def outputs(answer: httpx2.Response) -> Any:
@@ -89,7 +90,8 @@ async def test_the_fold_of_an_agent_s_stream_is_its_batch(server: Served, agent:
         streamed = await invoke(server, agent, inputs, headers={"accept": kind})
         assert (streamed.headers["content-type"], streamed.text[: len(begin)]) == (kind, begin)
         assert streamed.text.endswith(end)
-        assert streamed.text.count(end) == len(told(streamed))
+        entries, _, _ = streamed.text.partition("event: spass.cost\n")
+        assert entries.count(end) == len(told(streamed))
         assert folded(streamed) == batch
         assert [entry["type"] for entry in told(streamed)].index("done") == len(told(streamed)) - 1
 

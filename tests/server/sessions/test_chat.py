@@ -45,10 +45,10 @@ async def ask(server: Served, path: str, body: Any = None, **headers: str) -> ht
 
 
 def events(answer: httpx2.Response) -> list[tuple[str, Any]]:
-    """Each event's id and entry."""
+    """Each event's id and entry, without the cost that follows them."""
     assert answer.status_code == 200, answer.text
     found = [dict(line.split(": ", 1) for line in part.split("\n")) for part in answer.text.split("\n\n") if part]
-    return [(each["id"], orjson.loads(each["data"])) for each in found]
+    return [(each["id"], orjson.loads(each["data"])) for each in found if each.get("event") != "spass.cost"]
 
 
 async def test_a_turn_is_answered_with_all_that_was_said(hello: Served) -> None:
