@@ -6,7 +6,7 @@ A fence's mark is a digest over a secret of the turn: unpredictable, not in the 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -14,6 +14,8 @@ import orjson
 
 from organism.model.agent import Said
 from organism.model.completion import ChatMessage, ToolCall
+from organism.model.sessions import SessionMessage, is_call, results_of
+from organism.pump.history import NO_RESULT
 
 _MARK_CHARS: Final = 12
 _FENCED: Final = re.compile(
@@ -35,6 +37,33 @@ class Conversation:
 
     def remember(self, history: Iterable[Said]) -> None:
         self._messages += [{"role": said.role, "content": said.content} for said in history]
+
+    def resume(self, history: Sequence[SessionMessage], call_of: Callable[[SessionMessage], ToolCall]) -> None:
+        """What was said in the session before: each round's calls together, each with its result.
+
+        ``call_of`` makes the call of a message that is one. A call of a turn that died gets an error as its result.
+        """
+        results, calls = results_of(history), list[tuple[int, ToolCall]]()
+        for at, message in enumerate(history):
+            if is_call(message):
+                calls.append((at, call_of(message)))
+                if at + 1 < len(history) and is_call(history[at + 1]):
+                    continue
+                self._say_again([call for _, call in calls])
+                for place, call in calls:
+                    self.answer(call, history[results[place]]["content"] if place in results else NO_RESULT)
+                calls = []
+            elif message["role"] != "tool":
+                self._messages.append({"role": message["role"], "content": message["content"]})
+
+    def _say_again(self, calls: Iterable[ToolCall]) -> None:
+        """Add earlier calls to what the assistant said with them."""
+        last = self._messages[-1] if self._messages else {}
+        if last.get("role") == "assistant" and "tool_calls" not in last:
+            self._messages.pop()
+            self.say(last["content"], calls)
+        else:
+            self.say("", calls)
 
     def ask(self, text: str, sender: str | None = None) -> None:
         """The message of this turn; with ``sender``, fenced as the text of another agent or tool."""

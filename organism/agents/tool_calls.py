@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -17,6 +17,7 @@ from organism.codec import Codec, PayloadLimits, UnknownPayload, repair_json, re
 from organism.errors import InvalidPayload
 from organism.events.entity import Entity
 from organism.model.completion import Completion, ToolCall
+from organism.model.sessions import SessionMessage, is_call, is_summary
 
 MOST_ID_CHARS: Final = 64
 _SPACE: Final = re.compile(r"\s+")
@@ -54,6 +55,21 @@ class CallReader(Entity):
     def add_outside(self, text: str) -> None:
         """Remember text of others that the run reads; of JSON, each text in it too."""
         self._outside += [_SPACE.sub("", each) for each in (text, *_texts_in(text))]
+
+    def remember(self, history: Iterable[SessionMessage]) -> None:
+        """Earlier results, and summaries of earlier messages, may hold text of others."""
+        for message in history:
+            if is_summary(message) or (message["role"] == "tool" and not is_call(message)):
+                self.add_outside(message["content"])
+
+    def earlier_call(self, message: SessionMessage) -> ToolCall:
+        """A call of an earlier turn as it goes back to the model, under an id that no other call has."""
+        name, given = str(message["tool_name"]), message["input"]
+        function = self._functions.find(name)
+        wanted = function.spec.name if function is not None else wire_name(name)
+        return ToolCall(
+            self._new_id(str(message["tool_call_id"]), 0), wanted, given if isinstance(given, dict) else None
+        )
 
     def is_outside(self, source: str) -> bool:
         """Whether this stands in a text of others, spaces ignored."""

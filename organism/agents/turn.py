@@ -133,6 +133,9 @@ class Turn:
             *agent.notes,
         )
         conversation = Conversation(instructions, metadata.call_id)
+        history = await metadata.history()
+        self._reader.remember(history)
+        conversation.resume(history, self._reader.earlier_call)
         sender = metadata.from_id
         text = agent.text_of(payload, sender)
         if sender != CONSOLE:
@@ -176,6 +179,8 @@ class Turn:
         return text
 
     async def _complete(self, number: int) -> Completion:
+        for payload in await self._metadata.steered():
+            self._conversation.ask(self._agent.text_of(payload, CONSOLE))
         options = self._agent.options(f"say-{number + 1}")
         completion = await self._metadata.complete(self._conversation.messages, **options)
         self._has_called = True

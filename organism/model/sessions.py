@@ -13,6 +13,7 @@ from msgspec import json
 
 SessionMessage = Mapping[str, Any]
 
+SUMMARY_OF: Final = "[compaction summary from session "
 CHARS_PER_TOKEN: Final = 4
 MOST_FILLED: Final = 0.8
 """The part of a model's context that a session may fill before it is compacted by itself."""
@@ -23,21 +24,29 @@ def is_call(message: SessionMessage) -> bool:
     return "tool_name" in message
 
 
+def results_of(messages: Sequence[SessionMessage]) -> dict[int, int]:
+    """Where the result of each call stands, by where the call does, in the order of the results.
+
+    A result is that of the newest call of its id. A call has none if its turn has died.
+    """
+    open_calls: dict[Any, int] = {}
+    found: dict[int, int] = {}
+    for at, message in enumerate(messages):
+        call_id = message.get("tool_call_id")
+        if is_call(message):
+            open_calls[call_id] = at
+        elif call_id in open_calls:
+            found[open_calls.pop(call_id)] = at
+    return found
+
+
 def cut(messages: Sequence[SessionMessage], keep_last_n: int) -> int:
     """How many of the oldest messages a compaction summarises.
 
     All but the newest ``keep_last_n``, or fewer where that would part a tool call from its result.
     """
-    begun: dict[Any, int] = {}
-    pairs: list[tuple[int, int]] = []
-    for at, message in enumerate(messages):
-        call_id = message.get("tool_call_id")
-        if is_call(message):
-            begun[call_id] = at
-        elif call_id in begun:
-            pairs.append((begun[call_id], at))
     end = max(0, len(messages) - keep_last_n)
-    for call_at, result_at in reversed(pairs):  # of the results, the latest first: moving back never skips a pair
+    for call_at, result_at in reversed(results_of(messages).items()):  # the latest first: moving back skips no pair
         if call_at < end <= result_at:
             end = call_at
     return end
@@ -70,4 +79,9 @@ def _input(message: SessionMessage) -> str:
 
 def summary_message(source: str, text: str) -> SessionMessage:
     """The message with which the successor of a compacted session begins."""
-    return {"role": "assistant", "content": f"[compaction summary from session {source}] {text}"}
+    return {"role": "assistant", "content": f"{SUMMARY_OF}{source}] {text}"}
+
+
+def is_summary(message: SessionMessage) -> bool:
+    """Whether the message is a summary, or says so."""
+    return message["role"] == "assistant" and str(message["content"]).startswith(SUMMARY_OF)

@@ -18,7 +18,7 @@ def message(role: str, content: str = "", **more: Any) -> dict[str, Any]:
 def _rounds(draw: st.DrawFn) -> Messages:
     """One round of a turn: perhaps words, calls, and a result for each call that was answered, in any order."""
     ids = draw(st.lists(st.sampled_from("abcdef"), max_size=4, unique=True))
-    inputs = st.one_of(st.none(), texts, st.dictionaries(texts, st.integers(), max_size=2))
+    inputs = st.one_of(st.none(), texts, st.dictionaries(texts, st.integers(0, 99), max_size=2))
     calls = [message("tool", tool_call_id=each, tool_name="adder", input=draw(inputs)) for each in ids]
     answered = draw(st.permutations(ids)) if draw(st.integers(0, 5)) else ids[:-1]
     results = [message("tool", draw(texts), tool_call_id=each, is_error=draw(st.booleans())) for each in answered]

@@ -1,0 +1,361 @@
+"""Compaction: a session goes on as a successor that begins with a summary; the whole history can be had back.
+
+``cut`` decides what stays, and the successor begins in one unit (``ReplaceSession``). Nothing is lost: the source keeps
+its messages until it is deleted.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import orjson
+import structlog
+
+from organism.codec import repair_json
+from organism.config.tenant import CompactStrategy
+from organism.errors import HandlingFailed, OrganismError, SessionBusy, SessionCompactConflict, UpstreamTimeout
+from organism.events.record import Actor, Content
+from organism.events.vocabulary import MessageSent, ModelCalled
+from organism.log.log import EventFilter
+from organism.model.commands import (
+    HOST_PROGRAM,
+    Inject,
+    Injected,
+    KeptMessage,
+    KillThread,
+    ReplaceSession,
+    SessionBegun,
+)
+from organism.model.ids import CONSOLE, turn_thread
+from organism.model.sessions import MOST_FILLED, cut, estimate_tokens, summary_message, transcript
+from organism.pump.history import messages as read_messages
+from organism.pump.history import said_before
+from organism.tenants import Tenant
+from organism.views.run import Message
+from organism.views.sessions import session_row
+from organism.views.views import Row
+
+SUMMARIZER: Final = "summarizer"
+"""The listener that makes summaries."""
+SUMMARY_SECONDS: Final = 300.0
+"""How long the summary of a piece of a history may take."""
+MOST_BYTES_A_CHARACTER: Final = 8
+"""What a character of a text may take in an envelope."""
+MOST_READ: Final = 100
+"""Events read back from the end of a thread, among which that lies which is looked for."""
+
+logger = structlog.get_logger("organism")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Whose session it must be, and with which agent (None: any). The rest is that of what is done (``Inject``)."""
+
+    user: str
+    agent: str | None = None
+    actor: Actor = HOST_PROGRAM
+    caller_depth: int = 0
+    caller_request: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """A compaction. ``tokens``: about how much of its model's context the source had filled.
+
+    ``threads`` are those in which the summary was made: what they used is a part of the compaction's cost.
+    """
+
+    source_session_id: str
+    successor_session_id: str
+    summary_id: str
+    summary_text: str
+    position: int
+    tokens: int
+    threads: tuple[str, ...]
+
+
+class Policy(NamedTuple):
+    """How a session is compacted: its own settings where it has some, else its tenant's."""
+
+    strategy: CompactStrategy
+    keep_last_n: int
+    is_masked: bool
+    summary_model: str
+    summary_seconds: float
+
+
+def _policy(tenant: Tenant, row: Row, summary_seconds: float) -> Policy:
+    config = tenant.config
+    keep_last_n, is_masked = row["compact_keep_last_n"], row["compact_observation_mask"]
+    return Policy(
+        row["compact_strategy"] or config.compact_strategy,
+        config.compact_keep_last_n if keep_last_n is None else keep_last_n,
+        config.compact_observation_mask if is_masked is None else is_masked,
+        config.compact_summary_model,
+        summary_seconds,
+    )
+
+
+async def compact(
+    tenant: Tenant, session_id: str, caller: Caller, summary_seconds: float = SUMMARY_SECONDS
+) -> Compacted:
+    """Compact the session now.
+
+    Raises ``SessionBusy`` while a turn is open, ``SessionCompactConflict`` if the session is archived, must not be
+    compacted, has nothing to summarise or changes meanwhile, and ``HandlingFailed`` or ``UpstreamTimeout`` if no
+    summary comes.
+    """
+    row = await _idle(tenant, session_id, caller)
+    policy = _policy(tenant, row, summary_seconds)
+    if policy.strategy == "off":
+        raise SessionCompactConflict("The session is not compacted: its `compact_strategy` is off.")
+    return await _compact(tenant, row, policy, caller, await _tokens(tenant, row))
+
+
+async def compact_if_full(
+    tenant: Tenant, session_id: str, caller: Caller, summary_seconds: float = SUMMARY_SECONDS
+) -> Compacted | None:
+    """Compact the session before a turn, if its strategy is ``auto`` and its model's context is nearly full.
+
+    A failure is logged, and the turn goes on with the session as it is.
+    """
+    row = await session_row(tenant.views, session_id, caller.user, caller.agent)
+    policy = _policy(tenant, row, summary_seconds)
+    is_idle = row["archived_at"] is None and session_id not in tenant.pump.state.folded.sessions
+    if not is_idle or policy.strategy != "auto" or row["message_count"] <= policy.keep_last_n:
+        return None
+    tokens = await _tokens(tenant, row)
+    if tokens <= MOST_FILLED * _context_window(tenant, row["agent"]):
+        return None
+    try:
+        return await _compact(tenant, row, policy, caller, tokens)
+    except OrganismError as error:
+        logger.warning("session_not_compacted", session_id=session_id, code=error.code, error=error.message)
+        return None
+
+
+async def uncompact(tenant: Tenant, session_id: str, caller: Caller) -> SessionBegun:
+    """Begin a successor with the session's whole history: what was summarised, in the place of its summaries.
+
+    Raises ``SessionBusy`` while a turn is open, and ``SessionCompactConflict`` if the session is archived or changes
+    meanwhile, was never compacted, or goes back to a session that was deleted.
+    """
+    row = await _idle(tenant, session_id, caller)
+    line = [row]
+    while (before := await _compacted_into(tenant, line[-1])) is not None:
+        line.append(before)
+    if len(line) == 1:
+        raise SessionCompactConflict("The session has its whole history: no message before it was summarised.")
+    messages = await _messages(tenant, line.pop())
+    for later in reversed(line):
+        messages += [message for message in await _messages(tenant, later) if not _is_kept(later, message)]
+    if any(message.get("erased") for message in messages):
+        raise SessionCompactConflict("A session that this one goes back to was deleted meanwhile.")
+    return await _replace(tenant, row, caller, map(_kept, messages))
+
+
+async def lineage(tenant: Tenant, session_id: str, user: str | None, agent: str | None = None) -> dict[str, Any]:
+    """The sessions ``backward`` and ``forward`` of this one, nearest first, and their ``summaries``, oldest first."""
+    row = await session_row(tenant.views, session_id, user, agent)
+    backward = await _line(tenant, row, "parent_session_id")
+    forward = await _line(tenant, row, "successor_session_id")
+    compacted = [each for each in (*reversed(backward), row, *forward) if each["_summary"]]
+    return {
+        "backward": [_shown(each) for each in backward],
+        "forward": [_shown(each) for each in forward],
+        "summaries": [await _summary_of(tenant, each) for each in compacted],
+    }
+
+
+# -- the session as it is
+
+
+async def _idle(tenant: Tenant, session_id: str, caller: Caller) -> Row:
+    """The row of a session that can be replaced now. Raises ``SessionBusy`` or ``SessionCompactConflict``."""
+    await tenant.pump.settled()
+    row = await session_row(tenant.views, session_id, caller.user, caller.agent)
+    if row["archived_at"] is not None:
+        raise SessionCompactConflict(f"The session was archived: {row['successor_session_id']} goes on with it.")
+    if session_id in tenant.pump.state.folded.sessions:
+        raise SessionBusy
+    return row
+
+
+async def _messages(tenant: Tenant, row: Row) -> list[Message]:
+    return await said_before(tenant.log, tenant.views, row["id"], tenant.log.head + 1)
+
+
+def _is_kept(row: Row, message: Message) -> bool:
+    """Whether the session of the row began with the message."""
+    return bool(message["thread_id"] == row["id"])
+
+
+async def _tokens(tenant: Tenant, row: Row) -> int:
+    """What the session fills of its model's context: as the provider counted it last, else as its length suggests."""
+    if row["_number"]:
+        wanted = EventFilter((turn_thread(row["id"], row["_number"]),), (ModelCalled,))
+        for record in await tenant.log.read(wanted=wanted, limit=MOST_READ, reverse=True):
+            event = record.event
+            if isinstance(event, ModelCalled) and event.agent == row["agent"] and event.input_tokens:
+                return event.input_tokens + event.output_tokens
+    return estimate_tokens(await _messages(tenant, row))
+
+
+def _context_window(tenant: Tenant, agent: str) -> float:
+    """The tokens that the agent's model takes; endless for one that names no model."""
+    rules = tenant.pump.state.rules
+    listener = rules.listeners.get(agent)
+    model = rules.settings.models.get((listener.model if listener is not None else None) or "")
+    return model.context_window if model is not None else math.inf
+
+
+# -- its summary
+
+
+async def _compact(tenant: Tenant, row: Row, policy: Policy, caller: Caller, tokens: int) -> Compacted:
+    messages = await _messages(tenant, row)
+    end = cut(messages, policy.keep_last_n)
+    if end == 0:
+        raise SessionCompactConflict(
+            f"There is nothing to summarise: of {len(messages)} messages the newest {policy.keep_last_n} stay "
+            "(`compact_keep_last_n`), each tool call with its result."
+        )
+    summary = await _summary(tenant, transcript(messages[:end], masked=policy.is_masked), policy, caller)
+    kept = messages[end:]
+    first = await tenant.views.private_row("session_messages", kept[0]["id"]) if kept else None
+    begun = await _replace(
+        tenant,
+        row,
+        caller,
+        [_kept(summary_message(row["id"], summary.text)), *map(_kept, kept)],
+        compacted_before=first["position"] if first is not None else tenant.log.head + 1,
+        authors=summary.authors,
+    )
+    archived = await tenant.views.private_row("sessions", row["id"]) or {}
+    return Compacted(
+        source_session_id=row["id"],
+        successor_session_id=begun.session_id,
+        summary_id=archived["_summary"],
+        summary_text=summary.text,
+        position=begun.position,
+        tokens=tokens,
+        threads=summary.threads,
+    )
+
+
+class Summary(NamedTuple):
+    """A summary, whose text it may contain, and the threads in which it was made."""
+
+    text: str
+    authors: tuple[str, ...]
+    threads: tuple[str, ...]
+
+
+async def _summary(tenant: Tenant, text: str, policy: Policy, caller: Caller) -> Summary:
+    """Ask the summarizer, piece by piece where the text is longer than it takes."""
+    listener = tenant.pump.state.rules.listeners.get(SUMMARIZER)
+    if listener is None:
+        raise SessionCompactConflict(
+            f"Nobody can summarise the session: organism.yaml has no listener `{SUMMARIZER}`. The one of "
+            "handlers/summarizer.py takes `payload_class: handlers.summarizer.Summarize`."
+        )
+    if SUMMARIZER in tenant.pump.state.folded.paused_agents:
+        raise SessionCompactConflict(f"The listener `{SUMMARIZER}` is paused: resume it first.")
+    most = listener.max_payload_bytes // MOST_BYTES_A_CHARACTER
+    pieces = [repair_json(text[begin : begin + most])[0] for begin in range(0, len(text), most)]
+    parts = [await _piece(tenant, piece, policy, caller) for piece in pieces]
+    return Summary(
+        "\n\n".join(part.text for part in parts),
+        tuple(author for part in parts for author in part.authors),
+        tuple(thread for part in parts for thread in part.threads),
+    )
+
+
+async def _piece(tenant: Tenant, text: str, policy: Policy, caller: Caller) -> Summary:
+    asked = {"text": text, "is_talk": policy.is_masked, "model": policy.summary_model}
+    depth, request = caller.caller_depth, caller.caller_request
+    sent = await tenant.do(
+        Inject(to=SUMMARIZER, json=asked, actor=caller.actor, caller_depth=depth, caller_request=request)
+    )
+    assert isinstance(sent, Injected)  # noqa: S101 - an Inject is answered by nothing else; narrows the type
+    seconds = policy.summary_seconds
+    if not await tenant.ended(sent.thread_id, seconds):
+        with suppress(OrganismError):
+            await tenant.do(KillThread(thread_id=sent.thread_id, actor=caller.actor))
+        raise UpstreamTimeout(f"The summarizer gave no summary within {seconds:g} s; thread {sent.thread_id}.")
+    wanted = EventFilter((sent.thread_id,), (MessageSent,), content=True)
+    for record in await tenant.log.read(sent.position, wanted=wanted, limit=MOST_READ, reverse=True):
+        event = record.event
+        if isinstance(event, MessageSent) and event.to == CONSOLE and (summary := _text_in(record.content)):
+            return Summary(summary, event.authors, (sent.thread_id,))
+    raise HandlingFailed(f"The summarizer gave no summary; thread {sent.thread_id} shows why.")
+
+
+def _text_in(content: Content | None) -> str:
+    return "" if content is None or content.erased else str(orjson.loads(content.json).get("text", "")).strip()
+
+
+# -- its successor
+
+
+def _kept(message: Mapping[str, Any]) -> KeptMessage:
+    """The message as a successor begins with it, in the same words."""
+    said = {name: value for name, value in message.items() if name not in {"id", "thread_id", "compacted_at"}}
+    return KeptMessage(message["role"], orjson.dumps(said))
+
+
+async def _replace(
+    tenant: Tenant, row: Row, caller: Caller, messages: Iterable[KeptMessage], **compacted: Any
+) -> SessionBegun:
+    named = {"session_id": row["id"], "user": row["user_id"], "agent": caller.agent, "actor": caller.actor}
+    command = ReplaceSession(messages=tuple(messages), if_position=row["position"], **named, **compacted)
+    begun = await tenant.do(command)
+    assert isinstance(begun, SessionBegun)  # noqa: S101 - as above
+    return begun
+
+
+# -- its line
+
+
+async def _compacted_into(tenant: Tenant, row: Row) -> Row | None:
+    """The session that was compacted into this one, if one was. Raises ``SessionCompactConflict`` if it is deleted."""
+    parent = await tenant.views.private_row("sessions", row["parent_session_id"] or "")
+    if parent is None or not parent["_summary"]:
+        return None
+    if parent["_status"] == "deleted":
+        raise SessionCompactConflict(f"Session {parent['id']}, which this one goes back to, was deleted.")
+    return parent
+
+
+async def _line(tenant: Tenant, row: Row, towards: str) -> list[Row]:
+    """The sessions that follow each other from this one on, without it."""
+    found: list[Row] = []
+    while (next_row := await tenant.views.private_row("sessions", row[towards] or "")) is not None:
+        found.append(next_row)
+        row = next_row
+    return found
+
+
+def _shown(row: Row) -> dict[str, Any]:
+    """A session in its line; of a deleted one no more than that."""
+    if row["_status"] == "deleted":
+        return {"id": row["id"], "deleted": True, "created_at": None, "archived_at": None}
+    return {"id": row["id"], "deleted": False, "created_at": row["created_at"], "archived_at": row["archived_at"]}
+
+
+async def _summary_of(tenant: Tenant, row: Row) -> dict[str, Any]:
+    """The summary of a compacted session, which its successor holds; without text once that is deleted."""
+    kept = await tenant.views.private_row("session_messages", row["_summary"])
+    message = (await read_messages(tenant.log, [kept]))[0] if kept is not None else {"erased": True}
+    is_erased = message.get("erased", False)
+    return {
+        "id": row["_summary"],
+        "session_id": row["id"],
+        "successor_session_id": row["successor_session_id"],
+        "created_at": row["archived_at"],
+        "text": None if is_erased else message["content"],
+    }
