@@ -30,7 +30,7 @@ from organism.model.commands import (
     ReplaceSession,
     SessionBegun,
 )
-from organism.model.ids import CONSOLE, turn_thread
+from organism.model.ids import CONSOLE, session_of, turn_thread
 from organism.model.sessions import MOST_FILLED, cut, estimate_tokens, summary_message, transcript
 from organism.pump.history import messages as read_messages
 from organism.pump.history import said_before
@@ -190,8 +190,8 @@ async def _messages(tenant: Tenant, row: Row) -> list[Message]:
 
 
 def _is_kept(row: Row, message: Message) -> bool:
-    """Whether the session of the row began with the message."""
-    return bool(message["thread_id"] == row["id"])
+    """Whether the session of the row began with the message: it is of none of its turns."""
+    return bool(session_of(message["thread_id"]) != row["id"])
 
 
 async def _tokens(tenant: Tenant, row: Row) -> int:
@@ -231,7 +231,7 @@ async def _compact(tenant: Tenant, row: Row, policy: Policy, caller: Caller, tok
         tenant,
         row,
         caller,
-        [_kept(summary_message(row["id"], summary.text)), *map(_kept, kept)],
+        map(_kept, (summary_message(row["id"], summary.text), *kept)),
         compacted_before=first["position"] if first is not None else tenant.log.head + 1,
         authors=summary.authors,
     )
@@ -303,8 +303,8 @@ def _text_in(content: Content | None) -> str:
 
 
 def _kept(message: Mapping[str, Any]) -> KeptMessage:
-    """The message as a successor begins with it, in the same words."""
-    said = {name: value for name, value in message.items() if name not in {"id", "thread_id", "compacted_at"}}
+    """The message as a successor begins with it: that of the same turn and time, in the same words."""
+    said = {name: value for name, value in message.items() if name not in {"id", "compacted_at"}}
     return KeptMessage(message["role"], orjson.dumps(said))
 
 
@@ -343,7 +343,7 @@ async def _line(tenant: Tenant, row: Row, towards: str) -> list[Row]:
 def _shown(row: Row) -> dict[str, Any]:
     """A session in its line; of a deleted one no more than that."""
     if row["_status"] == "deleted":
-        return {"id": row["id"], "deleted": True, "created_at": None, "archived_at": None}
+        return {"id": row["id"], "deleted": True}
     return {"id": row["id"], "deleted": False, "created_at": row["created_at"], "archived_at": row["archived_at"]}
 
 

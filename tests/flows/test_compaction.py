@@ -110,7 +110,7 @@ async def said(o: Running, session: str, *texts: str) -> None:
 async def words(o: Running, session: str) -> list[dict[str, Any]]:
     """What a session's messages say, without what tells one session from another."""
     found = await said_before(o.log, o.views, session, o.log.head + 1)
-    return [{name: each[name] for name in each if name not in {"id", "thread_id", "compacted_at"}} for each in found]
+    return [{name: each[name] for name in each if name not in {"id", "compacted_at"}} for each in found]
 
 
 async def row_of(o: Running, session: str) -> dict[str, Any]:
