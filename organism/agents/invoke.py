@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -62,12 +62,10 @@ def resolved(flags: Flags, modes: tuple[InvokeMode, ...]) -> Shape:
     return Shape(is_stream=flags.stream, is_trimmed=bool(flags.trim))
 
 
-async def outputs(first: Iterable[RunEntry], rest: AsyncIterator[RunEntry], shape: Shape) -> dict[str, Any]:
+async def outputs(entries: AsyncIterator[RunEntry], shape: Shape) -> dict[str, Any]:
     """The batch: the fold of the stream, without what is null; trimmed if that was asked for."""
     run = Fold()
-    for entry in first:
-        run.add(entry)
-    async for entry in rest:
+    async for entry in entries:
         run.add(entry)
     folded = run.result()
     if shape.is_trimmed:

@@ -29,7 +29,7 @@ RUN: tuple[RunEntry, ...] = (
 
 
 async def entries() -> AsyncIterator[RunEntry]:
-    for entry in RUN[2:]:
+    for entry in RUN:
         yield entry
 
 
@@ -55,6 +55,6 @@ def test_every_combination_of_flags_is_delivered_or_refused(
 
 @pytest.mark.parametrize("trim", [False, True])
 async def test_a_batch_is_the_fold_of_the_stream_without_what_is_null(*, trim: bool) -> None:
-    given = await outputs(RUN[:2], entries(), Shape(is_stream=False, is_trimmed=trim))
+    given = await outputs(entries(), Shape(is_stream=False, is_trimmed=trim))
     messages = fold(RUN)["messages"]
     assert given == {"messages": trim_to_trailing_unit(messages) if trim else messages, "stop_reason": "stop"}

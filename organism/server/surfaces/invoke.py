@@ -24,7 +24,7 @@ from organism.server.http.shapes import Invoked
 from organism.server.http.streaming import live_response
 from organism.server.surfaces import requests as request
 from organism.server.surfaces.costs import tell_cost, with_cost
-from organism.server.surfaces.run import entries_of, first_entries, refusal, written
+from organism.server.surfaces.run import begun, entries_of, written
 from organism.server.surfaces.vercel import FORMAT, STREAM, UiStream, with_parts
 from organism.server.surfaces.waiting import unless_left
 
@@ -61,17 +61,18 @@ async def _invoke(call: Call, named: str | None) -> Response:
 async def _answer(
     call: Call, wanted: request.InvokeRequest, shape: Shape, sent: Injected, entries: AsyncGenerator[RunEntry, None]
 ) -> Response:
-    first = await first_entries(entries)
-    if (refused := refusal(first)) is not None:
+    try:
+        entries = await begun(entries)
+    except errors.OrganismError:
         await tell_cost(call, sent)
-        raise refused
+        raise
     if shape.is_stream:
         write = UiStream(sent.message_id).lines if wanted.is_ui else None
-        parts = written(first, entries, wanted.kind, write)
+        parts = written(entries, wanted.kind, write)
         if wanted.kind == request.EVENTS and not wanted.is_ui:  # the AI SDK refuses events that it does not know
             parts = with_cost(call, sent, parts)
         return await live_response(call, parts, wanted.kind, STREAM if wanted.is_ui else None)
-    answer = await _batch(wanted, shape, sent, first, entries)
+    answer = await _batch(wanted, shape, sent, entries)
     await tell_cost(call, sent)
     return answer
 
@@ -88,9 +89,9 @@ def _payload(wanted: request.InvokeRequest, listener: Listener) -> Mapping[str, 
 
 
 async def _batch(
-    wanted: request.InvokeRequest, shape: Shape, sent: Injected, first: list[RunEntry], rest: AsyncIterator[RunEntry]
+    wanted: request.InvokeRequest, shape: Shape, sent: Injected, entries: AsyncIterator[RunEntry]
 ) -> Response:
-    folded = await outputs(first, rest, shape)
+    folded = await outputs(entries, shape)
     if "stop_reason" not in folded:
         raise errors.Stopping("The server stops before the run is done; it goes on with the next start.")
     if wanted.is_ui:

@@ -203,21 +203,31 @@ _ENOUGH: Final = frozenset({"message_delta", "thought_delta", "message", "though
 """Entries that show something of the run: an error before the first of them is answered with its own status."""
 
 
-async def first_entries(entries: AsyncIterator[RunEntry]) -> list[RunEntry]:
-    """The entries up to the first that shows something. After an error the next attempt may still succeed."""
+async def begun(entries: AsyncGenerator[RunEntry, None]) -> AsyncGenerator[RunEntry, None]:
+    """All the entries, once one has come that shows something. Raises the error of a run that ended without one.
+
+    After an error the next attempt may still succeed.
+    """
     first: list[RunEntry] = []
     async for entry in entries:
         first.append(entry)
         if entry["type"] in _ENOUGH:
             break
-    return first
+    if (refused := refusal(first)) is not None:
+        raise refused
+    return _chained(first, entries)
+
+
+async def _chained(first: Iterable[RunEntry], rest: AsyncGenerator[RunEntry, None]) -> AsyncGenerator[RunEntry, None]:
+    async with aclosing(rest):
+        for entry in first:
+            yield entry
+        async for entry in rest:
+            yield entry
 
 
 async def written(
-    first: Iterable[RunEntry],
-    rest: AsyncGenerator[RunEntry, None],
-    kind: str,
-    write: Callable[[RunEntry], bytes] | None = None,
+    entries: AsyncGenerator[RunEntry, None], kind: str, write: Callable[[RunEntry], bytes] | None = None
 ) -> AsyncGenerator[bytes, None]:
     """The entries as ``write`` writes them, or as a stream of this media type has them.
 
@@ -225,8 +235,6 @@ async def written(
     """
     form = b"data: %b\n\n" if kind == SSE else b"%b\n"
     write = write or (lambda entry: form % orjson.dumps(entry))
-    async with aclosing(rest):
-        for entry in first:
-            yield write(entry)
-        async for entry in rest:
+    async with aclosing(entries):
+        async for entry in entries:
             yield write(entry)

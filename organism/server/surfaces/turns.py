@@ -25,7 +25,7 @@ from organism.server.http.bodies import named_in
 from organism.server.http.call import Call, JsonResponse
 from organism.server.http.streaming import SSE, live_response
 from organism.server.surfaces.costs import tell_cost, with_cost
-from organism.server.surfaces.run import beyond, entries_of, first_entries, refusal, written
+from organism.server.surfaces.run import begun, beyond, entries_of, written
 from organism.server.surfaces.waiting import unless_left
 
 LAST_SEEN: Final = "headers.last-event-id"
@@ -71,42 +71,41 @@ async def answer_turn(call: Call, turn: Turn, seen: Seen | None = None) -> Respo
 async def _answer(call: Call, turn: Turn, seen: Seen | None) -> Response:
     entries = _killed_if_left(call, turn) if turn.is_killed else entries_of(call.tenant, turn.sent)
     if seen is not None:
-        return await _stream(call, turn, seen, [], _after(entries, seen))
-    first = await first_entries(entries)
-    if (refused := refusal(first)) is not None:
+        return await _stream(call, turn, seen, _after(entries, seen))
+    try:
+        entries = await begun(entries)
+    except OrganismError:
         await tell_cost(call, turn.sent)
-        raise refused
+        raise
     if turn.is_stream:
-        return await _stream(call, turn, Seen(turn.sent), first, entries)
-    answer = await _batch(call, turn, first, entries)
+        return await _stream(call, turn, Seen(turn.sent), entries)
+    answer = await _batch(call, turn, entries)
     await tell_cost(call, turn.sent)
     return answer
 
 
-async def _stream(
-    call: Call, turn: Turn, seen: Seen, first: list[RunEntry], rest: AsyncGenerator[RunEntry, None]
-) -> Response:
+async def _stream(call: Call, turn: Turn, seen: Seen, entries: AsyncGenerator[RunEntry, None]) -> Response:
     cursors, listing, has = call.process.cursors, _stream_id(call), replace(seen, chars=dict(seen.chars))
 
     def event(entry: RunEntry) -> bytes:
         has.take(entry)
         return b"id: %b\ndata: %b\n\n" % (cursors.seal(listing, has.place).encode(), orjson.dumps(entry))
 
-    parts = with_cost(call, turn.sent, written(first, rest, SSE, event))
+    parts = with_cost(call, turn.sent, written(entries, SSE, event))
     return await live_response(call, parts, SSE, turn.headers)
 
 
-async def _batch(call: Call, turn: Turn, first: list[RunEntry], rest: AsyncGenerator[RunEntry, None]) -> Response:
+async def _batch(call: Call, turn: Turn, entries: AsyncGenerator[RunEntry, None]) -> Response:
     usage = dict.fromkeys(COUNTS, 0)
 
     async def counted() -> AsyncGenerator[RunEntry, None]:
-        async with aclosing(_chained(first, rest)) as entries:
+        async with aclosing(entries):
             async for entry in entries:
                 for name in COUNTS if entry["type"] == "usage" else ():
                     usage[name] += entry["data"][name]
                 yield entry
 
-    folded = await outputs((), counted(), Shape(is_stream=False, is_trimmed=False))
+    folded = await outputs(counted(), Shape(is_stream=False, is_trimmed=False))
     if "stop_reason" not in folded:
         raise Stopping("The server stops before the turn is done; it goes on with the next start.")
     texts = (each["content"] for each in reversed(folded["messages"]) if each["role"] == "assistant")
@@ -116,14 +115,6 @@ async def _batch(call: Call, turn: Turn, first: list[RunEntry], rest: AsyncGener
     answer |= {"agent": turn.agent.name, "model": turn.agent.model, "thread_id": turn.sent.thread_id}
     answer |= {} if turn.session_id is None else {"session_id": turn.session_id}
     return JsonResponse(answer, headers=turn.headers)
-
-
-async def _chained(first: list[RunEntry], rest: AsyncGenerator[RunEntry, None]) -> AsyncGenerator[RunEntry, None]:
-    async with aclosing(rest):
-        for entry in first:
-            yield entry
-        async for entry in rest:
-            yield entry
 
 
 async def _citations(call: Call, sent: Injected) -> list[str]:
