@@ -24,6 +24,7 @@ from organism.model.redact import Redactor
 from organism.model.times import LogClock
 from organism.pump import recover
 from organism.pump.decide.decision import Decision
+from organism.pump.history import Histories
 from organism.pump.operate import KeysInUse, Operator
 from organism.pump.pump import Pump
 from organism.pump.recover import Life
@@ -65,6 +66,7 @@ class Tenant:
         self._defaults = defaults
         self.feed = Feed()
         self.feed.redactor = redactor
+        self.histories = Histories()
         self.keys = KeysInUse()  # of calls whose whole answers are recorded
         self.recovering = False
         self._recovery: asyncio.Task[None] | None = None
@@ -82,8 +84,9 @@ class Tenant:
     async def _fold(self) -> None:
         folded = await recover.fold(self.log)
         state = State(folded, self._rules, self.ids, self.clock.now_us, self._defaults)  # a reload may be new
-        pump = self.pump = Pump(self.log, self.views, state, Services(self.models, self.feed, self.chance), self.broken)
-        self.operator = Operator(pump.writer, pump.mailboxes.waiting, pump.kill)
+        services = Services(self.models, self.feed, self.chance, self.histories)
+        pump = self.pump = Pump(self.log, self.views, state, services, self.broken)
+        self.operator = Operator(pump.writer, pump.mailboxes.waiting, pump.kill, self.histories)
         self.log.on_stalled = self.operator.give_up_waiting
         self._share.join(pump.mailboxes, lambda: pump.write(Decision.on(state, None)))
 

@@ -470,10 +470,14 @@ class RunMessage(RunEvent, frozen=True):
     """A whole message of the agent."""
 
 
-class RunMessageStart(RunEvent, frozen=True):
-    """A message begins, or begins ``again`` because its model call is repeated."""
+class RunBlockStart(RunEvent, frozen=True):
+    """A block begins, or one that has not ended begins ``again``, because its model call is repeated."""
 
     again: bool = False
+
+
+class RunMessageStart(RunBlockStart, frozen=True):
+    """A message begins, or one that has not ended begins ``again``."""
 
 
 class RunDelta(RunEvent, frozen=True, kw_only=True):
@@ -495,8 +499,8 @@ class RunThought(RunEvent, frozen=True):
     """A whole thought."""
 
 
-class RunThoughtStart(RunEvent, frozen=True):
-    """A thought begins."""
+class RunThoughtStart(RunBlockStart, frozen=True):
+    """A thought begins, or one that has not ended begins ``again``."""
 
 
 class RunThoughtDelta(RunDelta, frozen=True):
@@ -543,6 +547,12 @@ class RunDone(RunEvent, frozen=True, kw_only=True, rename={"stop_reason": "stopR
     """The last entry of the run."""
 
     stop_reason: str
+
+
+def begins_message(event: Event) -> bool:
+    """Whether a message of the run begins with this entry; one that begins again has begun before."""
+    is_one = isinstance(event, RunMessage | RunMessageStart | RunToolCall | RunToolResult)
+    return is_one and not (isinstance(event, RunMessageStart) and event.again)
 
 
 # -- Sessions: streams of their own, whose turns are threads
@@ -599,10 +609,14 @@ class TurnAppended(SessionEvent, frozen=True):
 
 
 class TurnEnded(SessionEvent, frozen=True):
-    """The turn's thread ended; ``authors`` names whose text the session may contain from here on."""
+    """The turn's thread ended, after so many ``messages`` besides the one that began it.
+
+    ``authors`` names whose text the session may contain from here on.
+    """
 
     turn: str
     outcome: TurnOutcome
+    messages: int = 0
     authors: tuple[str, ...] = ()
 
 

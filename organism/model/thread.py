@@ -38,12 +38,14 @@ NO_AUTHORS: Final[frozenset[str]] = frozenset()
 class Turn(Entity):
     """What a thread is to its session: the turn that ``message`` asks for, which ``waits`` for the turns before it.
 
-    ``authors`` names whose text the turn has brought into the session, once the message is handled.
+    ``said`` counts the messages that it has brought into the session; ``authors`` names whose text may be in them, once
+    the message is handled.
     """
 
     message: str
     on_busy: OnBusy
     waits: bool
+    said: int = 0
     authors: frozenset[str] = frozenset()
 
 

@@ -6,8 +6,9 @@ message says so (``stop_reason``), and a tool call without a result gets an erro
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 from msgspec import field
@@ -30,11 +31,16 @@ from organism.events.vocabulary import (
     RunToolResult,
 )
 from organism.log.log import EventFilter, EventLog
+from organism.model.ids import session_of
 from organism.views.run import Fold, Message, entry_of
 from organism.views.views import Query, Row, ViewStore, Where
 
 PAGE_ROWS: Final = 500
 PAGE_EVENTS: Final = 2000
+MOST_BYTES: Final = 16_000_000
+"""So much of the histories of a tenant is in memory."""
+MESSAGE_BYTES: Final = 1000
+"""What a message takes in memory besides its text."""
 READ: Final = (
     MessageSent,
     MessageHandled,
@@ -52,18 +58,56 @@ NO_RESULT: Final = "The turn ended before this call had a result."
 
 async def said_before(log: EventLog, views: ViewStore, session_id: str, position: int) -> list[Message]:
     """All messages of the session before the position, oldest first."""
-    where = (Where("session_id", "=", session_id), Where("position", "<", position))
+    return unparted(await _between(log, views, session_id, 0, position))
+
+
+async def _between(log: EventLog, views: ViewStore, session_id: str, begin: int, end: int) -> list[Message]:
+    """The messages from one position up to another one."""
+    where = (Where("session_id", "=", session_id), Where("position", ">=", begin), Where("position", "<", end))
     found: list[Message] = []
     after = None
     while True:
         page = await views.rows("session_messages", Query(where, "position", limit=PAGE_ROWS, after=after))
         found += await messages(log, orjson.loads(page.rows))
         if page.count < PAGE_ROWS:
-            return _unparted(found)
+            return found
         after = page.last
 
 
-def _unparted(found: Sequence[Message]) -> list[Message]:
+class Known(NamedTuple):
+    """The messages of a session up to a position, which take about so much memory."""
+
+    end: int = 0
+    messages: Sequence[Message] = ()
+    size_bytes: int = 0
+
+
+class Histories(Entity):
+    """What was said in the sessions that were read last, so that a turn reads only what the one before it has added."""
+
+    _known: OrderedDict[str, Known] = field(default_factory=OrderedDict)
+    _size_bytes: int = 0
+
+    async def said_before(self, log: EventLog, views: ViewStore, session_id: str, position: int) -> list[Message]:
+        """All messages of the session before the position, where a turn begins: nothing before it changes any more."""
+        known = self._known.get(session_id, Known())
+        if known.end < position:
+            more = await _between(log, views, session_id, known.end, position)
+            size_bytes = known.size_bytes + sum(MESSAGE_BYTES + len(message["content"]) for message in more)
+            known = Known(position, (*known.messages, *more), size_bytes)
+            self.forget(session_id)
+            self._known[session_id] = known
+            self._size_bytes += size_bytes
+            while self._size_bytes > MOST_BYTES:
+                self.forget(next(iter(self._known)))
+        return unparted(known.messages)
+
+    def forget(self, session_id: str) -> None:
+        """The session was deleted, or others need the room."""
+        self._size_bytes -= self._known.pop(session_id, Known()).size_bytes
+
+
+def unparted(found: Sequence[Message]) -> list[Message]:
     """The messages, where what was killed while it waited does not stand inside the turn that it waited for."""
     ordered: list[Message] = []
     late: list[Message] = []
@@ -83,10 +127,10 @@ async def messages(log: EventLog, rows: Sequence[Row], session: Row | None = Non
     and ``tool_name`` and ``input`` (a call) or ``is_error`` (its result). ``session`` is the session's private row,
     without which no message counts as compacted.
     """
-    turns = {row["thread_id"]: TurnMessages() for row in rows if row["thread_id"] != row["session_id"]}
+    turns = {row["thread_id"]: TurnMessages() for row in rows if not _is_kept(row)}
     for record in await _read(log, 0, None, EventFilter(tuple(turns), READ, content=True)) if turns else ():
         turns[record.thread or ""].take(record)
-    kept = await _kept(log, [row for row in rows if row["thread_id"] == row["session_id"]])
+    kept = await _kept(log, [row for row in rows if _is_kept(row)])
     for turn in turns.values():
         turn.close()
     found: list[Message] = []
@@ -100,6 +144,11 @@ async def messages(log: EventLog, rows: Sequence[Row], session: Row | None = Non
             message_id = row["id"] if number == 0 else f"{row['id']}:{number}"
             found.append({"id": message_id, **named, **message})
     return found
+
+
+def _is_kept(row: Row) -> bool:
+    """Whether the session began with the message."""
+    return session_of(row["thread_id"]) is None
 
 
 async def _read(log: EventLog, after: int, until: int | None, wanted: EventFilter) -> list[Record[Any]]:
@@ -116,7 +165,7 @@ async def _kept(log: EventLog, rows: Sequence[Row]) -> Mapping[int, Sequence[Mes
     """The messages that a successor began with, by position."""
     if not rows:
         return {}
-    wanted = EventFilter((rows[0]["session_id"],), (MessageKept,), content=True)
+    wanted = EventFilter((rows[0]["thread_id"],), (MessageKept,), content=True)
     records = await _read(log, rows[0]["position"] - 1, rows[-1]["position"], wanted)
     return {record.position: (_copy_of(record),) for record in records}
 

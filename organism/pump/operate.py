@@ -58,6 +58,7 @@ from organism.model.thread import NO_ROOT, Root, Step, Thread
 from organism.pump.decide import gates, inject
 from organism.pump.decide.decision import Decision, StepEnd
 from organism.pump.decide.inject import DeadLetter, Failed
+from organism.pump.history import Histories
 from organism.pump.sessions import Sessions
 from organism.pump.writer import Writer
 from organism.views.views import Query, Row, ViewStore, Where
@@ -138,7 +139,13 @@ class Operator:
         "stopping",
     )
 
-    def __init__(self, writer: Writer, queued: Callable[[str], int], kill: Callable[[Decision, Thread], None]) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        queued: Callable[[str], int],
+        kill: Callable[[Decision, Thread], None],
+        histories: Histories,
+    ) -> None:
         self._writer = writer
         self._log, self._views = writer.log, writer.views
         self._queued = queued
@@ -147,7 +154,7 @@ class Operator:
         self._keys = KeysInUse()
         self._by_rows = asyncio.Lock()
         self._waiting: set[asyncio.Task[object]] = set()
-        self._sessions = sessions = Sessions(writer, queued, kill, self._finish_at)
+        self._sessions = sessions = Sessions(writer, queued, kill, self._finish_at, histories)
         self._acts: dict[type[c.Command], Callable[[Never], Awaitable[c.Answer]]] = {
             c.Inject: self._inject,
             c.CreateSession: sessions.create,

@@ -28,6 +28,7 @@ from organism.model.ids import turn_thread
 from organism.model.thread import Session, Thread
 from organism.pump.decide import inject
 from organism.pump.decide.decision import Decision
+from organism.pump.history import Histories
 from organism.pump.recover import erase_session
 from organism.pump.writer import Writer
 from organism.views.sessions import session_row
@@ -44,9 +45,15 @@ class Sessions:
     """Carries out the commands for sessions. ``finish``, ``queued`` and ``kill`` are the operator's."""
 
     def __init__(
-        self, writer: Writer, queued: Callable[[str], int], kill: Callable[[Decision, Thread], None], finish: Finish
+        self,
+        writer: Writer,
+        queued: Callable[[str], int],
+        kill: Callable[[Decision, Thread], None],
+        finish: Finish,
+        histories: Histories,
     ) -> None:
         self._writer = writer
+        self._histories = histories
         self._queued, self._kill, self._finish = queued, kill, finish
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
@@ -130,6 +137,7 @@ class Sessions:
                 self._kill_turns(decision, session)
                 decision.add_to_session(session_id, SessionDeleted())
                 position = await self._finish(decision, command, {}, len(decision.records) - 1)
+            self._histories.forget(session_id)
             await erase_session(writer, session_id, command.actor)
             return c.Done(position)
 

@@ -58,6 +58,7 @@ from organism.events.vocabulary import (
     TurnAppended,
     TurnEnded,
     TurnStarted,
+    begins_message,
 )
 from organism.model.ids import CONSOLE, Ids, turn_number
 from organism.model.thread import CONSENT, Call, Message, Root, Session, Step, Thread, Turn, asks_above, stopped_steps
@@ -548,8 +549,12 @@ def _todo_closed(state: FoldedState, record: Record[TodoClosed]) -> None:
 def _run_entry(state: FoldedState, record: Record[RunEvent]) -> None:
     """An entry of an open message's run: the next attempt shows only what the log does not hold."""
     message = state.messages.get(record.event.message)
-    if message is not None:
-        message.shows().take(record.type.removeprefix("run_"), record.event.id or "")
+    if message is None:
+        return
+    message.shows().take(record.type.removeprefix("run_"), record.event.id or "")
+    turn = message.thread.turn
+    if turn is not None and turn.message == message.id and begins_message(record.event):
+        turn.said += 1
 
 
 def _budget_reserved(state: FoldedState, record: Record[BudgetReserved]) -> None:

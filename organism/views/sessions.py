@@ -1,8 +1,8 @@
 """Sessions and their messages.
 
-A session's row counts what its turns show; a message's row says where it stands. No text is in either: a message is
-read from the log (``pump/history.py``). A run's entries belong to the session if they are of the turn's own message,
-which is the root of all that follows from it.
+A session's row counts its messages, those of a turn at its end; a message's row says where it stands. No text is in
+either: a message is read from the log (``pump/history.py``). A run's entries belong to the session if they are of the
+turn's own message, which is the root of all that follows from it.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from msgspec.structs import asdict
 from organism.errors import NotFound, SessionAgentMismatch
 from organism.events.record import Record
 from organism.events.vocabulary import (
+    RUN_ENTRIES,
     Event,
     MessageDropped,
     MessageKept,
     MessageStarted,
-    RunMessage,
-    RunMessageStart,
+    RunEvent,
     RunToolCall,
     RunToolResult,
     SessionCompacted,
@@ -31,18 +31,11 @@ from organism.events.vocabulary import (
     TurnAppended,
     TurnEnded,
     TurnStarted,
+    begins_message,
 )
 from organism.model.ids import session_of, turn_number
 from organism.model.times import iso
 from organism.views.views import ReadModel, Row, ViewStore
-
-SAID: Final[Mapping[type[Event], str]] = {
-    RunMessage: "assistant",
-    RunMessageStart: "assistant",
-    RunToolCall: "tool",
-    RunToolResult: "tool",
-}
-"""The entries of a run that begin a message, and its role."""
 
 
 async def session_row(
@@ -63,25 +56,10 @@ async def session_row(
 # -- sessions
 
 
-def _own_entry(record: Record[Any]) -> str | None:
-    """The session that an entry of a run begins a message of."""
-    event = record.event
-    if event.message != record.correlation or (type(event) in _REPEATABLE and event.again):
-        return None
-    return session_of(record.thread or "")
-
-
-_REPEATABLE: Final = frozenset({RunMessageStart})
-
-
 def _fold_sessions(rows: dict[str, Any], records: Sequence[Record[Any]]) -> None:
     for record in records:
         kind, event = type(record.event), record.event
-        if kind in SAID:
-            session_id = _own_entry(record)
-            if session_id is not None and (row := rows[session_id]) is not None:
-                _said(row, record)
-        elif kind is SessionCreated:
+        if kind is SessionCreated:
             rows[record.thread or ""] = _created(record)
         elif isinstance(event, SessionEvent) and (row := rows[record.thread or ""]) is not None:
             row["position"], row["last_activity"] = record.position, iso(record.at)
@@ -112,9 +90,8 @@ def _created(record: Record[SessionCreated]) -> Row:
     }
 
 
-def _said(row: Row, record: Record[Event]) -> None:
+def _kept(row: Row, _record: Record[MessageKept]) -> None:
     row["message_count"] += 1
-    row["last_activity"] = iso(record.at)
 
 
 def _turn_started(row: Row, record: Record[TurnStarted]) -> None:
@@ -123,6 +100,7 @@ def _turn_started(row: Row, record: Record[TurnStarted]) -> None:
 
 
 def _turn_ended(row: Row, record: Record[TurnEnded]) -> None:
+    row["message_count"] += record.event.messages
     row["_authors"] = sorted({*row["_authors"], *record.event.authors})
 
 
@@ -140,7 +118,7 @@ def _deleted(row: Row, _record: Record[SessionDeleted]) -> None:
 _CHANGES: Final[Mapping[type[Event], Callable[[Row, Record[Any]], None]]] = {
     TurnStarted: _turn_started,
     TurnEnded: _turn_ended,
-    MessageKept: _said,
+    MessageKept: _kept,
     SessionCompacted: _archived,
     SessionUncompacted: _archived,
     SessionDeleted: _deleted,
@@ -149,18 +127,10 @@ _CHANGES: Final[Mapping[type[Event], Callable[[Row, Record[Any]], None]]] = {
 SESSIONS = ReadModel(
     name="sessions",
     version=1,
-    types=frozenset({*SAID, *SessionEvent.__subclasses__()}),
+    types=SessionEvent.__subclasses__(),
     fold=_fold_sessions,
-    columns={
-        "agent": "TEXT",
-        "user_id": "TEXT",
-        "status": "TEXT",
-        "position": "INTEGER",
-        "created_at": "TEXT",
-        "last_activity": "TEXT",
-        "parent_session_id": "TEXT",
-    },
-    indexes=(("user_id", "agent"), ("parent_session_id",)),
+    columns={"agent": "TEXT", "user_id": "TEXT", "status": "TEXT"},
+    indexes=(("user_id", "agent"),),
 )
 """``status`` is ``active``, ``archived`` or ``deleted``; ``position`` is that of the session's own stream."""
 
@@ -179,25 +149,28 @@ def _message(record: Record[Any]) -> Row | None:
 
     A user's message stands where its handling begins, or where it is taken in or dropped before that.
     """
-    event, thread = record.event, record.thread
+    event = record.event
     match event:
         case MessageStarted(attempt=1) | MessageDropped(attempts=0) if event.message == record.correlation:
-            return _row(record, event.message, "user", session_of(thread or ""), thread)
+            return _row(record, event.message, "user")
         case TurnAppended():
-            return _row(record, event.message, "user", thread, event.source)
+            return _row(record, event.message, "user", event.source)
         case MessageKept():
-            return _row(record, event.message, event.role, thread, thread)
-        case _ if type(event) in SAID and (session_id := _own_entry(record)) is not None:
-            return _row(record, f"{event.message}:{record.position}", SAID[type(event)], session_id, thread)
+            return _row(record, event.message, event.role)
+        case RunEvent() if event.message == record.correlation and begins_message(event):
+            role = "tool" if isinstance(event, RunToolCall | RunToolResult) else "assistant"
+            return _row(record, f"{event.message}:{record.position}", role)
     return None
 
 
-def _row(record: Record[Event], message_id: str, role: str, session_id: str | None, thread: str | None) -> Row:
+def _row(record: Record[Event], message_id: str, role: str, thread_id: str = "") -> Row:
+    """``thread_id`` is its turn; that of a message which a successor begins with is the session itself."""
+    stream = record.stream
     return {
         "id": message_id,
-        "session_id": session_id,
+        "_session_id": session_of(stream) or stream,
         "role": role,
-        "thread_id": thread,
+        "thread_id": thread_id or stream,
         "created_at": iso(record.at),
         "position": record.position,
     }
@@ -206,9 +179,9 @@ def _row(record: Record[Event], message_id: str, role: str, session_id: str | No
 SESSION_MESSAGES = ReadModel(
     name="session_messages",
     version=1,
-    types=frozenset({MessageStarted, MessageDropped, TurnAppended, MessageKept, *SAID}),
+    types=(MessageStarted, MessageDropped, TurnAppended, MessageKept, *RUN_ENTRIES.values()),
     fold=_fold_messages,
-    columns={"position": "INTEGER", "session_id": "TEXT", "thread_id": "TEXT", "role": "TEXT"},
+    columns={"position": "INTEGER", "session_id": "TEXT"},
     indexes=(("session_id",),),
     with_content=True,
     is_final=True,

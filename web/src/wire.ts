@@ -814,11 +814,11 @@ export type EventData =
     | ConfirmRefusedData
     | RunMessageData
     | RunMessageStartData
+    | RunThoughtStartData
     | RunMessageDeltaData
     | RunThoughtDeltaData
     | RunMessageEndData
     | RunThoughtData
-    | RunThoughtStartData
     | RunThoughtEndData
     | RunToolCallData
     | RunToolResultData
@@ -1752,7 +1752,7 @@ export interface RunMessageEndData {
   content_owner?: string;
 }
 
-/** A message begins, or begins `again` because its model call is repeated. */
+/** A message begins, or one that has not ended begins `again`. */
 export interface RunMessageStartData {
   message: string;
   agent: string;
@@ -1812,11 +1812,12 @@ export interface RunThoughtEndData {
   content_owner?: string;
 }
 
-/** A thought begins. */
+/** A thought begins, or one that has not ended begins `again`. */
 export interface RunThoughtStartData {
   message: string;
   agent: string;
   id?: string;
+  again?: boolean;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -2344,10 +2345,11 @@ export interface TurnBody {
   flags?: FlagsBody | null;
 }
 
-/** The turn's thread ended; `authors` names whose text the session may contain from here on. */
+/** The turn's thread ended, after so many `messages` besides the one that began it. `authors` names whose text the session may contain from here on. */
 export interface TurnEndedData {
   turn: string;
   outcome: "appended" | "completed" | "failed" | "killed";
+  messages?: number;
   authors?: string[];
   /** The digest of its content. */
   content?: string;

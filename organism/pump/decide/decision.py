@@ -196,7 +196,8 @@ class Decision(Unit, kw_only=True, eq=False):
         """The thread has ended: if it is a turn of a session, the next one may run."""
         session_id = session_of(thread.id)
         if thread.turn is not None and session_id is not None:
-            self.add_to_session(session_id, TurnEnded(thread.id, outcome, tuple(sorted(thread.turn.authors))))
+            turn = thread.turn
+            self.add_to_session(session_id, TurnEnded(thread.id, outcome, turn.said, tuple(sorted(turn.authors))))
 
     def close(self) -> None:
         """Complete the unit: set the positions that it rests on."""

@@ -46,6 +46,7 @@ from organism.pump.decide.ending import Failure
 from organism.pump.decide.gates import Question, canonical
 from organism.pump.decide.respond import Outbox, Recorded, payload_and_notes
 from organism.pump.decide.spend import ModelCall
+from organism.pump.history import Histories
 from organism.pump.rules import GENERIC, Rules
 from organism.pump.run import model_call, session_turn
 from organism.pump.run.feed import Feed
@@ -68,6 +69,7 @@ class Services(NamedTuple):
     models: Models
     feed: Feed
     chance: Random
+    histories: Histories
 
 
 class WrongReturn(TypeError):
@@ -430,7 +432,7 @@ class Steps(HandlerMetadata):
         return step
 
     async def history(self) -> Sequence[Mapping[str, Any]]:
-        return await session_turn.history(self._handling)
+        return await session_turn.history(self._handling, self._services.histories)
 
     async def steered(self) -> Sequence[Any]:
         return await session_turn.steered(self._handling)

@@ -14,7 +14,16 @@ from msgspec import field
 from organism.config.foreign import run_json
 from organism.events.entity import Entity
 from organism.events.record import Content, Record
-from organism.events.vocabulary import RUN_ENTRIES, RunDelta, RunEvent, RunMessageDelta, RunThoughtDelta
+from organism.events.vocabulary import (
+    RUN_ENTRIES,
+    RunBlockStart,
+    RunDelta,
+    RunEvent,
+    RunMessageDelta,
+    RunMessageStart,
+    RunThoughtDelta,
+    RunThoughtStart,
+)
 from organism.model.completion import whole_characters
 from organism.model.redact import Redactor
 from organism.model.run import BLOCKS, faults
@@ -28,6 +37,7 @@ MOST_CHARACTERS: Final = 16_384
 """More text than this is written before its second is over, so that memory is bounded."""
 MOST_AHEAD: Final = 32
 """How many entries of a handling may be on their way to the disk."""
+_STARTS: Final[Mapping[str, type[RunBlockStart]]] = {"message": RunMessageStart, "thought": RunThoughtStart}
 _DELTAS: Final[Mapping[str, type[RunDelta]]] = {"message": RunMessageDelta, "thought": RunThoughtDelta}
 
 
@@ -74,7 +84,9 @@ class Block(Entity):
 
     def begin(self, decision: Decision, content: Content | None = None) -> None:
         """Begin it with this decision; call ``on_disk`` once that is on disk."""
-        self._begun = self._add(decision, RUN_ENTRIES[f"{self.kind}_start"](*self._named()), content)
+        shown = self._message.shown
+        again = shown is not None and f"{self.kind} {self.id}" in shown.open
+        self._begun = self._add(decision, _STARTS[self.kind](*self._named(), again=again), content)
 
     def on_disk(self, unit: Decision) -> None:
         """Its start is in the log: from here on its text is published."""

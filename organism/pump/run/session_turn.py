@@ -11,21 +11,21 @@ from organism.events.record import Content
 from organism.events.vocabulary import TurnAppended
 from organism.model.ids import session_of
 from organism.model.thread import Message, Step
-from organism.pump import history as past
 from organism.pump.decide.decision import Decision
+from organism.pump.history import Histories
 from organism.pump.run.handling import Handling, step_digest
 from organism.pump.state import FoldedState
 
 _DIGEST: Final = step_digest("steer", "", b"")
 
 
-async def history(handling: Handling) -> Sequence[Mapping[str, Any]]:
+async def history(handling: Handling, histories: Histories) -> Sequence[Mapping[str, Any]]:
     """See ``HandlerMetadata.history``."""
     session_id, writer = _session(handling.message), handling.writer
     begun = await writer.views.private_row("session_messages", handling.message.id) if session_id is not None else None
     if session_id is None or begun is None:
         return ()
-    return await past.said_before(writer.log, writer.views, session_id, begun["position"])
+    return await histories.said_before(writer.log, writer.views, session_id, begun["position"])
 
 
 async def steered(handling: Handling) -> Sequence[Any]:
