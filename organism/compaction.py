@@ -81,6 +81,7 @@ class Compacted:
 class Policy(NamedTuple):
     """How a session is compacted: its own settings where it has some, else its tenant's."""
 
+    session_id: str
     strategy: CompactStrategy
     keep_last_n: int
     is_masked: bool
@@ -92,6 +93,7 @@ def _policy(tenant: Tenant, row: Row, summary_seconds: float) -> Policy:
     config = tenant.config
     keep_last_n, is_masked = row["compact_keep_last_n"], row["compact_observation_mask"]
     return Policy(
+        row["id"],
         row["compact_strategy"] or config.compact_strategy,
         config.compact_keep_last_n if keep_last_n is None else keep_last_n,
         config.compact_observation_mask if is_masked is None else is_masked,
@@ -277,10 +279,15 @@ async def _summary(tenant: Tenant, text: str, policy: Policy, caller: Caller) ->
 
 async def _piece(tenant: Tenant, text: str, policy: Policy, caller: Caller) -> Summary:
     asked = {"text": text, "is_talk": policy.is_masked, "model": policy.summary_model}
-    depth, request = caller.caller_depth, caller.caller_request
-    sent = await tenant.do(
-        Inject(to=SUMMARIZER, json=asked, actor=caller.actor, caller_depth=depth, caller_request=request)
+    command = Inject(
+        to=SUMMARIZER,
+        json=asked,
+        actor=caller.actor,
+        caller_depth=caller.caller_depth,
+        caller_request=caller.caller_request,
+        of_session=policy.session_id,
     )
+    sent = await tenant.do(command)
     assert isinstance(sent, Injected)  # noqa: S101 - an Inject is answered by nothing else; narrows the type
     seconds = policy.summary_seconds
     if not await tenant.ended(sent.thread_id, seconds):

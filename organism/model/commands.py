@@ -50,6 +50,7 @@ class Inject(Command, frozen=True, kw_only=True):
     The payload is ``json`` (parsed) or ``xml`` (a bare document or a whole envelope). If the call comes from an agent,
     ``caller_depth`` counts the agent runs around it, and ``caller_request`` is the caller's id of its own request.
     ``on_sent`` is called with the ids of thread and message before they are written, unless this is a repetition.
+    A new thread ``of_session`` works on that session's text: it is killed and erased with the session.
     """
 
     to: str
@@ -58,6 +59,7 @@ class Inject(Command, frozen=True, kw_only=True):
     thread_id: str | None = None
     caller_depth: int = 0
     caller_request: str | None = None
+    of_session: str | None = None
     on_sent: Callable[[str, str], None] | None = None
 
 

@@ -37,14 +37,15 @@ def turn_thread(session: str, number: int) -> ThreadId:
 
 
 def session_of(thread_id: str) -> str | None:
-    """The session that a thread is a turn of."""
+    """The session that a thread belongs to."""
     session, dot, _ = thread_id.partition(".")
     return session if dot and session.startswith(_SESSION) else None
 
 
 def turn_number(thread_id: str) -> int:
-    """Which turn of its session a thread is."""
-    return int(thread_id.rpartition(".")[2])
+    """Which turn of its session a thread is; 0 if it is none."""
+    number = thread_id.rpartition(".")[2]
+    return int(number) if number.isdecimal() else 0
 
 
 _SESSION = "ses-"
@@ -70,9 +71,9 @@ class Ids:
         """A new message id."""
         return MessageId("msg-" + self.bare())
 
-    def thread(self) -> ThreadId:
-        """A new thread id."""
-        return ThreadId("thr-" + self.bare())
+    def thread(self, session: str | None = None) -> ThreadId:
+        """A new thread id; of a thread that belongs to a session and is no turn of it, if one is given."""
+        return ThreadId(f"{session}.thr-{self.bare()}" if session is not None else "thr-" + self.bare())
 
     def session(self) -> SessionId:
         """A new session id."""

@@ -244,6 +244,11 @@ class Operator:
         """Accept an injection, which is durable when this returns."""
         if self.stopping:
             raise Stopping
+        if command.of_session is not None:
+            return await self._sessions.within(command.of_session, partial(self._injected, command))
+        return await self._injected(command)
+
+    async def _injected(self, command: c.Inject) -> c.Injected:
         beginning: ThreadCreated | ThreadReopened | None = ThreadCreated()
         thread = None
         if command.thread_id is not None:
@@ -257,7 +262,7 @@ class Operator:
         decision = Decision.on(state, thread, None, command.actor)
         decision.correlation = prepared[0].message_id
         if beginning is not None:
-            decision.open_thread(command.thread_id or state.ids.thread(), beginning)
+            decision.open_thread(command.thread_id or state.ids.thread(command.of_session), beginning)
         first = len(decision.records)
         inject.add(decision, prepared, command)
         if command.on_sent is not None:
@@ -303,12 +308,12 @@ class Operator:
     async def _active_or_reopened(
         self, command: c.Command, thread_id: str
     ) -> tuple[Thread | None, ThreadReopened | None]:
-        """The thread, if it is active; or None with how it is reopened. Raises ``SessionBusy`` if it is a turn."""
+        """The thread, if it is active; or None with how it is reopened. Raises ``SessionBusy`` if a session has it."""
         found = await self._found(command, thread_id)
         session = session_of(thread_id)
         if session is not None:
             raise SessionBusy(
-                f"Thread {thread_id} is a turn of session {session}: send a message to the session instead.",
+                f"Thread {thread_id} belongs to session {session}: send a message to the session instead.",
                 param="/thread_id",
             )
         return (found, None) if isinstance(found, Thread) else (None, await self._reopening(found))

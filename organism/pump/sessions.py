@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 from organism.errors import SessionBusy, SessionCompactConflict, StalePosition
@@ -37,6 +37,7 @@ from organism.views.views import Row
 MOST_OPEN_TURNS: Final = 100
 """Open turns of a session, the running one included; another one is refused."""
 
+T = TypeVar("T")
 Finish = Callable[[Decision, c.Command, dict[str, Any], int], Awaitable[int]]
 """Writes a decision with the answer to its command; gives the position of the record at the index."""
 
@@ -97,6 +98,13 @@ class Sessions:
             body = {"thread_id": thread_id, "message_id": message_id}
             return c.Injected(thread_id, message_id, await self._finish(decision, command, body, first))
 
+    async def within(self, session_id: str, act: Callable[[], Awaitable[T]]) -> T:
+        """What ``act`` gives, which begins work on the text of a session that must not be deleted meanwhile."""
+        async with self._lock(session_id):
+            await self._writer.settled()
+            await session_row(self._writer.views, session_id, None)
+            return await act()
+
     async def replace(self, command: c.ReplaceSession) -> c.SessionBegun:
         """Archive the session and begin its successor, in one unit."""
         session_id = command.session_id
@@ -126,7 +134,7 @@ class Sessions:
             return c.SessionBegun(successor, await self._finish(decision, command, {"session_id": successor}, last))
 
     async def delete(self, command: c.DeleteSession) -> c.Done:
-        """Kill the open turns and delete the session in one unit, then erase its contents."""
+        """Kill the open turns and what else works on its text, delete the session, in one unit; then erase it."""
         session_id, writer = command.session_id, self._writer
         async with self._lock(session_id):
             row, session = await self._current(session_id, command.user, command.agent, is_deleted=True)
@@ -135,6 +143,8 @@ class Sessions:
                 decision = Decision.on(writer.state, None, None, command.actor)
                 decision.expect[session_id] = session.head
                 self._kill_turns(decision, session)
+                for thread in [each for each in writer.state.folded.threads.values() if each.owner == session_id]:
+                    self._kill(decision, thread)
                 decision.add_to_session(session_id, SessionDeleted())
                 position = await self._finish(decision, command, {}, len(decision.records) - 1)
             self._histories.forget(session_id)

@@ -151,16 +151,21 @@ def _message(record: Record[Any]) -> Row | None:
     """
     event = record.event
     match event:
-        case MessageStarted(attempt=1) | MessageDropped(attempts=0) if event.message == record.correlation:
+        case MessageStarted(attempt=1) | MessageDropped(attempts=0) if _is_of_turn(record):
             return _row(record, event.message, "user")
         case TurnAppended():
             return _row(record, event.message, "user", event.source)
         case MessageKept():
             return _row(record, event.message, event.role)
-        case RunEvent() if event.message == record.correlation and begins_message(event):
+        case RunEvent() if begins_message(event) and _is_of_turn(record):
             role = "tool" if isinstance(event, RunToolCall | RunToolResult) else "assistant"
             return _row(record, f"{event.message}:{record.position}", role)
     return None
+
+
+def _is_of_turn(record: Record[Any]) -> bool:
+    """Whether the event is of the message that a turn begins with."""
+    return record.event.message == record.correlation and turn_number(record.stream) > 0
 
 
 def _row(record: Record[Event], message_id: str, role: str, thread_id: str = "") -> Row:

@@ -381,3 +381,22 @@ async def test_a_start_erases_what_a_crash_left_of_a_deleted_session(world: Make
     assert not holds(made, b"sesame")
     async with made.running() as o:
         assert len(await o.records(ContentErased)) == 1
+
+
+async def test_what_works_on_a_session_is_killed_and_erased_with_it_and_is_no_turn(world: MakeWorld) -> None:
+    made = talking(world)
+    async with made.running() as o:
+        session = await begun(o)
+        done = await o.do(Inject(to="talk", json={"text": "sesame"}, of_session=session))
+        work = await o.do(Inject(to="talk", json={"text": "wait sesame"}, of_session=session))
+        assert isinstance(done, Injected)
+        assert isinstance(work, Injected)
+        assert await o.tenant.ended(done.thread_id, 20)
+        await at_gate(o, "wait sesame")
+        assert await history_of(o, session) == []
+        assert (await said(o, session, "one"))["id"] == f"{session}.1"
+        await o.do(DeleteSession(session_id=session, user="ann"))
+        assert (await o.thread(work.thread_id))["status"] == "killed"
+        with pytest.raises(NotFound):
+            await o.do(Inject(to="talk", json={"text": "sesame"}, of_session=session))
+    assert not holds(made, b"sesame")
