@@ -148,15 +148,17 @@ async def uncompact(tenant: Tenant, session_id: str, caller: Caller) -> SessionB
     """
     row = await _idle(tenant, session_id, caller)
     line = [row]
-    while (before := await _compacted_into(tenant, line[-1])) is not None:
-        line.append(before)
+    while (parent := await _row(tenant, line[-1]["parent_session_id"])) is not None and parent["_summary"]:
+        line.append(parent)
     if len(line) == 1:
         raise SessionCompactConflict("The session has its whole history: no message before it was summarised.")
-    messages = await _messages(tenant, line.pop())
-    for later in reversed(line):
+    messages = await _messages(tenant, line[-1])
+    for later in reversed(line[:-1]):
         messages += [message for message in await _messages(tenant, later) if not _is_kept(later, message)]
-    if any(message.get("erased") for message in messages):
-        raise SessionCompactConflict("A session that this one goes back to was deleted meanwhile.")
+    for each in line:
+        now = await _row(tenant, each["id"])
+        if now is None or now["_status"] == "deleted":  # its messages may have been read when they were erased
+            raise SessionCompactConflict(f"Session {each['id']}, which this one goes back to, was deleted.")
     return await _replace(tenant, row, caller, map(_kept, messages))
 
 
@@ -185,6 +187,10 @@ async def _idle(tenant: Tenant, session_id: str, caller: Caller) -> Row:
     if session_id in tenant.pump.state.folded.sessions:
         raise SessionBusy
     return row
+
+
+async def _row(tenant: Tenant, session_id: str | None) -> Row | None:
+    return None if session_id is None else await tenant.views.private_row("sessions", session_id)
 
 
 async def _messages(tenant: Tenant, row: Row) -> list[Message]:
@@ -237,7 +243,7 @@ async def _compact(tenant: Tenant, row: Row, policy: Policy, caller: Caller, tok
         compacted_before=first["position"] if first is not None else tenant.log.head + 1,
         authors=summary.authors,
     )
-    archived = await tenant.views.private_row("sessions", row["id"]) or {}
+    archived = await _row(tenant, row["id"]) or {}
     return Compacted(
         source_session_id=row["id"],
         successor_session_id=begun.session_id,
@@ -328,22 +334,11 @@ async def _replace(
 # -- its line
 
 
-async def _compacted_into(tenant: Tenant, row: Row) -> Row | None:
-    """The session that was compacted into this one, if one was. Raises ``SessionCompactConflict`` if it is deleted."""
-    parent = await tenant.views.private_row("sessions", row["parent_session_id"] or "")
-    if parent is None or not parent["_summary"]:
-        return None
-    if parent["_status"] == "deleted":
-        raise SessionCompactConflict(f"Session {parent['id']}, which this one goes back to, was deleted.")
-    return parent
-
-
 async def _line(tenant: Tenant, row: Row, towards: str) -> list[Row]:
     """The sessions that follow each other from this one on, without it."""
     found: list[Row] = []
-    while (next_row := await tenant.views.private_row("sessions", row[towards] or "")) is not None:
-        found.append(next_row)
-        row = next_row
+    while (next_row := await _row(tenant, row[towards])) is not None:
+        found.append(row := next_row)
     return found
 
 

@@ -40,7 +40,7 @@ from organism.model.sessions import cut
 from organism.pump.history import messages, said_before
 from organism.testing import Running
 from organism.views.views import Query, Where
-from tests.flows.stage import at_gate, open_gate, play
+from tests.flows.stage import at_gate, open_gate, play, until
 from tests.flows.thinking import MODEL, agent
 from tests.flows.world import MakeWorld, World
 from tests.model.talk import Messages, histories
@@ -310,6 +310,18 @@ async def test_a_turn_that_begins_while_a_summary_is_made_wins(world: MakeWorld)
         done = await compact(o.tenant, session, ANN)
         with pytest.raises(SessionCompactConflict, match=done.successor_session_id):
             await say(o, session, "too late")
+
+
+async def test_a_session_may_be_compacted_as_soon_as_its_turn_is_decided(world: MakeWorld) -> None:
+    """Before the end of the turn is on disk, which the rows follow."""
+    async with talking(world).running() as o:
+        for _ in range(5):
+            session = await begun(o, compact_keep_last_n=0)
+            turn = await say(o, session, "one")
+            await until(lambda: not o.pump.state.folded.sessions)
+            done = await compact(o.tenant, session, ANN)
+            assert done.source_session_id == session
+            assert await o.tenant.ended(turn, 20)
 
 
 @pytest.mark.parametrize(
