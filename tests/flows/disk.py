@@ -34,6 +34,7 @@ class Disk(Pysqlite):
 
     def __init__(self) -> None:
         self.fault: Fault | None = None
+        self.good_commits = 0
         self.broken = False
         self.turns: threading.Semaphore | None = None
 
@@ -52,9 +53,9 @@ class Disk(Pysqlite):
         assert turns is not None
         turns.release()
 
-    def fail(self, fault: Fault) -> None:
-        """Break the next commit."""
-        self.fault = fault
+    def fail(self, fault: Fault, after: int = 0) -> None:
+        """Break the next commit, or that after so many good ones."""
+        self.fault, self.good_commits = fault, after
 
     def mend(self) -> None:
         """It can be written again."""
@@ -87,6 +88,9 @@ class Watched:
 
     def _commit(self, sql: str, parameters: Parameters) -> Cursor:
         disk = self._disk
+        if disk.fault is not None and disk.good_commits > 0:
+            disk.good_commits -= 1
+            return self._connection.execute(sql, parameters)
         fault, disk.fault = disk.fault, None
         if fault is None:
             return self._connection.execute(sql, parameters)

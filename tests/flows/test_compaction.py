@@ -13,6 +13,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from structlog.testing import capture_logs
 
+from organism.bootstrap import Parts
 from organism.compaction import Caller, Compacted, compact, compact_if_full, lineage, uncompact
 from organism.errors import (
     HandlingFailed,
@@ -40,7 +41,8 @@ from organism.model.sessions import cut
 from organism.pump.history import messages, said_before
 from organism.testing import Running
 from organism.views.views import Query, Where
-from tests.flows.stage import at_gate, open_gate, play, until
+from tests.flows.disk import Disk, Fault
+from tests.flows.stage import at_gate, folded_anew, folded_live, open_gate, play, until
 from tests.flows.thinking import MODEL, agent
 from tests.flows.world import MakeWorld, World
 from tests.model.talk import Messages, histories
@@ -354,6 +356,34 @@ async def test_a_crash_leaves_the_source_live_or_the_successor_whole(world: Make
             assert first["content"] == summary_of(session)["content"]
             assert kept == before[-1:]
             await said(o, row["successor_session_id"], "three")
+
+
+@pytest.mark.parametrize("commits", range(3))
+@pytest.mark.parametrize("fault", list(Fault), ids=[fault.name for fault in Fault])
+async def test_a_lost_commit_leaves_the_source_live_or_the_successor_whole(
+    world: MakeWorld, fault: Fault, commits: int
+) -> None:
+    """So many commits of the compaction succeed, then one is lost, or is written and not known to be."""
+    disk = Disk()
+    async with talking(world).running(parts=Parts(driver=disk)) as o:
+        session = await begun(o, compact_keep_last_n=1)
+        await said(o, session, "one")
+        before = await words(o, session)
+        disk.fail(fault, after=commits)
+        compacting = asyncio.create_task(compact(o.tenant, session, ANN))
+        await until(lambda: o.tenant.recovering or compacting.done())
+        disk.mend()
+        await until(lambda: not o.tenant.recovering)
+        (done,) = await asyncio.gather(compacting, return_exceptions=True)
+        assert disk.fault is None
+        row = await row_of(o, session)
+        assert await words(o, session) == before
+        assert isinstance(done, Compacted) <= (row["archived_at"] is not None)
+        live = row["successor_session_id"] or session
+        if row["archived_at"] is not None:
+            assert [each["content"] for each in await words(o, live)] == [summary_of(session)["content"], "Well."]
+        await said(o, live, "two")
+        assert await folded_live(o) == await folded_anew(o.log)
 
 
 async def test_without_a_summarizer_a_compaction_says_what_to_do(world: MakeWorld) -> None:
