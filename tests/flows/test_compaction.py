@@ -49,6 +49,7 @@ from tests.model.talk import Messages, histories
 
 SOURCE = '''
 import json
+from organism import NonRetryable
 
 @dataclass
 class Summarize:
@@ -62,6 +63,8 @@ async def talk(payload: Ask, metadata: HandlerMetadata):
     if payload.text.startswith("wait"):
         await gate(payload.text)
     for kind, data in json.loads(payload.text) if payload.text.startswith("[") else [["message", {"text": "Well."}]]:
+        if kind == "fail":
+            raise NonRetryable("no")
         await metadata.emit(kind, data)
     return HandlerResponse.respond(Told("."))
 
@@ -147,7 +150,7 @@ async def test_a_successor_begins_with_the_summary_and_the_newest_messages(world
 
 
 def turns_of(history: Messages) -> list[str]:
-    """A message for each turn that makes ``talk`` show what the history has of it."""
+    """A message for each turn that makes ``talk`` show what the history has of it, and fail with a call unanswered."""
     turns: list[list[Any]] = []
     for each in history:
         if each["role"] == "user":
@@ -160,6 +163,9 @@ def turns_of(history: Messages) -> list[str]:
         else:
             shown = {"output": each["content"], "isError": each["is_error"]}
             turns[-1].append(["tool_result", {"id": each["tool_call_id"], **shown}])
+    for turn in turns:
+        ids = [[data["id"] for kind, data in turn if kind == wanted] for wanted in ("tool_call", "tool_result")]
+        turn += [["fail", {}]] if len(ids[0]) > len(ids[1]) else []
     return [orjson.dumps(turn).decode() for turn in turns]
 
 
