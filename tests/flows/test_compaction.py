@@ -63,7 +63,7 @@ async def talk(payload: Ask, metadata: HandlerMetadata):
     if payload.text.startswith("wait"):
         await gate(payload.text)
     for kind, data in json.loads(payload.text) if payload.text.startswith("[") else [["message", {"text": "Well."}]]:
-        if kind == "fail":
+        if kind == "die":
             raise NonRetryable("no")
         await metadata.emit(kind, data)
     return HandlerResponse.respond(Told("."))
@@ -165,7 +165,8 @@ def turns_of(history: Messages) -> list[str]:
             turns[-1].append(["tool_result", {"id": each["tool_call_id"], **shown}])
     for turn in turns:
         ids = [[data["id"] for kind, data in turn if kind == wanted] for wanted in ("tool_call", "tool_result")]
-        turn += [["fail", {}]] if len(ids[0]) > len(ids[1]) else []
+        if len(ids[0]) > len(ids[1]):
+            turn.append(["die", {}])
     return [orjson.dumps(turn).decode() for turn in turns]
 
 
