@@ -14,6 +14,8 @@ from organism.views.run import Fold, trim_to_trailing_unit
 
 BATCH: Final[InvokeMode] = "batch"
 STREAM: Final[InvokeMode] = "stream"
+FORCE: Final[InvokeMode] = "force"
+"""It can take over: a forced turn ends that which runs in its session."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,10 +36,10 @@ class Shape:
 
 
 def delivers(listener: Listener) -> tuple[InvokeMode, ...]:
-    """The modes that it declares; else batch, and for the turn loop batch and stream."""
+    """The modes that it declares; else batch, and for the turn loop all of them."""
     if listener.invoke:
-        return listener.invoke
-    return (BATCH, STREAM) if is_turn(listener) else (BATCH,)
+        return listener.invoke if listener.invoke != (FORCE,) else (BATCH, FORCE)
+    return (BATCH, STREAM, FORCE) if is_turn(listener) else (BATCH,)
 
 
 def is_turn(listener: Listener) -> bool:
@@ -47,7 +49,7 @@ def is_turn(listener: Listener) -> bool:
 
 def resolved(flags: Flags, modes: tuple[InvokeMode, ...]) -> Shape:
     """The shape that the flags ask for, by default the handler's. Raises ``NotAcceptable`` or ``ForceNotSupported``."""
-    if flags.force:
+    if flags.force and FORCE not in modes:
         raise ForceNotSupported(param="/flags/force", requested="force", supported=modes)
     if flags.stream is None:
         return Shape(is_stream=BATCH not in modes, is_trimmed=bool(flags.trim))

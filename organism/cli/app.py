@@ -40,7 +40,7 @@ VERBS: Final = (
     Verb("doctor", options.Doctor, "doctor:doctor", "Find what is wrong here, and how to correct it."),
     Verb("status", options.Remote, "views:status", "Show the state of the organism."),
     Verb("inject", options.Inject, "send:inject", "Send a message to an agent."),
-    Verb("chat", options.Chat, "send:chat", "Ask an agent and read its answer as it comes."),
+    Verb("chat", options.Chat, "chat:chat", "Ask an agent, or talk with it, and read its answers as they come."),
     Verb("tail", options.Tail, "tail:tail", "Watch events live; a lost connection resumes."),
     Verb("agents", options.Agents, "views:agents", "List the agents and what they are doing, or show one."),
     Verb("threads", options.Threads, "views:threads", "List the threads, newest activity first, or show one."),

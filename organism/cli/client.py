@@ -7,6 +7,7 @@ server's token is sent to this machine only.
 from __future__ import annotations
 
 import ssl
+import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -31,8 +32,9 @@ API: Final = "/api/v1"
 FOR_MODELS: Final = "/v1"
 PAGE_ROWS: Final = 500
 """The largest page that the server gives."""
-STREAM: Final = "application/x-ndjson"
-WHOLE: Final = "application/json"
+LAST_SEEN: Final = "Last-Event-ID"
+FIRST_DELAY_SECONDS: Final = 0.5
+MAX_DELAY_SECONDS: Final = 8.0
 DEFAULT_URL: Final = "http://127.0.0.1:8080"
 NOTICE_FILE: Final = "server.json"
 TOKEN_FILE: Final = "token"  # noqa: S105 - the name of the file
@@ -154,17 +156,44 @@ class Client:
         """The JSON of a DELETE."""
         return self._json("DELETE", path)
 
-    def stream(self, path: str, body: Any, key: str | None) -> Iterator[str]:
-        """The lines of the answer to a POST as they come: a stream, or one JSON document where there is no stream."""
-        for form in (STREAM, WHOLE):
-            headers = {**_key_header(key), "Accept": form}
-            with self._http(None) as http, http.stream("POST", API + path, headers=headers, json=body) as response:
-                if response.is_success:
-                    yield from filter(None, response.iter_lines())
-                    return
-                response.read()
-            if response.status_code != HTTPStatus.NOT_ACCEPTABLE or form == WHOLE:
-                refuse_response(self.server, response.status_code, response.content)
+    def entries(self, path: str, body: Any, key: str | None, **headers: str) -> Iterator[tuple[str, Any]]:
+        """The entries of a run that a POST streams, each with the path that answers; none if there is no stream.
+
+        A connection that is lost is taken up again after the last entry.
+        """
+        given, delay = {**headers, **_key_header(key)}, FIRST_DELAY_SECONDS
+        while True:
+            try:
+                for address, seen, entry in self._events(path, body, given):
+                    path, given[LAST_SEEN] = address, seen
+                    yield path, entry
+                    if entry["type"] == "done":
+                        return
+            except httpx2.TransportError as error:
+                if LAST_SEEN not in given:
+                    refuse_no_server(self.server, error)
+            if LAST_SEEN not in given or delay > MAX_DELAY_SECONDS:
+                return
+            time.sleep(delay)
+            delay *= 2
+
+    def _events(self, path: str, body: Any, headers: Mapping[str, str]) -> Iterator[tuple[str, str, Any]]:
+        """The address that streams, and the id and the value of each event."""
+        settings, seen = self.server.http_settings(None), ""
+        with (
+            httpx2.Client(**settings, follow_redirects=True) as http,
+            http.stream("POST", path, headers={**http.headers, **headers}, json=body) as response,
+        ):
+            if response.status_code == HTTPStatus.NOT_ACCEPTABLE:
+                return
+            if not response.is_success:
+                refuse_response(self.server, response.status_code, response.read())
+            for line in response.iter_lines():
+                name, _, text = line.partition(": ")
+                if name == "id":
+                    seen = text
+                elif name == "data":
+                    yield response.url.path, seen, orjson.loads(text)
 
     def rows(self, name: str, query: Mapping[str, Any], limit: int, path: str = "") -> Rows:
         """The first ``limit`` objects of the list ``name``, page by page."""

@@ -121,7 +121,8 @@ class Chat(Remote):
     message: str | None = argument(
         "MESSAGE", "What to say; @FILE reads a file, - standard input. Without it: a conversation.", None
     )
-    session: str | None = option("SESSION", "Continue this session.")
+    session: str | None = option("SESSION", "Go on with this session.")
+    user: str | None = option("NAME", "For whom; by default the user of this machine.", envvar="ORGANISM_USER")
     key: IdempotencyKey = None
 
 

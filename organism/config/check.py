@@ -102,7 +102,7 @@ DottedPath = Annotated[str, matching(rf"{_MODULE}(\.{_MODULE})+", "a dotted path
 Prefix = Annotated[str, matching(rf"{_MODULE}(\.{_MODULE})*", "the name of a module such as `handlers`")]
 _VARIABLE: Final = "the name of an environment variable such as `SEARCH_TOKEN`, never a key itself"
 Variable = Annotated[str, matching(r"[A-Za-z_][A-Za-z0-9_]*", _VARIABLE, 128)]
-InvokeMode = Literal["batch", "stream"]
+InvokeMode = Literal["batch", "stream", "force"]
 
 
 # ── holding a section against its table ──────────────────────────────────────────────────────────────────────────────

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import signal
+from asyncio.subprocess import PIPE
+from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import Any
 
+import orjson
 import pytest
 
-from tests.cli.command import Ran, on_terminal, organism
+from tests.cli.command import Ran, environment, on_terminal, organism, start_process
 from tests.server.invoking.talkers import talkers
 from tests.server.served import TOKEN, Served, served
+from tests.server.sessions.talking import at_gate, talking
 
 
 @pytest.fixture
@@ -18,7 +24,8 @@ async def server(tmp_path: Path) -> object:
 
 
 async def chat(server: Served, *arguments: str, stdin: str = "") -> Ran:
-    return await organism("chat", *arguments, stdin=stdin, ORGANISM_URL=server.url, ORGANISM_TOKEN=TOKEN)
+    named = {"ORGANISM_URL": server.url, "ORGANISM_TOKEN": TOKEN, "ORGANISM_USER": "dan"}
+    return await organism("chat", *arguments, stdin=stdin, **named)
 
 
 @pytest.mark.parametrize("agent", ["echo", "teller"])
@@ -29,12 +36,63 @@ async def test_one_turn_is_shown_whether_or_not_the_agent_streams(server: Served
 
 async def test_with_json_chat_prints_the_servers_answer(server: Served) -> None:
     ran = await chat(server, "teller", "-", "--json", stdin="hello")
-    assert ran.json["data"]["outputs"]["messages"] == [{"role": "assistant", "content": "You said: hello"}]
+    assert ran.json["messages"] == [{"role": "assistant", "content": "You said: hello"}]
 
 
-async def test_a_conversation_sends_the_earlier_messages(server: Served) -> None:
-    ran = await chat(server, "echo", stdin="one\ntwo\n")
-    assert ran.out.splitlines() == ["You said: one", "You said: two, after one and You said: one"]
+@pytest.fixture
+async def parrots(tmp_path: Path) -> AsyncIterator[Served]:
+    """Agents that say what they remember."""
+    async with talking(tmp_path) as running:
+        yield running
+
+
+async def test_a_conversation_is_a_session_that_can_be_gone_on_with(parrots: Served) -> None:
+    ran = await chat(parrots, "parrot", stdin="one\n\ntwo\n")
+    assert ran.out.splitlines() == ["one after 0: ", "two after 2: one | one after 0: "]
+    ((session,),) = [[row["id"] for row in (await sessions(parrots))["sessions"]]]
+    again = await chat(parrots, "parrot", "--session", session, stdin="three\n")
+    assert again.out.splitlines()[:4] == ["> one", "one after 0: ", "> two", "two after 2: one | one after 0: "]
+    assert again.out.splitlines()[4].startswith("three after 4: ")
+    one = await chat(parrots, "parrot", "four", "--session", session)
+    assert one.out.startswith("four after 6: ")
+    assert (await sessions(parrots))["total"] == 1
+
+
+async def test_with_json_a_line_in_is_an_answer_out(parrots: Served) -> None:
+    ran = await chat(parrots, "parrot", "--json", stdin="one\ntwo\n")
+    replies = [orjson.loads(line) for line in ran.out.splitlines()]
+    assert [reply["reply"] for reply in replies] == ["one after 0: ", "two after 2: one | one after 0: "]
+    assert len({reply["session_id"] for reply in replies}) == 1
+
+
+async def test_a_conversation_knows_its_commands(parrots: Served) -> None:
+    ran = await chat(parrots, "parrot", stdin="/help\n/history\none\n/history\n")
+    assert ran.out.splitlines() == ["one after 0: ", "> one", "one after 0: "]
+    assert "/compact" in ran.err
+
+
+async def test_anyone_elses_session_is_not_there(parrots: Served) -> None:
+    await chat(parrots, "parrot", stdin="one\n")
+    session = (await sessions(parrots))["sessions"][0]["id"]
+    ran = await chat(parrots, "parrot", "--session", session, "--user", "eve", stdin="two\n")
+    assert (ran.code, ran.out) == (5, "")
+
+
+async def sessions(server: Served) -> Any:
+    headers = {**server.bearer, "SPASS-User-Id": "dan"}
+    return (await server.client.get("/a1/agents/parrot/sessions", headers=headers)).json()
+
+
+async def test_ctrl_c_stops_the_answer_and_the_conversation_goes_on(parrots: Served) -> None:
+    named = {"ORGANISM_URL": parrots.url, "ORGANISM_TOKEN": TOKEN, "ORGANISM_USER": "dan"}
+    process = await start_process("chat", "parrot", env=environment(**named), stdin=PIPE)
+    assert process.stdin is not None
+    process.stdin.write(b"wait\n")
+    await at_gate(parrots, "wait")
+    process.send_signal(signal.SIGINT)
+    out, err = await process.communicate(b"next\n")
+    assert (process.returncode, out.decode()) == (0, "next after 1: wait\n"), err.decode()
+    assert "stopped" in err.decode()
 
 
 async def test_a_failed_turn_exits_with_1_and_says_why(server: Served) -> None:

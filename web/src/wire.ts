@@ -289,6 +289,12 @@ export interface Budget {
   day?: Spend;
 }
 
+/** What each turn of a session may spend, and what all its turns of a day may. */
+export interface BudgetBody {
+  run?: SpendBody | null;
+  day?: SpendBody | null;
+}
+
 /** A model will be called and may use at most this much; `tokens` are input and output together. */
 export interface BudgetReservedData {
   message: string;
@@ -391,6 +397,7 @@ export interface ChatBody {
   messages: TalkMessage[];
   agent?: string | null;
   session_id?: string | null;
+  on_busy?: "queue" | "reject" | "force" | "steer" | null;
   flags?: FlagsBody | null;
 }
 
@@ -1087,6 +1094,7 @@ export interface InvokeBody {
   agent: string;
   data: Given;
   session_id?: string | null;
+  on_busy?: "queue" | "reject" | "force" | "steer" | null;
   flags?: FlagsBody | null;
 }
 
@@ -1095,6 +1103,8 @@ export interface Invoked {
   data: Output;
   session_id: string | null;
   thread_id: string;
+  /** In a session: where the message was taken up. */
+  position?: number;
 }
 
 /** End a thread's whole tree. */
@@ -1879,7 +1889,7 @@ export interface Section {
   confirm?: boolean;
   approval?: boolean;
   brings_outside_text?: boolean;
-  invoke?: Array<"batch" | "stream">;
+  invoke?: Array<"batch" | "stream" | "force">;
   /** As `prompt`, in an agent's file. */
   system_prompt?: string;
   max_tokens?: number;
@@ -1887,6 +1897,32 @@ export interface Section {
   rag_index?: string;
   rag_top_k?: number;
   taint?: "escalate" | "allow";
+}
+
+/** A user's conversation with an agent; what it was not given is as the tenant's configuration says now. */
+export interface Session {
+  id: string;
+  agent: string;
+  user_id: string;
+  /** UTC, ISO 8601. */
+  created_at: string;
+  /** UTC, ISO 8601. */
+  last_activity: string;
+  message_count: number;
+  compact_strategy: "auto" | "manual" | "off";
+  compact_keep_last_n: number;
+  compact_observation_mask: boolean;
+  parent_session_id: string | null;
+  successor_session_id: string | null;
+  archived_at: string | null;
+}
+
+/** `POST /a1/agents/{name}/sessions`: what is left out is as the tenant's configuration says. */
+export interface SessionBody {
+  compact_strategy?: "auto" | "manual" | "off" | null;
+  compact_keep_last_n?: number | null;
+  compact_observation_mask?: boolean | null;
+  budget?: BudgetBody | null;
 }
 
 /** The session was archived. Its messages before the position `before` are the `summary` in its successor. */
@@ -1921,12 +1957,84 @@ export interface SessionDeletedData {
   content_owner?: string;
 }
 
+/** Sessions, newest activity first. */
+export interface SessionList {
+  /** How many are here. */
+  count: number;
+  /** How many there are. */
+  total: number;
+  limit: number;
+  /** How many come before these. */
+  offset: number;
+  /** The `cursor` of the next page; null on the last. */
+  next: string | null;
+  sessions: Session[];
+}
+
+/** A message of a session. */
+export interface SessionMessage {
+  id: string;
+  role: "user" | "assistant" | "tool";
+  content: string;
+  /** UTC, ISO 8601. */
+  created_at: string;
+  /** When a compaction summarised it. */
+  compacted_at: string | null;
+  /** That of its turn. */
+  thread_id: string;
+  tool_call_id?: string;
+  tool_name?: string;
+  input?: unknown;
+  is_error?: boolean;
+  /** Of the last one of a turn that died: why. */
+  stop_reason?: string;
+  erased?: boolean;
+}
+
+/** Messages of a session, oldest first. */
+export interface SessionMessageList {
+  /** How many are here. */
+  count: number;
+  /** How many there are. */
+  total: number;
+  limit: number;
+  /** How many come before these. */
+  offset: number;
+  /** The `cursor` of the next page; null on the last. */
+  next: string | null;
+  messages: SessionMessage[];
+}
+
 /** What the caller wants of a session; what is None is as the tenant's configuration says. `budget` bounds what its turns spend: `run` and `day`, each with `tokens`, `usd`, `calls`, `seconds`. */
 export interface SessionSettings {
   compact_strategy?: "auto" | "manual" | "off" | null;
   compact_keep_last_n?: number | null;
   compact_observation_mask?: boolean | null;
   budget?: Record<string, Record<string, number | string>> | null;
+}
+
+/** What came of a turn of a session. */
+export interface SessionTurn {
+  /** The agent's last words. */
+  reply: string;
+  messages: Record<string, unknown>[];
+  stop_reason: string;
+  pending_interaction?: Record<string, unknown>;
+  usage: Record<string, number>;
+  /** The sources that the answer names. */
+  citations?: string[];
+  agent: string;
+  model: string | null;
+  thread_id: string;
+  session_id: string;
+}
+
+/** `POST /a1/agents/{name}/sessions/{sid}/messages`. `on_busy`: what becomes of it while another turn is open, if not what the tenant's configuration says. `on_disconnect`: `kill` ends the turn if the client leaves before its end. */
+export interface SessionTurnBody {
+  message: string;
+  stream?: boolean | null;
+  on_busy?: "queue" | "reject" | "force" | "steer" | null;
+  on_disconnect?: "continue" | "kill";
 }
 
 /** The session was archived; its successor begins with the whole history. */
@@ -1944,6 +2052,14 @@ export interface Spend {
   usd?: number;
   calls?: number;
   seconds?: number;
+}
+
+/** What may be spent at most; what is left out has no bound, 0 forbids. */
+export interface SpendBody {
+  tokens?: number | null;
+  usd?: number | null;
+  calls?: number | null;
+  seconds?: number | null;
 }
 
 /** An injected envelope made a false claim. */
@@ -2342,6 +2458,7 @@ export interface TurnBody {
   data: Given;
   agent?: string | null;
   session_id?: string | null;
+  on_busy?: "queue" | "reject" | "force" | "steer" | null;
   flags?: FlagsBody | null;
 }
 
@@ -3126,10 +3243,58 @@ export interface Routes {
     body: undefined;
     answer: ChatAgent;
   };
+  "GET /a1/agents/{name}/sessions": {
+    query: {
+      /** How many at most. */
+      limit?: number;
+      /** How many to pass over. */
+      offset?: number;
+      /** `next` of the page before, of this list and filter. */
+      cursor?: string;
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
+    };
+    body: undefined;
+    answer: SessionList;
+  };
+  "POST /a1/agents/{name}/sessions": {
+    query: {};
+    body: SessionBody;
+    answer: Session;
+  };
+  "GET /a1/agents/{name}/sessions/{sid}": {
+    query: {};
+    body: undefined;
+    answer: Session;
+  };
+  "DELETE /a1/agents/{name}/sessions/{sid}": {
+    query: {};
+    body: NoBody;
+    answer: ;
+  };
+  "GET /a1/agents/{name}/sessions/{sid}/messages": {
+    query: {
+      /** How many at most. */
+      limit?: number;
+      /** How many to pass over. */
+      offset?: number;
+      /** `next` of the page before, of this list and filter. */
+      cursor?: string;
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
+    };
+    body: undefined;
+    answer: SessionMessageList;
+  };
   "POST /a1/agents/{name}/chat": {
     query: {};
     body: ChatTurnBody;
     answer: ChatTurn | string;
+  };
+  "POST /a1/agents/{name}/sessions/{sid}/messages": {
+    query: {};
+    body: SessionTurnBody;
+    answer: SessionTurn | string;
   };
   "POST /mcp": {
     query: {};

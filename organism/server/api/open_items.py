@@ -11,7 +11,7 @@ import orjson
 from starlette.responses import Response
 
 from organism.codec import Codec, UnknownPayload
-from organism.errors import AlreadyResolved, InvalidField, InvalidPayload
+from organism.errors import AlreadyResolved, InvalidField, InvalidPayload, SessionBusy
 from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter, ResolveApproval, ResolveIndeterminate
 from organism.server.http.bodies import ApprovalBody, IndeterminateBody, NoBody, ReplayBody, payload_at
 from organism.server.http.call import Call, JsonResponse, Route
@@ -75,11 +75,11 @@ async def discard(call: Call) -> Response:
 
 async def approvals(call: Call) -> Response:
     """Every approval, oldest first."""
-    return await list_of(call, replace(APPROVALS, reshape=partial(_all_shown, call.process.organism.codec)))
+    return await list_of(call, replace(APPROVALS, reshape=_all_shown))
 
 
-def _all_shown(codec: Codec, rows: bytes) -> bytes:
-    return orjson.dumps([_shown(codec, row) for row in orjson.loads(rows)])
+async def _all_shown(call: Call, rows: bytes) -> bytes:
+    return orjson.dumps([_shown(call.process.organism.codec, row) for row in orjson.loads(rows)])
 
 
 def _shown(codec: Codec, row: dict[str, Any]) -> dict[str, Any]:
@@ -127,7 +127,7 @@ async def resolve_indeterminate(call: Call) -> Response:
 _list = partial(Route, "GET", by_head=True)
 _settle = partial(Route, headers=ACT_ON_THREAD, is_recorded=True)
 _settle_thread = partial(_settle, gives=gives(Thread), is_tagged=True, refuses=QUESTION_REFUSED)
-SENDING_AGAIN: Final = (*SENDING_REFUSED, AlreadyResolved)
+SENDING_AGAIN: Final = (*SENDING_REFUSED, SessionBusy, AlreadyResolved)
 
 ROUTES: Final = (
     _list("/dead-letters", dead_letters, gives=gives(DeadLetterList), query=DEAD_LETTERS.takes),

@@ -1,22 +1,44 @@
-"""Conversational agents: which there are, and what each is made of."""
+"""Conversational agents and their users' sessions: begin, list, read, archive, delete."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from functools import partial
 from typing import Any, Final
+from urllib.parse import quote
 
+import orjson
 from starlette.responses import Response
 
+from organism.config.check import money
 from organism.config.settings import Listener
 from organism.config.shown import shown_prompt
-from organism.errors import NotFound
+from organism.config.tenant import TenantConfig
+from organism.errors import NotFound, SessionAgentMismatch
+from organism.events.vocabulary import SessionSettings
 from organism.model.agent import Prompt
+from organism.model.commands import CreateSession, DeleteSession, SessionBegun
+from organism.model.money import plain
 from organism.model.principal import ADMIN
+from organism.pump.history import messages
 from organism.server.http import lists
+from organism.server.http.bodies import BudgetBody, NoBody, SessionBody
 from organism.server.http.call import FOR_USER, Call, JsonResponse, Route
-from organism.server.http.contract import gives
-from organism.server.http.shapes import ChatAgent, ChatAgentList
+from organism.server.http.contract import ACT, Gives, gives
+from organism.server.http.shapes import (
+    ChatAgent,
+    ChatAgentList,
+    Session,
+    SessionList,
+    SessionMessageList,
+)
 from organism.server.json import encoded
+from organism.views.sessions import session_row
+from organism.views.views import CHANGED, Row, Where
+
+SHOWN: Final = tuple(Session.__annotations__)
+OF_TENANT: Final = ("compact_strategy", "compact_keep_last_n", "compact_observation_mask")
+"""What a session that was not given it has of the tenant's configuration, at each read."""
 
 
 async def chat_agents(call: Call) -> Response:
@@ -29,11 +51,20 @@ async def chat_agents(call: Call) -> Response:
 async def chat_agent(call: Call) -> Response:
     """One agent's configuration; the text of its prompt is for administrators, others get its SHA-256."""
     call.allow_query()
-    listener = call.tenant.pump.state.rules.settings.listener(call.path_params["name"])
-    if listener is None or listener.payload_class is not Prompt:
-        raise NotFound(f"There is no agent {call.path_params['name'][:80]!r} to talk with.")
+    listener = conversational(call)
     is_plain = call.who.is_tenant_admin or call.who.may(ADMIN, [("agent", listener.name)])
     return JsonResponse(call.process.redactor.shown(encoded(_whole(listener, is_plain=is_plain))))
+
+
+def conversational(call: Call) -> Listener:
+    """The agent that the path names. Raises ``NotFound`` if it takes no words, ``Forbidden`` for one of a group."""
+    name = call.path_params["name"]
+    for receiver in call.tenant.receivers(name):
+        call.permit(name=receiver)
+    listener = call.tenant.pump.state.rules.listeners.get(name)
+    if listener is None or listener.payload_class is not Prompt:
+        raise NotFound(f"There is no agent {name[:80]!r} to talk with.")
+    return listener
 
 
 def _head(listener: Listener) -> dict[str, Any]:
@@ -57,9 +88,111 @@ def _whole(listener: Listener, *, is_plain: bool) -> dict[str, Any]:
     }
 
 
+async def begin_session(call: Call) -> Response:
+    """Begin a session of the user's with the agent."""
+    body = await call.body_as(SessionBody)
+    agent, user = conversational(call), call.end_user
+    assert user is not None  # noqa: S101 - an act names its user; narrows the type
+    given = {name: getattr(body, name) for name in OF_TENANT}
+    settings = SessionSettings(**given, budget=None if body.budget is None else _bounds(body.budget))
+    command = CreateSession(agent=agent.name, user=user, settings=settings, **call.command_fields(of_thread=False))
+    begun = await call.do(command)
+    assert isinstance(begun, SessionBegun)  # noqa: S101 - what begins a session; narrows the type
+    row = await session_row(call.tenant.views, begun.session_id, user)
+    return JsonResponse(shown(call, row), 201, {"location": address_of(row)})
+
+
+def _bounds(budget: BudgetBody) -> dict[str, dict[str, int | str]]:
+    """Its bounds as the log has them: amounts are text, exactly as they were given."""
+    spends = {name: spend for name, spend in asdict(budget).items() if spend is not None}
+    return {
+        name: {key: _bound(most) for key, most in spend.items() if most is not None} for name, spend in spends.items()
+    }
+
+
+def _bound(most: float) -> int | str:
+    return most if isinstance(most, int) else plain(money(most))
+
+
+async def sessions(call: Call) -> Response:
+    """The user's sessions with the agent, newest activity first; archived ones too."""
+    agent = call.path_params["name"]
+    wanted = [Where("agent", "=", agent), Where("status", "in", ["active", "archived"])]
+    wanted += [] if call.end_user is None else [Where("user_id", "=", call.end_user)]
+    return await lists.list_of(call, SESSIONS, *wanted, of="agents", key=agent)
+
+
+async def _all_shown(call: Call, rows: bytes) -> bytes:
+    return orjson.dumps([shown(call, row) for row in orjson.loads(rows)])
+
+
+def shown(call: Call, row: Row) -> dict[str, Any]:
+    """The API's session."""
+    config: TenantConfig = call.tenant.config
+    own = {name: row[name] for name in SHOWN}
+    return own | {name: getattr(config, name) for name in OF_TENANT if own[name] is None}
+
+
+async def session_of(call: Call) -> Row:
+    """The row of the session that the path names. Raises ``NotFound`` or ``SessionAgentMismatch``."""
+    names = call.path_params
+    return await session_row(call.tenant.views, names["sid"], call.end_user, names["name"])
+
+
+def address_of(row: Row, more: str = "") -> str:
+    """The path of a session, or of what is below it."""
+    return f"/a1/agents/{quote(row['agent'], safe='')}/sessions/{row['id']}{more}"
+
+
+async def session(call: Call) -> Response:
+    """One session."""
+    call.allow_query()
+    return JsonResponse(shown(call, await session_of(call)))
+
+
+async def delete_session(call: Call) -> Response:
+    """Delete a session with all its messages; a turn that runs is killed."""
+    await call.body_as(NoBody)
+    names, user = call.path_params, call.end_user
+    assert user is not None  # noqa: S101 - as above
+    told = call.command_fields(of_thread=False)
+    await call.do(DeleteSession(session_id=names["sid"], user=user, agent=names["name"], **told))
+    return Response(status_code=204)
+
+
+async def history(call: Call) -> Response:
+    """What was said in a session, oldest first; what a compaction has summarised is marked."""
+    call.allow_query(*HISTORY.takes)
+    row = await session_of(call)
+
+    return await lists.list_of(call, HISTORY, Where("session_id", "=", row["id"]))
+
+
+async def _with_text(call: Call, rows: bytes) -> bytes:
+    return orjson.dumps(await messages(call.tenant.log, orjson.loads(rows), await session_of(call)))
+
+
+SESSIONS: Final = lists.Listing("sessions", CHANGED, descending=True, moves=True, reshape=_all_shown)
+HISTORY: Final = lists.Listing("session_messages", "position", shown_as="messages", reshape=_with_text)
+
 for_user = partial(Route, needs_user=True, headers=FOR_USER, refuses=(NotFound,))
+_of_session = partial(for_user, refuses=(NotFound, SessionAgentMismatch))
+_act = partial(_of_session, headers=(*ACT, *FOR_USER), takes=NoBody)
+OF_SESSION: Final = "/a1/agents/{name}/sessions/{sid}"
 
 ROUTES: Final = (
     for_user("GET", "/a1/agents", chat_agents, gives=gives(ChatAgentList), query=lists.PAGING, refuses=()),
     for_user("GET", "/a1/agents/{name}", chat_agent, gives=gives(ChatAgent)),
+    for_user(
+        "GET", "/a1/agents/{name}/sessions", sessions, gives=gives(SessionList), query=SESSIONS.takes, by_head=True
+    ),
+    for_user(
+        *("POST", "/a1/agents/{name}/sessions", begin_session),
+        takes=SessionBody,
+        gives=gives(Session, status=201),
+        headers=(*ACT, *FOR_USER),
+    ),
+    _of_session("GET", OF_SESSION, session, gives=gives(Session)),
+    _act("DELETE", OF_SESSION, delete_session, gives=(Gives(None, status=204),)),
+    _of_session("GET", f"{OF_SESSION}/messages", history, gives=gives(SessionMessageList), query=HISTORY.takes),
 )

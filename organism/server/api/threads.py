@@ -8,7 +8,7 @@ from typing import Final
 import orjson
 from starlette.responses import Response
 
-from organism.errors import NotFound
+from organism.errors import NotFound, SessionBusy
 from organism.model.commands import DiscardDeadLetters, KillThread, PauseThread, ReplayDeadLetters, ResumeThread
 from organism.server.http import lists
 from organism.server.http.bodies import Faults, NoBody
@@ -118,6 +118,6 @@ ROUTES: Final = (
     _control_route("/threads/{id}/kill", kill),
     _control_route("/threads/{id}/pause", pause),
     _control_route("/threads/{id}/resume", resume),
-    _control_route("/threads/{id}/dead-letters/replay", replay),
+    _control_route("/threads/{id}/dead-letters/replay", replay, refuses=(*THREAD_REFUSED, SessionBusy)),
     _control_route("/threads/{id}/dead-letters/discard", discard),
 )

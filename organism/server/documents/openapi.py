@@ -130,12 +130,14 @@ SECURITY: Final = {
 PATH: Final[Mapping[str, Any]] = {
     "name": Annotated[AgentName, Field(description="The listener's name.")],
     "id": Annotated[str, Field(description="Its id, as lists and frames show it.")],
+    "sid": Annotated[str, Field(description="The session's id.", examples=["ses-01a2b3c4"])],
 }
 """The parameters of paths."""
 
 ANSWERED: Final[Mapping[str, Schema]] = {
     "X-Request-Id": {"description": "The request's id, which stands in the server's log too.", "required": True},
     "ETag": {"description": "A thread's position, of all else the head of the log."},
+    "Location": {"description": "The path of what goes on with it, or was made.", "required": True},
     "Retry-After": {"description": "How many seconds to wait.", "required": True},
     "WWW-Authenticate": {"description": "How to authenticate: `Bearer`.", "required": True},
 }
@@ -232,13 +234,23 @@ def is_conditional(route: Route) -> bool:
     return is_tagged(route) and route.method == "GET"
 
 
+_MOVED: Final = frozenset({308})
+_EMPTY: Final[Mapping[int, str]] = {
+    202: "Taken; there is nothing to answer.",
+    204: "It is gone.",
+    308: "It was archived: send the same to the session that goes on with it.",
+}
+"""What an answer without a body says, by its status."""
+
+
 def _answers(route: Route, schemas: Schemas) -> Schema:
     headers = ("X-Request-Id", *(("ETag",) if is_tagged(route) else ()))
     shown = {name: {"$ref": f"#/components/headers/{name}"} for name in headers}
     answers: dict[str, Schema] = {}
     for form in route.gives:
         if form.shape is None:
-            answers[str(form.status)] = {"description": "Taken; there is nothing to answer.", "headers": shown}
+            moved = {"Location": {"$ref": "#/components/headers/Location"}} if form.status in _MOVED else {}
+            answers[str(form.status)] = {"description": _EMPTY[form.status], "headers": shown | moved}
             continue
         description = schemas.described(form.shape)
         answer = answers.setdefault(str(form.status), {"description": description, "headers": shown, "content": {}})

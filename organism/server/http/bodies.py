@@ -13,6 +13,7 @@ from pydantic import ConfigDict, Field, Strict, TypeAdapter, ValidationError, wi
 from pydantic.config import JsonDict
 from pydantic_core import ErrorDetails
 
+from organism.config.tenant import CompactStrategy, OnBusy
 from organism.errors import (
     Fault,
     InvalidField,
@@ -34,6 +35,8 @@ Body = TypeVar("Body")
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Names = Annotated[list[Name], Field(max_length=1000)]
 Wait = Annotated[float, Strict(), Field(gt=0, le=MAX_WAIT_SECONDS, allow_inf_nan=False)]
+Bound = Annotated[int, Strict(), Field(ge=0, le=1_000_000_000)]
+Amount = Annotated[float, Field(ge=0, le=1_000_000_000, allow_inf_nan=False)]
 Position = Annotated[int, Strict(), Field(ge=0, lt=1 << 63)]
 
 
@@ -65,6 +68,46 @@ class ChatTurnBody:
 
     message: Annotated[str, Field(min_length=1, examples=["What can you do?"])]
     stream: Annotated[bool, Strict()] | None = None
+
+
+@body
+class SpendBody:
+    """What may be spent at most; what is left out has no bound, 0 forbids."""
+
+    tokens: Bound | None = None
+    usd: Amount | None = None
+    calls: Bound | None = None
+    seconds: Amount | None = None
+
+
+@body
+class BudgetBody:
+    """What each turn of a session may spend, and what all its turns of a day may."""
+
+    run: SpendBody | None = None
+    day: SpendBody | None = None
+
+
+@body
+class SessionBody:
+    """``POST /a1/agents/{name}/sessions``: what is left out is as the tenant's configuration says."""
+
+    compact_strategy: CompactStrategy | None = None
+    compact_keep_last_n: Annotated[int, Strict(), Field(ge=0, le=200)] | None = None
+    compact_observation_mask: Annotated[bool, Strict()] | None = None
+    budget: BudgetBody | None = None
+
+
+@body
+class SessionTurnBody(ChatTurnBody):
+    """``POST /a1/agents/{name}/sessions/{sid}/messages``.
+
+    ``on_busy``: what becomes of it while another turn is open, if not what the tenant's configuration says.
+    ``on_disconnect``: ``kill`` ends the turn if the client leaves before its end.
+    """
+
+    on_busy: OnBusy | None = None
+    on_disconnect: Literal["continue", "kill"] = "continue"
 
 
 @body

@@ -41,7 +41,7 @@ LEFT: Final = Response(status_code=499)
 """Never sent, since the client has left; the status is for the server's own log."""
 _OF_BODY: Final = frozenset({b"content-length", b"transfer-encoding", b"content-encoding"})
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,255}")
-IN_PATH: Final[Places] = {"/thread_id": None, "/agent": None, "/approval": None, "/to": None}
+IN_PATH: Final[Places] = {"/thread_id": None, "/agent": None, "/approval": None, "/to": None, "/session_id": None}
 """What an act concerns stands in its path: no field is to blame."""
 _TAG: Final = re.compile(r'(?:W/)?"?(\d{1,19})"?')
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -51,7 +51,8 @@ Filter = Callable[[str], Where | Among]
 class Listing:
     """What a list route shows: the read model, its order, and the filters that its query takes, by name.
 
-    ``moves``: rows change places, so pages are of the rows as of the first page. ``reshape`` makes the shown array.
+    ``moves``: rows change places, so pages are of the rows as of the first page. ``reshape`` makes the shown array,
+    which is called ``shown_as`` if not as the model.
     """
 
     name: str
@@ -61,7 +62,8 @@ class Listing:
     filters: Mapping[str, Filter] = field(default_factory=dict)
     has_text: bool = False
     has_xml: bool = False
-    reshape: Callable[[bytes], bytes] | None = None
+    shown_as: str = ""
+    reshape: Callable[[Call, bytes], Awaitable[bytes]] | None = None
 
     @property
     def takes(self) -> tuple[str, ...]:
@@ -80,10 +82,12 @@ async def list_of(call: Call, listing: Listing, *fixed: Where, of: str = "", key
     page = await call.tenant.views.rows(listing.name, query)
     if of and not page.total:
         await call.row(of, key, query.at)
-    rows = page.rows if listing.reshape is None else listing.reshape(page.rows)
+    rows = page.rows if listing.reshape is None else await listing.reshape(call, page.rows)
     if is_xml:
         rows = await with_xml(call, rows)
-    return JsonResponse(envelope(listing.name, rows, page, query, next_cursor(call, page, query.at)))
+    return JsonResponse(
+        envelope(listing.shown_as or listing.name, rows, page, query, next_cursor(call, page, query.at))
+    )
 
 
 def envelope(name: str, rows: bytes, page: Page, query: Query, next_page: str | None) -> bytes:

@@ -53,6 +53,7 @@ _READ_THREAD: Final = Right("read", {"id": "thread"})
 _CONTROL_AGENT: Final = Right("control", {"name": "agent"})
 _CONTROL_THREAD: Final = Right("control", {"id": "thread"})
 _CHAT: Final = Right("agents:chat", {"name": "agent"})
+_SESSION: Final = Right("agents:chat", {"name": "agent", "sid": "session"})
 _OPERATOR: Final = Right("admin", of_process=True)
 
 ROUTES: Final[Mapping[str, Right]] = {
@@ -95,6 +96,12 @@ ROUTES: Final[Mapping[str, Right]] = {
     "GET /a1/agents": Right("agents:chat"),
     "GET /a1/agents/{name}": _CHAT,
     "POST /a1/agents/{name}/chat": _CHAT,
+    "GET /a1/agents/{name}/sessions": _CHAT,
+    "POST /a1/agents/{name}/sessions": _CHAT,
+    "GET /a1/agents/{name}/sessions/{sid}": _SESSION,
+    "DELETE /a1/agents/{name}/sessions/{sid}": _SESSION,
+    "GET /a1/agents/{name}/sessions/{sid}/messages": _SESSION,
+    "POST /a1/agents/{name}/sessions/{sid}/messages": _SESSION,
     "GET /dead-letters": READ,
     "POST /dead-letters/{id}/replay": Right("inject", {"id": "dead_letter"}),
     "DELETE /dead-letters/{id}": Right("control", {"id": "dead_letter"}),

@@ -8,6 +8,7 @@ from pydantic import Field
 from typing_extensions import TypeAliasType, TypedDict  # pydantic wants this one below Python 3.12
 
 from organism.config.settings import Limits, Retry, Taint
+from organism.config.tenant import CompactStrategy
 from organism.server.http import words
 
 
@@ -313,6 +314,84 @@ class ChatTurn(TypedDict):
     thread_id: words.ThreadId
 
 
+class SessionTurn(ChatTurn):
+    """What came of a turn of a session."""
+
+    session_id: words.SessionId
+
+
+class Session(TypedDict):
+    """A user's conversation with an agent; what it was not given is as the tenant's configuration says now."""
+
+    id: words.SessionId
+    agent: words.AgentName
+    user_id: Annotated[str, Field(examples=["dan"])]
+    created_at: words.Time
+    last_activity: words.Time
+    message_count: words.Count
+    compact_strategy: CompactStrategy
+    compact_keep_last_n: Annotated[int, Field(ge=0, le=200, examples=[10])]
+    compact_observation_mask: bool
+    parent_session_id: words.SessionId | None
+    successor_session_id: words.SessionId | None
+    archived_at: words.Time | None
+
+
+class SessionList(Page):
+    """Sessions, newest activity first."""
+
+    sessions: list[Session]
+
+
+class SessionMessage(TypedDict):
+    """A message of a session."""
+
+    id: words.MessageId
+    role: Literal["user", "assistant", "tool"]
+    content: str
+    created_at: words.Time
+    compacted_at: Annotated[words.Time | None, Field(description="When a compaction summarised it.")]
+    thread_id: Annotated[words.ThreadId, Field(description="That of its turn.")]
+    tool_call_id: NotRequired[str]
+    tool_name: NotRequired[str]
+    input: NotRequired[Any]
+    is_error: NotRequired[bool]
+    stop_reason: NotRequired[Annotated[str, Field(description="Of the last one of a turn that died: why.")]]
+    erased: NotRequired[bool]
+
+
+class SessionCompacted(TypedDict):
+    """A compaction: the source is archived, and its successor begins with the summary."""
+
+    source_session_id: words.SessionId
+    successor_session_id: words.SessionId
+    summary_id: words.MessageId
+    summary_text: str
+
+
+class InLine(TypedDict):
+    """A session of a line; of one that was deleted nothing but its id is known."""
+
+    id: words.SessionId
+    deleted: bool
+    created_at: NotRequired[words.Time]
+    archived_at: NotRequired[words.Time | None]
+
+
+class Lineage(TypedDict):
+    """The sessions before this one and after it, nearest first, and the summaries with which they begin."""
+
+    backward: list[InLine]
+    forward: list[InLine]
+    summaries: list[dict[str, Any]]
+
+
+class SessionMessageList(Page):
+    """Messages of a session, oldest first."""
+
+    messages: list[SessionMessage]
+
+
 class Why(TypedDict):
     """How a message came about: it, the one whose handling led to it, and so on; the injection comes last."""
 
@@ -386,6 +465,7 @@ class Invoked(TypedDict):
     data: Output
     session_id: str | None
     thread_id: words.ThreadId
+    position: NotRequired[Annotated[words.Position, Field(description="In a session: where the message was taken up.")]]
 
 
 class ToolResult(TypedDict):
@@ -629,7 +709,7 @@ class Section(TypedDict, total=False):
     confirm: bool
     approval: bool
     brings_outside_text: bool
-    invoke: list[Literal["batch", "stream"]]
+    invoke: list[Literal["batch", "stream", "force"]]
     system_prompt: Annotated[str, Field(description="As `prompt`, in an agent's file.", examples=["Be exact."])]
     max_tokens: Annotated[int, Field(examples=[512])]
     temperature: Annotated[float, Field(examples=[0.3])]

@@ -14,6 +14,7 @@ from organism.server.push.frames import FRAMES
 
 AgentName = Annotated[str, Field(min_length=1, examples=["greeter"])]
 ThreadId = Annotated[str, Field(examples=["thr-01a2b3c4"])]
+SessionId = Annotated[str, Field(examples=["ses-01a2b3c4"])]
 MessageId = Annotated[str, Field(examples=["msg-01a2b3c4"])]
 Position = Annotated[int, Field(ge=0, lt=1 << 63, description="Where it stands in the log.", examples=[3])]
 Count = Annotated[int, Field(ge=0, examples=[4])]

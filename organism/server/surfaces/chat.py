@@ -1,4 +1,4 @@
-"""Talking with an agent: a turn without memory."""
+"""Talking with an agent: a turn without memory, and the next turn of a session."""
 
 from __future__ import annotations
 
@@ -9,26 +9,57 @@ from starlette.responses import Response
 
 from organism import errors
 from organism.model.commands import Inject
-from organism.server.http.bodies import ChatTurnBody
-from organism.server.http.call import CALLER, FOR_USER, Call, Route, caller_fields
+from organism.model.ids import session_of
+from organism.server.api.sessions import address_of, conversational
+from organism.server.http.bodies import ChatTurnBody, SessionTurnBody
+from organism.server.http.call import CALLER, FOR_USER, IN_PATH, Call, Route, caller_fields
 from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
-from organism.server.http.shapes import ChatTurn
+from organism.server.http.shapes import ChatTurn, SessionTurn
 from organism.server.http.streaming import SSE
-from organism.server.surfaces.turns import Turn, answer_turn, conversational, is_stream, seen_of
+from organism.server.surfaces.session_turns import Archived, Begun, NextTurn, begin_turn
+from organism.server.surfaces.turns import Turn, answer_turn, is_stream, seen_of
+from organism.views.sessions import session_row
 
 
 async def chat(call: Call) -> Response:
     """Ask an agent, which remembers nothing of it."""
     body = await call.body_as(ChatTurnBody)
-    listener = conversational(call)
-    streams = is_stream(listener, wanted=body.stream)
+    agent = conversational(call)
+    streams = is_stream(agent, wanted=body.stream)
     seen = seen_of(call, is_wanted=streams)
     if seen is None:
         fields = {**caller_fields(call), **call.command_fields(of_thread=False)}
-        sent = await call.send(Inject(to=listener.name, json={"message": body.message}, **fields), "")
+        sent = await call.send(Inject(to=agent.name, json={"message": body.message}, **fields), "")
     else:
         sent = seen.sent
-    return await answer_turn(call, Turn(sent=sent, agent=listener, is_stream=streams), seen)
+    return await answer_turn(call, Turn(sent=sent, agent=agent, is_stream=streams), seen)
+
+
+async def session_turn(call: Call) -> Response:
+    """Say something in a session; one that was archived leads on to the session that goes on with it."""
+    body = await call.body_as(SessionTurnBody)
+    agent, session_id, user = conversational(call), call.path_params["sid"], call.end_user
+    assert user is not None  # noqa: S101 - an act names its user; narrows the type
+    streams = is_stream(agent, wanted=body.stream)
+    seen = seen_of(call, is_wanted=streams)
+    if seen is None:
+        said = NextTurn(session_id, user, agent.name, {"message": body.message}, body.on_busy, "", IN_PATH)
+        try:
+            begun = await begin_turn(call, said, follows=False)
+        except Archived as moved:
+            return Response(status_code=308, headers={"location": address_of(moved.row, "/messages")})
+    else:
+        await session_row(call.tenant.views, session_id, user, agent.name)
+        begun = Begun(seen.sent)
+    turn = Turn(
+        sent=begun.sent,
+        agent=agent,
+        is_stream=streams,
+        session_id=session_of(begun.sent.thread_id),
+        is_killed=body.on_disconnect == "kill",
+        headers=begun.headers,
+    )
+    return await answer_turn(call, turn, seen)
 
 
 ask = partial(
@@ -36,16 +67,25 @@ ask = partial(
     "POST",
     headers=(*ACT, *CALLER, *FOR_USER, "Last-Event-ID"),
     needs_user=True,
-    refuses=(
-        *SENDING_REFUSED,
-        errors.NotAcceptable,
-        errors.ModelNotInAllowlist,
-        errors.RecursionDepthExceeded,
-        errors.BudgetExhausted,
-        errors.Upstream,
-        errors.UpstreamTimeout,
-        errors.HandlingFailed,
+)
+REFUSED: Final = (
+    *SENDING_REFUSED,
+    errors.NotAcceptable,
+    errors.ModelNotInAllowlist,
+    errors.RecursionDepthExceeded,
+    errors.BudgetExhausted,
+    errors.Upstream,
+    errors.UpstreamTimeout,
+    errors.HandlingFailed,
+)
+EVENTS: Final = Gives(str, kind=SSE)
+
+ROUTES: Final = (
+    ask("/a1/agents/{name}/chat", chat, takes=ChatTurnBody, gives=gives(ChatTurn, EVENTS), refuses=REFUSED),
+    ask(
+        *("/a1/agents/{name}/sessions/{sid}/messages", session_turn),
+        takes=SessionTurnBody,
+        gives=gives(SessionTurn, EVENTS, Gives(None, status=308)),
+        refuses=(*REFUSED, errors.SessionAgentMismatch, errors.SessionBusy, errors.SessionCompactConflict),
     ),
 )
-
-ROUTES: Final = (ask("/a1/agents/{name}/chat", chat, gives=gives(ChatTurn, Gives(str, kind=SSE)), takes=ChatTurnBody),)

@@ -8,7 +8,7 @@ from typing import Final
 from starlette.responses import Response
 
 from organism.agents.invoke import is_turn
-from organism.errors import BudgetExhausted, InvalidField, MissingField, UnsupportedMediaType
+from organism.errors import BudgetExhausted, InvalidField, MissingField, SessionBusy, UnsupportedMediaType
 from organism.model.commands import Inject
 from organism.server.http.bodies import MAX_WAIT_SECONDS, Faults, InjectBody
 from organism.server.http.call import CALLER, Call, JsonResponse, Route, caller_fields
@@ -90,6 +90,6 @@ ROUTES: Final = (
         takes=InjectBody,
         takes_xml=True,
         headers=(*ACT_ON_THREAD, *CALLER),
-        refuses=(*SENDING_REFUSED, BudgetExhausted),
+        refuses=(*SENDING_REFUSED, SessionBusy, BudgetExhausted),
     ),
 )

@@ -5,7 +5,7 @@ Both surfaces, by the path's name and by the body's, at the root and below /api/
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping
+from collections.abc import Mapping
 from functools import partial
 from typing import Any, Final
 
@@ -14,17 +14,19 @@ from starlette.responses import Response
 from organism import errors
 from organism.agents.invoke import Shape, delivers, outputs, resolved
 from organism.config.settings import Listener
+from organism.config.tenant import OnBusy
 from organism.model.agent import Prompt
-from organism.model.commands import Inject, Injected
-from organism.model.run import RunEntry
-from organism.server.http.bodies import named_in
-from organism.server.http.call import CALLER, Call, JsonResponse, Route, caller_fields
+from organism.model.commands import Inject
+from organism.model.ids import session_of
+from organism.server.http.bodies import Places, named_in
+from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields
 from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
 from organism.server.http.shapes import Invoked
 from organism.server.http.streaming import live_response
 from organism.server.surfaces import requests as request
 from organism.server.surfaces.costs import tell_cost, with_cost
 from organism.server.surfaces.run import begun, entries_of, written
+from organism.server.surfaces.session_turns import Begun, NextTurn, begin_turn
 from organism.server.surfaces.vercel import FORMAT, STREAM, UiStream, with_parts
 from organism.server.surfaces.waiting import unless_left
 
@@ -49,30 +51,44 @@ async def _invoke(call: Call, named: str | None) -> Response:
     if listener is None:
         raise errors.NotFound(f"There is no agent {wanted.agent[:80]!r}.", param=place)
     with named_in(wanted.headers):
-        if wanted.session_id is not None:
-            raise errors.NotFound(f"There is no session {wanted.session_id[:80]!r}.", param="/session_id")
         shape = resolved(wanted.flags, delivers(listener))
+    json = _payload(wanted, listener)
+    if wanted.session_id is not None:
+        turn = _next_turn(call, wanted, json, {**wanted.headers, "/to": place, "/agent": place})
+        return await unless_left(call, _answer(call, wanted, shape, await begin_turn(call, turn, follows=True)))
+    if wanted.on_busy is not None:
+        raise errors.InvalidField("`on_busy` says what a busy session does: name one.", param="/on_busy")
     fields = {**caller_fields(call), **call.command_fields(of_thread=False)}
-    command = Inject(to=wanted.agent, json=_payload(wanted, listener), **fields)
-    sent = await call.send(command, wanted.place, {"/to": place})
-    return await unless_left(call, _answer(call, wanted, shape, sent, entries_of(call.tenant, sent)))
+    sent = await call.send(Inject(to=wanted.agent, json=json, **fields), wanted.place, {"/to": place})
+    return await unless_left(call, _answer(call, wanted, shape, Begun(sent)))
 
 
-async def _answer(
-    call: Call, wanted: request.InvokeRequest, shape: Shape, sent: Injected, entries: AsyncGenerator[RunEntry, None]
-) -> Response:
+def _next_turn(call: Call, wanted: request.InvokeRequest, json: Mapping[str, Any], places: Places) -> NextTurn:
+    named = wanted.session_id or ""
+    if call.end_user is None:
+        with named_in(places):
+            raise errors.NotFound(
+                f"There is no session {named[:80]!r} of nobody's; {USER} names its user.", param="/session_id"
+            )
+    on_busy: OnBusy | None = "force" if wanted.flags.force else wanted.on_busy
+    return NextTurn(named, call.end_user, wanted.agent, json, on_busy, wanted.place, places)
+
+
+async def _answer(call: Call, wanted: request.InvokeRequest, shape: Shape, turn: Begun) -> Response:
+    sent = turn.sent
     try:
-        entries = await begun(entries)
+        entries = await begun(entries_of(call.tenant, sent))
     except errors.OrganismError:
         await tell_cost(call, sent)
         raise
     if shape.is_stream:
         write = UiStream(sent.message_id).lines if wanted.is_ui else None
         parts = written(entries, wanted.kind, write)
+        headers = {**turn.headers, **(STREAM if wanted.is_ui else {})}
         if wanted.kind == request.EVENTS and not wanted.is_ui:  # the AI SDK refuses events that it does not know
             parts = with_cost(call, sent, parts)
-        return await live_response(call, parts, wanted.kind, STREAM if wanted.is_ui else None)
-    answer = await _batch(wanted, shape, sent, entries)
+        return await live_response(call, parts, wanted.kind, headers)
+    answer = await _batch(call, wanted, turn, await outputs(entries, shape))
     await tell_cost(call, sent)
     return answer
 
@@ -84,31 +100,37 @@ def _payload(wanted: request.InvokeRequest, listener: Listener) -> Mapping[str, 
     if listener.payload_class is not Prompt:
         kind = listener.payload_class.__name__
         raise errors.InvalidField(f"{wanted.agent} takes a {kind}; send it as data.inputs.payload.", param=wanted.place)
+    if wanted.session_id is not None:  # which remembers what was said
+        return {"message": wanted.message}
     history = [{"role": each.role, "content": each.content} for each in wanted.history]
     return {"message": wanted.message, **({"history": history} if history else {})}
 
 
-async def _batch(
-    wanted: request.InvokeRequest, shape: Shape, sent: Injected, entries: AsyncIterator[RunEntry]
-) -> Response:
-    folded = await outputs(entries, shape)
+async def _batch(call: Call, wanted: request.InvokeRequest, turn: Begun, folded: dict[str, Any]) -> Response:
     if "stop_reason" not in folded:
         raise errors.Stopping("The server stops before the run is done; it goes on with the next start.")
     if wanted.is_ui:
         folded["messages"] = with_parts(folded["messages"])
-    answer = {"data": {"outputs": folded}, "session_id": wanted.session_id, "thread_id": sent.thread_id}
-    return JsonResponse(answer, headers=FORMAT if wanted.is_ui else None)
+    thread_id = turn.sent.thread_id
+    answer = {"data": {"outputs": folded}, "session_id": session_of(thread_id), "thread_id": thread_id}
+    if answer["session_id"] is not None:
+        row = await call.tenant.views.private_row("session_messages", turn.sent.message_id)
+        answer["position"] = row and row["position"]
+    return JsonResponse(answer, headers={**turn.headers, **(FORMAT if wanted.is_ui else {})})
 
 
 _ask = partial(
     Route,
     "POST",
     gives=gives(Invoked, *(Gives(str, kind=kind) for kind in request.STREAMS)),
-    headers=(*ACT, *CALLER, *request.HEADERS),
+    headers=(*ACT, *CALLER, *request.HEADERS, USER),
     refuses=(
         *SENDING_REFUSED,
         errors.NotAcceptable,
         errors.ForceNotSupported,
+        errors.SessionAgentMismatch,
+        errors.SessionBusy,
+        errors.SessionCompactConflict,
         errors.ModelNotInAllowlist,
         errors.RecursionDepthExceeded,
         errors.BudgetExhausted,

@@ -14,6 +14,7 @@ from pydantic import ConfigDict, Field, Strict, with_config
 from pydantic.config import JsonDict
 
 from organism.agents.invoke import Flags
+from organism.config.tenant import OnBusy
 from organism.errors import Fault, InvalidField, MissingField
 from organism.model.agent import Said
 from organism.server.http.accept import weights
@@ -106,6 +107,7 @@ class TurnBody:
     data: Given
     agent: Name | None = None
     session_id: Name | None = None
+    on_busy: OnBusy | None = None
     flags: FlagsBody | None = None
 
 
@@ -116,6 +118,7 @@ class InvokeBody:
     agent: Annotated[Name, Field(examples=["concise-de"])]
     data: Given
     session_id: Name | None = None
+    on_busy: OnBusy | None = None
     flags: FlagsBody | None = None
 
 
@@ -131,6 +134,7 @@ class ChatBody:
     messages: Annotated[list[TalkMessage], _MESSAGES]
     agent: Name | None = None
     session_id: Name | None = None
+    on_busy: OnBusy | None = None
     flags: FlagsBody | None = None
 
 
@@ -148,6 +152,7 @@ class InvokeRequest:
     message: str
     history: tuple[Said, ...]
     session_id: str | None
+    on_busy: OnBusy | None
     flags: Flags
     is_ui: bool
     kind: str
@@ -187,6 +192,7 @@ def parse_request(named: str | None, body: Any, headers: Mapping[str, str]) -> I
         message=message,
         history=history,
         session_id=content.session_id or _header(headers, SESSION) or None,
+        on_busy=content.on_busy,
         flags=_flags(flags, accepted, headers),
         is_ui=is_ui,
         kind=EVENTS if is_ui else accepted if accepted and accepted != JSON else NDJSON,

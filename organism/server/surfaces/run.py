@@ -25,12 +25,13 @@ from organism.events.vocabulary import (
     RunDone,
     RunEvent,
     ThreadCompleted,
+    TurnAppended,
 )
 from organism.events.vocabulary import ThreadKilled as KilledThread
 from organism.log.log import EventFilter, EventLog
 from organism.model.agent import Answer
 from organism.model.commands import Injected
-from organism.model.ids import CONSOLE
+from organism.model.ids import CONSOLE, session_of
 from organism.model.run import RunEntry
 from organism.pump.run.feed import Delta, LiveText
 from organism.server.http import problems
@@ -58,9 +59,22 @@ async def entries_of(tenant: Tenant, sent: Injected) -> AsyncGenerator[RunEntry,
     if run.outcome in {"killed", "dead"}:
         for entry in _failed(is_killed=run.outcome == "killed"):
             yield entry
+    elif run.outcome == "appended":
+        async with aclosing(entries_of(tenant, await _taken_in(tenant.log, sent))) as entries:
+            async for entry in entries:
+                yield entry
     elif run.outcome:
         async for entry in _replies(tenant.log, sent):
             yield entry
+
+
+async def _taken_in(log: EventLog, sent: Injected) -> Injected:
+    """The running turn that has taken in a message which steers it, from there on."""
+    wanted = EventFilter((session_of(sent.thread_id) or "",), (TurnAppended,))
+    taken: list[Record[Any]] = await log.read(sent.position, wanted=wanted)
+    (record,) = (each for each in taken if each.event.message == sent.message_id)
+    first: list[Record[Any]] = await log.read(wanted=EventFilter((record.event.turn,), (MessageSent,)), limit=1)
+    return Injected(record.event.turn, first[0].event.message, record.position)
 
 
 class _RunFollower:

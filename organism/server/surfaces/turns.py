@@ -13,11 +13,11 @@ from starlette.responses import Response
 
 from organism.agents.invoke import Flags, Shape, delivers, outputs, resolved
 from organism.config.settings import Listener
-from organism.errors import InvalidField, NotFound, OrganismError, Stopping
+from organism.errors import InvalidField, OrganismError, Stopping
 from organism.events.record import Record
 from organism.events.vocabulary import MessageSent
 from organism.log.log import EventFilter
-from organism.model.agent import Answer, Prompt
+from organism.model.agent import Answer
 from organism.model.commands import Injected, KillThread
 from organism.model.ids import CONSOLE
 from organism.model.run import COUNTS, RunEntry
@@ -29,17 +29,6 @@ from organism.server.surfaces.run import begun, beyond, entries_of, written
 from organism.server.surfaces.waiting import unless_left
 
 LAST_SEEN: Final = "headers.last-event-id"
-
-
-def conversational(call: Call) -> Listener:
-    """The agent that the path names. Raises ``NotFound`` if it takes no words, ``Forbidden`` for one of a group."""
-    name = call.path_params["name"]
-    for receiver in call.tenant.receivers(name):
-        call.permit(name=receiver)
-    listener = call.tenant.pump.state.rules.listeners.get(name)
-    if listener is None or listener.payload_class is not Prompt:
-        raise NotFound(f"There is no agent {name[:80]!r} to talk with.")
-    return listener
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

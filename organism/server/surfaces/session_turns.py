@@ -1,0 +1,92 @@
+"""The next turn of a session, by whatever surface it comes: accepted, or sent on to the live end of its line."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+from organism.config.tenant import OnBusy
+from organism.errors import OrganismError, SessionCompactConflict
+from organism.model.commands import Injected, SendTurn
+from organism.server.http.bodies import Places, named_in
+from organism.server.http.call import Call, caller_fields
+from organism.views.sessions import session_row
+from organism.views.views import Row
+
+
+@dataclass(frozen=True, slots=True)
+class NextTurn:
+    """What a user says in a session: the agent's payload, which stands at ``place`` in the body."""
+
+    session_id: str
+    user: str
+    agent: str
+    json: Mapping[str, Any]
+    on_busy: OnBusy | None
+    place: str
+    places: Places
+
+
+@dataclass(frozen=True, slots=True)
+class Begun:
+    """A turn that is on disk, with the headers of its answer."""
+
+    sent: Injected
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+class Archived(OrganismError):
+    """The session was archived: ``row`` is that of the session which goes on with it."""
+
+    def __init__(self, row: Row) -> None:
+        super().__init__()
+        self.row = row
+
+
+async def begin_turn(call: Call, turn: NextTurn, *, follows: bool) -> Begun:
+    """Accept the turn. Raises ``Archived``, unless it ``follows`` its line.
+
+    Under an idempotency key all of it is one act: the turn is accepted once, wherever its session goes meanwhile.
+    """
+    once = call.idempotency()
+    if once is None:
+        return await _begin(call, turn, follows=follows)
+
+    async def known() -> Begun | None:
+        body = await call.tenant.operator.answered(once)
+        return None if body is None else Begun(Injected(**body))
+
+    return await call.tenant.keys.answer(once, known, partial(_begin, call, turn, follows=follows))
+
+
+async def _begin(call: Call, turn: NextTurn, *, follows: bool) -> Begun:
+    tenant = call.tenant
+    with named_in(turn.places):
+        row = await session_row(tenant.views, turn.session_id, turn.user, turn.agent)
+        if row["archived_at"] is not None:
+            row = await _live_end(call, row, turn.user)
+            if not follows:
+                raise Archived(row)
+    command = SendTurn(
+        session_id=row["id"],
+        user=turn.user,
+        to=turn.agent,
+        json=turn.json,
+        on_busy=turn.on_busy or tenant.config.on_busy,
+        **caller_fields(call),
+        **call.command_fields(of_thread=False),
+    )
+    try:
+        sent = await call.send(command, turn.place, turn.places)
+    except SessionCompactConflict:  # it was archived after it was read
+        return await _begin(call, turn, follows=follows)
+    return Begun(sent)
+
+
+async def _live_end(call: Call, row: Row, user: str) -> Row:
+    """The session that goes on with an archived one. Raises ``NotFound`` if that was deleted."""
+    while row["archived_at"] is not None:
+        row = await session_row(call.tenant.views, row["successor_session_id"], user)
+    return row
