@@ -120,7 +120,7 @@ class Conversation:
             return
         answer = self._post(body, *self._place(), key=key)
         self.session = answer.get("session_id", self.session)
-        yield from (("message", {"text": said["content"]}) for said in answer["messages"])
+        yield from (("message", {"text": message["content"]}) for message in answer["messages"])
         yield "done", {"stopReason": answer["stop_reason"]}
 
     def _place(self) -> tuple[str, ...]:
@@ -143,13 +143,13 @@ class Conversation:
         get = self._client.get
         total = get(path, {"limit": 1}, base="", headers=self._headers)["total"]
         query = {"offset": max(0, total - SHOWN_AT_RESUME)}
-        for said in get(path, query, base="", headers=self._headers)["messages"]:
-            if said["role"] == "user":
-                out().print(f"> {said['content']}", style="bold")
-            elif "tool_name" in said:
-                note(f"{said['tool_name']} {compact(said['input'])}")
-            elif said["role"] == "assistant":
-                out().print(said["content"])
+        for message in get(path, query, base="", headers=self._headers)["messages"]:
+            if message["role"] == "user":
+                out().print(f"> {message['content']}", style="bold")
+            elif "tool_name" in message:
+                note(f"{message['tool_name']} {compact(message['input'])}")
+            elif message["role"] == "assistant":
+                out().print(message["content"])
 
     def _post(self, body: Any, *parts: str, key: str | None = None) -> Any:
         path = AGENTS + path_of(self.options.agent, *parts)

@@ -8,8 +8,10 @@ from structlog.testing import capture_logs
 from typer.main import get_command
 
 from organism.cli.app import make_app
+from organism.server.api import sessions
 from organism.server.app import FOR_CLIENTS, RESOURCES
 from organism.server.http.rights import ROUTES as RIGHTS
+from organism.server.surfaces import chat
 from tests.cli.command import organism
 from tests.server.served import TOKEN, Served
 
@@ -56,14 +58,23 @@ LINES = {
     "GET /usage": "usage",
     "GET /usage/threads/{id}": "usage --thread T",
     "GET /usage/agents/{name}": "usage --agent greeter",
-    "POST /agents/{name}/invoke": "chat nobody hello",
+    "POST /a1/agents/{name}/chat": "chat nobody hello",
+    "POST /a1/agents/{name}/sessions/{sid}/messages": "chat nobody hello --session S",
+    "GET /a1/agents/{name}/sessions/{sid}/messages": "chat nobody --session S",
 }
 """A command line for each route. What it names need not be there: that it asks for it is the point."""
 
 REASONS = {
     "GET /healthz": "a probe's, and whoever gets any answer has learnt it",
     "GET /readyz": "a probe's; `organism doctor` asks it in passing",
-    "POST /invoke": "the same as /agents/{name}/invoke, which `organism chat` asks",
+    "POST /invoke": "for programs; `organism chat` talks with agents",
+    "POST /agents/{name}/invoke": "the same",
+    "GET /a1/agents": "for programs; `organism agents` lists them",
+    "GET /a1/agents/{name}": "for programs; `organism agents NAME --config` shows it",
+    "POST /a1/agents/{name}/sessions": "`organism chat NAME` begins one with the first message",
+    "GET /a1/agents/{name}/sessions": "for the programs of users; operators see `organism threads`",
+    "GET /a1/agents/{name}/sessions/{sid}": "for the programs of users",
+    "DELETE /a1/agents/{name}/sessions/{sid}": "for the programs of users",
     "GET /events": "the twin of /ws, which `organism tail` watches",
     "POST /ws-ticket": "for a page, which can send no header with its handshake",
     "GET /openapi.json": "a document for programs",
@@ -76,8 +87,8 @@ REASONS = {
 
 
 def operations() -> list[str]:
-    """Every route as ``METHOD /path``, below /api/v1 or /v1."""
-    return [f"{route.method} {route.path}" for route in (*RESOURCES, *FOR_CLIENTS)]
+    """Every route as ``METHOD /path``, below /api/v1 or /v1, or as it is below /a1."""
+    return [f"{route.method} {route.path}" for route in (*RESOURCES, *FOR_CLIENTS, *sessions.ROUTES, *chat.ROUTES)]
 
 
 def test_every_route_has_a_verb_or_a_reason_to_have_none() -> None:
@@ -95,7 +106,7 @@ async def test_each_verb_asks_for_its_route(hello: Served) -> None:
             ended = await organism(*words.split(), ORGANISM_URL=hello.url, ORGANISM_TOKEN=TOKEN)
         method, path = operation.split(" ")
         routes = [entry["route"] for entry in logged if entry["event"] == "request" and entry["method"] == method]
-        assert not {f"/api/v1{path}", f"/v1{path}"}.isdisjoint(routes), operation
+        assert not {f"/api/v1{path}", f"/v1{path}", path}.isdisjoint(routes), operation
         assert ended.code in {0, 5}, ended
 
 

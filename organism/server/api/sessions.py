@@ -155,8 +155,8 @@ async def delete_session(call: Call) -> Response:
     await call.body_as(NoBody)
     names, user = call.path_params, call.end_user
     assert user is not None  # noqa: S101 - as above
-    told = call.command_fields(of_thread=False)
-    await call.do(DeleteSession(session_id=names["sid"], user=user, agent=names["name"], **told))
+    fields = call.command_fields(of_thread=False)
+    await call.do(DeleteSession(session_id=names["sid"], user=user, agent=names["name"], **fields))
     return Response(status_code=204)
 
 

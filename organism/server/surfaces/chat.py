@@ -43,9 +43,9 @@ async def session_turn(call: Call) -> Response:
     streams = is_stream(agent, wanted=body.stream)
     seen = seen_of(call, is_wanted=streams)
     if seen is None:
-        said = NextTurn(session_id, user, agent.name, {"message": body.message}, body.on_busy, "", IN_PATH)
+        wanted = NextTurn(session_id, user, agent.name, {"message": body.message}, body.on_busy, "", IN_PATH)
         try:
-            begun = await begin_turn(call, said, follows=False)
+            begun = await begin_turn(call, wanted, follows=False)
         except Archived as moved:
             return Response(status_code=308, headers={"location": address_of(moved.row, "/messages")})
     else:

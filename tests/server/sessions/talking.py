@@ -90,9 +90,9 @@ class User:
 
 
 def events_of(text: str) -> list[tuple[str, Any]]:
-    """Each event's id and entry."""
+    """The id and the entry of each event of the run."""
     found = [dict(line.split(": ", 1) for line in part.split("\n")) for part in text.split("\n\n") if "data: " in part]
-    return [(each["id"], orjson.loads(each["data"])) for each in found]
+    return [(each["id"], orjson.loads(each["data"])) for each in found if "id" in each]
 
 
 def text_of(entries: list[tuple[str, Any]]) -> str:
