@@ -1008,6 +1008,15 @@ export interface Healthy {
   status: "ok";
 }
 
+/** A session of a line; of one that was deleted nothing but its id is known. */
+export interface InLine {
+  id: string;
+  deleted: boolean;
+  /** UTC, ISO 8601. */
+  created_at?: string;
+  archived_at?: string | null;
+}
+
 /** An unsafe effect of which nobody knows whether it happened. */
 export interface Indeterminate {
   /** `MESSAGE:STEP`. */
@@ -1128,6 +1137,13 @@ export interface Limits {
   approval_expires_s?: number;
   max_tokens_per_thread?: number;
   pause_after_failures?: number;
+}
+
+/** The sessions before this one and after it, nearest first, and the summaries with which they begin. */
+export interface Lineage {
+  backward: InLine[];
+  forward: InLine[];
+  summaries: Record<string, unknown>[];
 }
 
 /** The event loop was blocked. */
@@ -1923,6 +1939,16 @@ export interface SessionBody {
   compact_keep_last_n?: number | null;
   compact_observation_mask?: boolean | null;
   budget?: BudgetBody | null;
+}
+
+/** A compaction: the source is archived, and its successor begins with the summary. */
+export interface SessionCompacted {
+  source_session_id: string;
+  successor_session_id: string;
+  summary_id: string;
+  summary_text: string;
+  /** About how many the source had come to. */
+  tokens: number;
 }
 
 /** The session was archived. Its messages before the position `before` are the `summary` in its successor. */
@@ -3286,6 +3312,16 @@ export interface Routes {
     body: undefined;
     answer: SessionMessageList;
   };
+  "POST /a1/agents/{name}/sessions/{sid}/uncompact": {
+    query: {};
+    body: NoBody;
+    answer: Session;
+  };
+  "GET /a1/agents/{name}/sessions/{sid}/lineage": {
+    query: {};
+    body: undefined;
+    answer: Lineage;
+  };
   "POST /a1/agents/{name}/chat": {
     query: {};
     body: ChatTurnBody;
@@ -3295,6 +3331,11 @@ export interface Routes {
     query: {};
     body: SessionTurnBody;
     answer: SessionTurn | string;
+  };
+  "POST /a1/agents/{name}/sessions/{sid}/compact": {
+    query: {};
+    body: NoBody;
+    answer: SessionCompacted;
   };
   "POST /mcp": {
     query: {};

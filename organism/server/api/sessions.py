@@ -10,11 +10,12 @@ from urllib.parse import quote
 import orjson
 from starlette.responses import Response
 
+from organism.compaction import Caller, lineage, uncompact
 from organism.config.check import money
 from organism.config.settings import Listener
 from organism.config.shown import shown_prompt
 from organism.config.tenant import TenantConfig
-from organism.errors import NotFound, SessionAgentMismatch
+from organism.errors import NotFound, SessionAgentMismatch, SessionBusy, SessionCompactConflict
 from organism.events.vocabulary import SessionSettings
 from organism.model.agent import Prompt
 from organism.model.commands import CreateSession, DeleteSession, SessionBegun
@@ -23,11 +24,12 @@ from organism.model.principal import ADMIN
 from organism.pump.history import messages
 from organism.server.http import lists
 from organism.server.http.bodies import BudgetBody, NoBody, SessionBody
-from organism.server.http.call import FOR_USER, Call, JsonResponse, Route
+from organism.server.http.call import FOR_USER, Call, JsonResponse, Route, caller_fields
 from organism.server.http.contract import ACT, Gives, gives
 from organism.server.http.shapes import (
     ChatAgent,
     ChatAgentList,
+    Lineage,
     Session,
     SessionList,
     SessionMessageList,
@@ -172,12 +174,41 @@ async def _with_text(call: Call, rows: bytes) -> bytes:
     return orjson.dumps(await messages(call.tenant.log, orjson.loads(rows), await session_of(call)))
 
 
+async def uncompact_session(call: Call) -> Response:
+    """Begin a successor with the whole history, as it was said; the answer is the successor."""
+    await call.body_as(NoBody)
+    begun = await uncompact(call.tenant, call.path_params["sid"], caller_of(call))
+    row = await session_row(call.tenant.views, begun.session_id, call.end_user)
+    return JsonResponse(shown(call, row), 201, {"location": address_of(row)})
+
+
+async def lineage_of(call: Call) -> Response:
+    """The sessions before and after it, nearest first, and the summaries with which they begin, oldest first."""
+    call.allow_query()
+    names = call.path_params
+    return JsonResponse(await lineage(call.tenant, names["sid"], call.end_user, names["name"]))
+
+
+def caller_of(call: Call) -> Caller:
+    """For whom a session is compacted. The calls of the summarizer are made inside this request."""
+    call.refuse_if_match()
+    depth = caller_fields(call).get("caller_depth", 0)
+    agent, user = call.path_params["name"], call.end_user or ""
+    return Caller(user=user, agent=agent, actor=call.actor, caller_depth=depth, caller_request=call.request_id)
+
+
 SESSIONS: Final = lists.Listing("sessions", CHANGED, descending=True, moves=True, reshape=_all_shown)
 HISTORY: Final = lists.Listing("session_messages", "position", shown_as="messages", reshape=_with_text)
 
 for_user = partial(Route, needs_user=True, headers=FOR_USER, refuses=(NotFound,))
 _of_session = partial(for_user, refuses=(NotFound, SessionAgentMismatch))
 _act = partial(_of_session, headers=(*ACT, *FOR_USER), takes=NoBody)
+replacing = partial(
+    _act,
+    "POST",
+    refuses=(NotFound, SessionAgentMismatch, SessionBusy, SessionCompactConflict),
+    is_recorded=True,
+)
 OF_SESSION: Final = "/a1/agents/{name}/sessions/{sid}"
 
 ROUTES: Final = (
@@ -195,4 +226,6 @@ ROUTES: Final = (
     _of_session("GET", OF_SESSION, session, gives=gives(Session)),
     _act("DELETE", OF_SESSION, delete_session, gives=(Gives(None, status=204),)),
     _of_session("GET", f"{OF_SESSION}/messages", history, gives=gives(SessionMessageList), query=HISTORY.takes),
+    replacing(f"{OF_SESSION}/uncompact", uncompact_session, gives=gives(Session, status=201)),
+    _of_session("GET", f"{OF_SESSION}/lineage", lineage_of, gives=gives(Lineage)),
 )

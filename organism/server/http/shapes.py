@@ -367,6 +367,7 @@ class SessionCompacted(TypedDict):
     successor_session_id: words.SessionId
     summary_id: words.MessageId
     summary_text: str
+    tokens: Annotated[words.Count, Field(description="About how many the source had come to.")]
 
 
 class InLine(TypedDict):

@@ -1,4 +1,4 @@
-"""Talking with an agent: a turn without memory, and the next turn of a session."""
+"""Talking with an agent: a turn without memory, the next turn of a session, and a session that is made short."""
 
 from __future__ import annotations
 
@@ -8,14 +8,16 @@ from typing import Final
 from starlette.responses import Response
 
 from organism import errors
-from organism.model.commands import Inject
+from organism.compaction import compact
+from organism.model.commands import Inject, Injected
 from organism.model.ids import session_of
-from organism.server.api.sessions import address_of, conversational
-from organism.server.http.bodies import ChatTurnBody, SessionTurnBody
-from organism.server.http.call import CALLER, FOR_USER, IN_PATH, Call, Route, caller_fields
+from organism.server.api.sessions import OF_SESSION, address_of, caller_of, conversational, replacing
+from organism.server.http.bodies import ChatTurnBody, NoBody, SessionTurnBody
+from organism.server.http.call import CALLER, FOR_USER, IN_PATH, Call, JsonResponse, Route, caller_fields
 from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
-from organism.server.http.shapes import ChatTurn, SessionTurn
+from organism.server.http.shapes import ChatTurn, SessionCompacted, SessionTurn
 from organism.server.http.streaming import SSE
+from organism.server.surfaces.costs import tell_cost
 from organism.server.surfaces.session_turns import Archived, Begun, NextTurn, begin_turn
 from organism.server.surfaces.turns import Turn, answer_turn, is_stream, seen_of
 from organism.views.sessions import session_row
@@ -58,8 +60,18 @@ async def session_turn(call: Call) -> Response:
         session_id=session_of(begun.sent.thread_id),
         is_killed=body.on_disconnect == "kill",
         headers=begun.headers,
+        since=begun.since,
     )
     return await answer_turn(call, turn, seen)
+
+
+async def compact_session(call: Call) -> Response:
+    """Summarise what is older than the newest messages: the session is archived, and its successor goes on with it."""
+    await call.body_as(NoBody)
+    done = await compact(call.tenant, call.path_params["sid"], caller_of(call))
+    await tell_cost(call, Injected(done.threads[0], "", 0))
+    answer = {name: getattr(done, name) for name in SessionCompacted.__annotations__}
+    return JsonResponse(answer)
 
 
 ask = partial(
@@ -87,5 +99,10 @@ ROUTES: Final = (
         takes=SessionTurnBody,
         gives=gives(SessionTurn, EVENTS, Gives(None, status=308)),
         refuses=(*REFUSED, errors.SessionAgentMismatch, errors.SessionBusy, errors.SessionCompactConflict),
+    ),
+    replacing(
+        *(f"{OF_SESSION}/compact", compact_session),
+        gives=gives(SessionCompacted),
+        refuses=(*replacing.keywords["refuses"], errors.HandlingFailed, errors.UpstreamTimeout),
     ),
 )

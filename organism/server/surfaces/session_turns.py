@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
+from organism.compaction import Caller, compact_if_full
 from organism.config.tenant import OnBusy
 from organism.errors import OrganismError, SessionCompactConflict
 from organism.model.commands import Injected, SendTurn
@@ -14,6 +15,9 @@ from organism.server.http.bodies import Places, named_in
 from organism.server.http.call import Call, caller_fields
 from organism.views.sessions import session_row
 from organism.views.views import Row
+
+COMPACTED: Final = "SPASS-Session-Compacted"
+COMPACTED_TOKENS: Final = "SPASS-Session-Compacted-Tokens"
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,10 +35,11 @@ class NextTurn:
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """A turn that is on disk, with the headers of its answer."""
+    """A turn that is on disk, with the headers of its answer, and the position since which it cost something."""
 
     sent: Injected
     headers: Mapping[str, str] = field(default_factory=dict)
+    since: int | None = None
 
 
 class Archived(OrganismError):
@@ -46,7 +51,7 @@ class Archived(OrganismError):
 
 
 async def begin_turn(call: Call, turn: NextTurn, *, follows: bool) -> Begun:
-    """Accept the turn. Raises ``Archived``, unless it ``follows`` its line.
+    """Accept the turn, after a compaction if its session is full. Raises ``Archived``, unless it ``follows`` its line.
 
     Under an idempotency key all of it is one act: the turn is accepted once, wherever its session goes meanwhile.
     """
@@ -69,20 +74,27 @@ async def _begin(call: Call, turn: NextTurn, *, follows: bool) -> Begun:
             row = await _live_end(call, row, turn.user)
             if not follows:
                 raise Archived(row)
+        since, fields = tenant.log.head, caller_fields(call)
+        inside = {"caller_depth": fields.get("caller_depth", 0), "caller_request": call.request_id}
+        caller = Caller(user=turn.user, agent=turn.agent, actor=call.actor, **inside)
+        compacted = await compact_if_full(tenant, row["id"], caller)
     command = SendTurn(
-        session_id=row["id"],
+        session_id=row["id"] if compacted is None else compacted.successor_session_id,
         user=turn.user,
         to=turn.agent,
         json=turn.json,
         on_busy=turn.on_busy or tenant.config.on_busy,
-        **caller_fields(call),
+        **fields,
         **call.command_fields(of_thread=False),
     )
     try:
         sent = await call.send(command, turn.place, turn.places)
     except SessionCompactConflict:  # it was archived after it was read
         return await _begin(call, turn, follows=follows)
-    return Begun(sent)
+    if compacted is None:
+        return Begun(sent)
+    headers = {COMPACTED: compacted.successor_session_id, COMPACTED_TOKENS: str(compacted.tokens)}
+    return Begun(sent, headers, since)
 
 
 async def _live_end(call: Call, row: Row, user: str) -> Row:

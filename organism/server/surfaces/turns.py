@@ -44,6 +44,12 @@ class Turn:
     session_id: str | None = None
     is_killed: bool = False
     headers: Mapping[str, str] = field(default_factory=dict)
+    since: int | None = None
+
+    @property
+    def charged(self) -> Injected:
+        """What its cost is counted by."""
+        return self.sent if self.since is None else replace(self.sent, position=self.since)
 
 
 def is_stream(agent: Listener, *, wanted: bool | None) -> bool:
@@ -64,12 +70,12 @@ async def _answer(call: Call, turn: Turn, seen: Seen | None) -> Response:
     try:
         entries = await begun(entries)
     except OrganismError:
-        await tell_cost(call, turn.sent)
+        await tell_cost(call, turn.charged)
         raise
     if turn.is_stream:
         return await _stream(call, turn, Seen(turn.sent), entries)
     answer = await _batch(call, turn, entries)
-    await tell_cost(call, turn.sent)
+    await tell_cost(call, turn.charged)
     return answer
 
 
@@ -80,7 +86,7 @@ async def _stream(call: Call, turn: Turn, seen: Seen, entries: AsyncGenerator[Ru
         has.take(entry)
         return b"id: %b\ndata: %b\n\n" % (cursors.seal(listing, has.place).encode(), orjson.dumps(entry))
 
-    parts = with_cost(call, turn.sent, written(entries, SSE, event))
+    parts = with_cost(call, turn.charged, written(entries, SSE, event))
     return await live_response(call, parts, SSE, turn.headers)
 
 
