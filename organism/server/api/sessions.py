@@ -177,7 +177,9 @@ async def _with_text(call: Call, rows: bytes) -> bytes:
 async def uncompact_session(call: Call) -> Response:
     """Begin a successor with the whole history, as it was said; the answer is the successor."""
     await call.body_as(NoBody)
-    begun = await uncompact(call.tenant, call.path_params["sid"], caller_of(call))
+    call.refuse_if_match()
+    names = call.path_params
+    begun = await uncompact(call.tenant, names["sid"], caller_of(call, names["name"]))
     row = await session_row(call.tenant.views, begun.session_id, call.end_user)
     return JsonResponse(shown(call, row), 201, {"location": address_of(row)})
 
@@ -189,11 +191,9 @@ async def lineage_of(call: Call) -> Response:
     return JsonResponse(await lineage(call.tenant, names["sid"], call.end_user, names["name"]))
 
 
-def caller_of(call: Call) -> Caller:
-    """For whom a session is compacted. The calls of the summarizer are made inside this request."""
-    call.refuse_if_match()
-    depth = caller_fields(call).get("caller_depth", 0)
-    agent, user = call.path_params["name"], call.end_user or ""
+def caller_of(call: Call, agent: str) -> Caller:
+    """For whom a session with the agent is compacted. What the summarizer is asked is asked inside this request."""
+    depth, user = caller_fields(call).get("caller_depth", 0), call.end_user or ""
     return Caller(user=user, agent=agent, actor=call.actor, caller_depth=depth, caller_request=call.request_id)
 
 

@@ -68,7 +68,9 @@ async def session_turn(call: Call) -> Response:
 async def compact_session(call: Call) -> Response:
     """Summarise what is older than the newest messages: the session is archived, and its successor goes on with it."""
     await call.body_as(NoBody)
-    done = await compact(call.tenant, call.path_params["sid"], caller_of(call))
+    call.refuse_if_match()
+    names = call.path_params
+    done = await compact(call.tenant, names["sid"], caller_of(call, names["name"]))
     await tell_cost(call, Injected(done.threads[0], "", 0))
     answer = {name: getattr(done, name) for name in SessionCompacted.__annotations__}
     return JsonResponse(answer)

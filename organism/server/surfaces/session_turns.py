@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from organism.compaction import Caller, compact_if_full
+from organism.compaction import compact_if_full
 from organism.config.tenant import OnBusy
 from organism.errors import OrganismError, SessionCompactConflict
 from organism.model.commands import Injected, SendTurn
+from organism.server.api.sessions import caller_of
 from organism.server.http.bodies import Places, named_in
 from organism.server.http.call import Call, caller_fields
 from organism.views.sessions import session_row
@@ -74,17 +75,15 @@ async def _begin(call: Call, turn: NextTurn, *, follows: bool) -> Begun:
             row = await _live_end(call, row, turn.user)
             if not follows:
                 raise Archived(row)
-        since, fields = tenant.log.head, caller_fields(call)
-        inside = {"caller_depth": fields.get("caller_depth", 0), "caller_request": call.request_id}
-        caller = Caller(user=turn.user, agent=turn.agent, actor=call.actor, **inside)
-        compacted = await compact_if_full(tenant, row["id"], caller)
+        since = tenant.log.head
+        compacted = await compact_if_full(tenant, row["id"], caller_of(call, turn.agent))
     command = SendTurn(
         session_id=row["id"] if compacted is None else compacted.successor_session_id,
         user=turn.user,
         to=turn.agent,
         json=turn.json,
         on_busy=turn.on_busy or tenant.config.on_busy,
-        **fields,
+        **caller_fields(call),
         **call.command_fields(of_thread=False),
     )
     try:

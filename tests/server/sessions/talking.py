@@ -33,12 +33,27 @@ async def parrot(payload: Prompt, metadata: HandlerMetadata):
     await metadata.emit("done", {"stopReason": "stop"})
     return HandlerResponse.respond(Answer(text))
 
-other = parrot
+small = other = parrot
+
+@dataclass
+class Summarize:
+    text: str
+    is_talk: bool = False
+    model: str | None = None
+
+async def summarizer(payload: Summarize, metadata: HandlerMetadata):
+    if "wait for it" in payload.text:
+        await gate("summary")
+    if "no summary" in payload.text:
+        raise ValueError("no")
+    return HandlerResponse.respond(Told(f"short of {payload.text.count('user: ')}"))
 """
 MODES = ["batch", "stream", "force"]
 LISTENERS: dict[str, dict[str, Any]] = {
     "parrot": {"payload_class": "Prompt", "invoke": MODES, "max_concurrent": 50},
     "other": {"payload_class": "Prompt", "invoke": MODES},
+    "small": {"payload_class": "Prompt", "invoke": MODES, "model": "tiny"},
+    "summarizer": {"payload_class": "Summarize"},
 }
 TOKENS: dict[str, Any] = {"talker": ["agents:chat"], "boss": {"scopes": ["agents:chat"], "tenant_admin": True}}
 
@@ -46,7 +61,8 @@ TOKENS: dict[str, Any] = {"talker": ["agents:chat"], "boss": {"scopes": ["agents
 @asynccontextmanager
 async def talking(folder: Path, data: Path | None = None, **parts: Any) -> AsyncIterator[Served]:
     """Two tenants, each with a token to talk and one of an administrator."""
-    made = World(folder, SOURCE, LISTENERS, retry={"attempts": 1})
+    tiny = {"provider": "offline", "context_window": 50}
+    made = World(folder, SOURCE, LISTENERS, retry={"attempts": 1}, models={"tiny": tiny})
     write_tokens(made.folder, {"default": TOKENS, "acme": TOKENS})
     async with served(made.config, data, **parts) as server:
         yield server
@@ -61,13 +77,16 @@ class User:
     tenant: str = "default"
     token: str = "talker"
 
-    async def call(self, method: str, path: str, body: Any = None, **headers: str) -> httpx2.Response:
+    async def call(
+        self, method: str, path: str, body: Any = None, *, follow_redirects: bool = False, **headers: str
+    ) -> httpx2.Response:
         """A request below /a1/agents, or to a whole path."""
         given = {name.replace("_", "-"): value for name, value in headers.items()}
         named = {} if self.name is None else {"SPASS-User-Id": self.name}
         address = path if path.startswith("/") else f"/a1/agents/{path}"
         wanted = {**bearer(self.tenant, self.token), **named, **given}
-        return await self.server.client.request(method, address, json=body, headers=wanted)
+        how = {"json": body, "headers": wanted, "follow_redirects": follow_redirects}
+        return await self.server.client.request(method, address, **how)
 
     async def begin(self, agent: str = "parrot", **settings: Any) -> str:
         """A new session."""
@@ -75,12 +94,14 @@ class User:
         assert answer.status_code == 201, answer.text
         return str(answer.json()["id"])
 
-    async def say(self, session: str, message: str, agent: str = "parrot", **more: Any) -> httpx2.Response:
+    async def say(
+        self, session: str, message: str, agent: str = "parrot", *, follow_redirects: bool = False, **more: Any
+    ) -> httpx2.Response:
         """A turn; what begins with a capital is a header."""
         headers = {name: value for name, value in more.items() if name[0].isupper()}
         body = {name: value for name, value in more.items() if name not in headers}
         path = f"{agent}/sessions/{session}/messages"
-        return await self.call("POST", path, {"message": message, **body}, **headers)
+        return await self.call("POST", path, {"message": message, **body}, follow_redirects=follow_redirects, **headers)
 
     async def history(self, session: str, query: str = "") -> Any:
         """Its messages."""

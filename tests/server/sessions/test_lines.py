@@ -1,0 +1,146 @@
+"""Lines of sessions over HTTP: compacted by hand and by themselves, gone on with, had back whole."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.server.sessions.talking import User, at_gate, error_of, events_of, open_gate, talking, text_of
+
+
+@pytest.fixture
+async def dan(tmp_path: Path) -> AsyncIterator[User]:
+    async with talking(tmp_path) as running:
+        yield User(running)
+
+
+async def post(user: User, path: str, agent: str = "parrot", status: int = 200, **headers: str) -> Any:
+    answer = await user.call("POST", f"{agent}/sessions/{path}", {}, **headers)
+    assert answer.status_code == status, answer.text
+    return answer.json()
+
+
+async def grown(user: User, *messages: str, agent: str = "parrot", **settings: Any) -> str:
+    """A session in which these were said."""
+    session = await user.begin(agent, **settings)
+    for message in messages:
+        assert (await user.say(session, message, agent)).status_code == 200
+    return session
+
+
+async def test_a_compaction_archives_the_session_and_a_turn_for_it_is_sent_on_whole(dan: User) -> None:
+    session = await grown(dan, "one", "two", compact_keep_last_n=2)
+    done = await post(dan, f"{session}/compact")
+    successor = done["successor_session_id"]
+    assert (done["source_session_id"], done["summary_text"]) == (session, "short of 1")
+    moved = await dan.say(session, "three")
+    location = f"/a1/agents/parrot/sessions/{successor}/messages"
+    assert (moved.status_code, moved.headers["location"], moved.content) == (308, location, b"")
+    followed = await dan.say(session, "three", follow_redirects=True)
+    turn = followed.json()
+    assert turn["session_id"] == successor
+    assert turn["reply"].startswith(f"three after 3: [compaction summary from session {session}] short of 1 | two | ")
+    page = await dan.history(session)
+    assert [message["compacted_at"] is None for message in page["messages"]] == [False, False, True, True]
+    first = (await dan.history(successor))["messages"][0]
+    assert (first["id"], first["role"]) == (done["summary_id"], "assistant")
+    source = (await dan.call("GET", f"parrot/sessions/{session}")).json()
+    assert (source["successor_session_id"], source["archived_at"]) == (successor, page["messages"][0]["compacted_at"])
+
+
+async def test_one_hop_leads_to_the_live_end_and_to_nothing_once_that_is_deleted(dan: User) -> None:
+    session = await grown(dan, "one", compact_keep_last_n=0)
+    second = (await post(dan, f"{session}/compact"))["successor_session_id"]
+    assert (await dan.say(second, "two")).status_code == 200
+    third = (await post(dan, f"{second}/compact"))["successor_session_id"]
+    assert (await dan.say(session, "x")).headers["location"].split("/")[-2] == third
+    shown = (await dan.call("GET", f"parrot/sessions/{second}/lineage")).json()
+    assert [each["id"] for each in shown["backward"]] == [session]
+    assert [each["id"] for each in shown["forward"]] == [third]
+    assert [each["text"] for each in shown["summaries"]] == [
+        f"[compaction summary from session {session}] short of 1",
+        f"[compaction summary from session {second}] short of 1",
+    ]
+    assert (await dan.call("DELETE", f"parrot/sessions/{third}")).status_code == 204
+    assert error_of(await dan.say(session, "x"))[:2] == (404, "not_found")
+    shown = (await dan.call("GET", f"parrot/sessions/{session}/lineage")).json()
+    assert shown["forward"][-1] == {"id": third, "deleted": True}
+    assert shown["summaries"][-1]["text"] is None
+
+
+async def test_an_uncompacted_session_has_the_whole_history_byte_for_byte(dan: User) -> None:
+    session = await grown(dan, "one", "two", compact_keep_last_n=1)
+    before = [(each["role"], each["content"]) for each in (await dan.history(session))["messages"]]
+    successor = (await post(dan, f"{session}/compact"))["successor_session_id"]
+    whole = await post(dan, f"{successor}/uncompact", status=201)
+    assert whole["parent_session_id"] == successor
+    after = [(each["role"], each["content"]) for each in (await dan.history(whole["id"]))["messages"]]
+    assert after == before
+
+
+@pytest.mark.parametrize(("settings", "messages"), [({"compact_strategy": "off"}, ("one",)), ({}, ()), ({}, ("one",))])
+async def test_what_cannot_be_compacted_is_a_conflict(dan: User, settings: Any, messages: tuple[str, ...]) -> None:
+    session = await grown(dan, *messages, **settings)
+    answer = await dan.call("POST", f"parrot/sessions/{session}/compact")
+    assert error_of(answer)[:2] == (409, "session_compact_conflict")
+    assert error_of(await dan.call("POST", f"parrot/sessions/{session}/uncompact"))[1] == "session_compact_conflict"
+
+
+async def test_it_is_compacted_once_and_a_key_gives_the_first_answer(dan: User) -> None:
+    session = await grown(dan, "one", compact_keep_last_n=0)
+    first = await dan.call("POST", f"parrot/sessions/{session}/compact", {}, Idempotency_Key="c")
+    again = await dan.call("POST", f"parrot/sessions/{session}/compact", {}, Idempotency_Key="c")
+    assert (first.status_code, again.content) == (200, first.content)
+    other = await dan.call("POST", f"parrot/sessions/{session}/compact")
+    assert error_of(other)[:2] == (409, "session_compact_conflict")
+
+
+async def test_a_busy_session_is_not_compacted(dan: User) -> None:
+    session = await grown(dan, "one", compact_keep_last_n=0)
+    turn = asyncio.ensure_future(dan.say(session, "wait"))
+    await at_gate(dan.server, "wait")
+    for act in ("compact", "uncompact"):
+        assert error_of(await dan.call("POST", f"parrot/sessions/{session}/{act}"))[:2] == (409, "session_busy")
+    open_gate(dan.server, "wait")
+    await turn
+
+
+async def test_a_full_session_is_compacted_before_its_turn_which_runs_on_the_successor(dan: User) -> None:
+    session = await grown(dan, "a" * 90, agent="small", compact_keep_last_n=1)
+    answer = await dan.say(session, "next", "small", Idempotency_Key="k")
+    successor = answer.headers["spass-session-compacted"]
+    assert int(answer.headers["spass-session-compacted-tokens"]) > 40
+    assert (answer.json()["session_id"], answer.json()["thread_id"]) == (successor, f"{successor}.1")
+    assert f"[compaction summary from session {session}] short of 1" in answer.json()["reply"]
+    assert (await dan.say(session, "next", "small", Idempotency_Key="k")).content == answer.content
+    assert (await dan.say(session, "other", "small")).headers["location"].split("/")[-2] == successor
+
+
+async def test_a_streamed_turn_on_a_successor_is_gone_on_with_at_the_address_that_streamed_it(dan: User) -> None:
+    session = await grown(dan, "a" * 90, agent="small", compact_keep_last_n=0)
+    answer = await dan.say(session, "next", "small", stream=True)
+    assert answer.headers["spass-session-compacted"]
+    whole = events_of(answer.text)
+    rest = events_of((await dan.say(session, "next", "small", stream=True, Last_Event_ID=whole[1][0])).text)
+    assert text_of([*whole[:2], *rest]) == text_of(whole)
+
+
+async def test_a_repetition_while_its_session_is_being_compacted_waits_for_no_second_turn(dan: User) -> None:
+    session = await grown(dan, "do wait for it " * 9, agent="small", compact_keep_last_n=0)
+    first = asyncio.ensure_future(dan.say(session, "next", "small", Idempotency_Key="k"))
+    await at_gate(dan.server, "summary")
+    again = await dan.say(session, "next", "small", Idempotency_Key="k")
+    assert error_of(again)[:2] == (409, "request_in_progress")
+    open_gate(dan.server, "summary")
+    assert (await dan.say(session, "next", "small", Idempotency_Key="k")).content == (await first).content
+
+
+async def test_a_compaction_that_fails_never_stops_the_chat(dan: User) -> None:
+    session = await grown(dan, "no summary " * 9, agent="small", compact_keep_last_n=0)
+    answer = await dan.say(session, "next", "small")
+    assert (answer.status_code, answer.json()["session_id"]) == (200, session)
+    assert "spass-session-compacted" not in answer.headers
