@@ -18,8 +18,8 @@ async def dan(tmp_path: Path) -> AsyncIterator[User]:
         yield User(running)
 
 
-async def post(user: User, path: str, agent: str = "parrot", status: int = 200, **headers: str) -> Any:
-    answer = await user.call("POST", f"{agent}/sessions/{path}", {}, **headers)
+async def post(user: User, path: str, status: int = 200) -> Any:
+    answer = await user.call("POST", f"parrot/sessions/{path}", {})
     assert answer.status_code == status, answer.text
     return answer.json()
 
@@ -136,7 +136,8 @@ async def test_a_repetition_while_its_session_is_being_compacted_waits_for_no_se
     again = await dan.say(session, "next", "small", Idempotency_Key="k")
     assert error_of(again)[:2] == (409, "request_in_progress")
     open_gate(dan.server, "summary")
-    assert (await dan.say(session, "next", "small", Idempotency_Key="k")).content == (await first).content
+    answer = await first
+    assert (await dan.say(session, "next", "small", Idempotency_Key="k")).content == answer.content
 
 
 async def test_a_compaction_that_fails_never_stops_the_chat(dan: User) -> None:
