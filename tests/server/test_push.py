@@ -19,12 +19,14 @@ from organism.events.record import Content, Record, Unit
 from organism.events.vocabulary import Declared, MessageSent, OrganismStarted, ThreadCompleted, ThreadCreated
 from organism.log.sqlite import SqliteLog
 from organism.pump.run.feed import Feed
-from organism.server.push.frames import EVERYTHING, Filter, as_array
+from organism.server.push.frames import Filter, as_array
 from organism.server.push.past import MOST_PAGE
 from organism.server.push.snapshot import Start
 from organism.server.push.viewer import QUIET_EVENTS, Tail, Viewer
 from organism.views.models import READ_MODELS
 from tests.log.engines import views
+
+EVERYTHING = Filter()
 
 
 class Sink:

@@ -29,7 +29,7 @@ AGENTS: Final = Listing(
     "ordinal",
     moves=True,
     filters={
-        "status": one_of("state", "idle", "processing", "waiting", "paused", "error", name="status"),
+        "status": one_of("state", AgentState, name="status"),
         "agent": lambda name: Where("name", "=", name),
         "since": lambda text: Where("last_activity", ">=", iso(max(0, microseconds(text, "query.since")))),
     },

@@ -43,7 +43,7 @@ APPROVALS: Final = Listing(
     "approvals",
     "position",
     filters={
-        "status": one_of("status", "pending", "approved", "rejected", "expired", "cancelled"),
+        "status": one_of("status", ApprovalStatus),
         **OF_THREAD_OR_AGENT,
         "since": since("asked_at"),
     },

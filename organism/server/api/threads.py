@@ -26,7 +26,7 @@ THREADS: Final = lists.Listing(
     descending=True,
     moves=True,
     filters={
-        "status": lists.one_of("status", *lists.STATUSES),
+        "status": lists.one_of("status", ThreadStatus),
         "agent": lambda name: Where("participants", "has", name),
         "since": lists.since_text("last_activity"),
     },

@@ -11,11 +11,13 @@ from typing import Any, Final
 
 import orjson
 from starlette.responses import Response
+from typing_extensions import TypeAliasType
 
 from organism.errors import BadPosition, InvalidField
 from organism.model.times import iso
 from organism.server.http.bodies import Faults
 from organism.server.http.call import Call, JsonResponse
+from organism.server.http.words import ThreadStatus, choices
 from organism.server.json import MAX_POSITION, encoded, microseconds, splice, whole_number
 from organism.views.views import Among, Page, PageKey, Query, Where
 
@@ -210,19 +212,18 @@ def since_text(column: str) -> Filter:
     return lambda text: Where(column, ">=", iso(min(max(0, microseconds(text, "query.since")), LAST_US)))
 
 
-def one_of(column: str, *allowed: str, name: str = "") -> Filter:
+def one_of(column: str, words: TypeAliasType, name: str = "") -> Filter:
     """A filter on a column that has few values; ``name`` is the parameter's, if it is not the column's."""
-    return lambda text: Where(column, "=", allowed_word(name or column, text, allowed))
+    return lambda text: Where(column, "=", allowed_word(name or column, text, choices(words)))
 
 
-STATUSES: Final = ("active", "completed", "error", "killed")
 MESSAGES: Final = Listing(
     "messages",
     "position",
     filters={
         "agent": lambda name: Where("", "=", name, any_of=("from", "to")),
         "status": lambda text: Among(
-            "thread_id", "threads", (Where("status", "=", allowed_word("status", text, STATUSES)),)
+            "thread_id", "threads", (Where("status", "=", allowed_word("status", text, choices(ThreadStatus))),)
         ),
         "since": since_text("timestamp"),
     },

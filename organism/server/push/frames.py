@@ -146,9 +146,6 @@ class Filter:
         return [frame for frame in frames if self.passes(frame)]
 
 
-EVERYTHING: Final = Filter()
-
-
 class Chunk(NamedTuple):
     """The frames of one commit or page: everything after ``after`` and up to ``last``, or what is not logged."""
 
