@@ -58,11 +58,14 @@ def estimate_tokens(messages: Iterable[SessionMessage]) -> int:
 
 
 def transcript(messages: Iterable[SessionMessage], *, masked: bool) -> str:
-    """The messages as a summarizer reads them; ``masked`` leaves out what tools answered, errors included."""
-    return "\n\n".join(_lines(messages, masked=masked))
+    """The messages as a summarizer reads them; ``masked`` leaves out what tools answered, errors included.
+
+    Further lines of a message are indented, so that none looks like the beginning of another message.
+    """
+    return "\n\n".join(said.replace("\n", "\n  ") for said in _said(messages, masked=masked))
 
 
-def _lines(messages: Iterable[SessionMessage], *, masked: bool) -> Iterator[str]:
+def _said(messages: Iterable[SessionMessage], *, masked: bool) -> Iterator[str]:
     for message in messages:
         if is_call(message):
             yield f"assistant calls {message['tool_name']}: {_input(message)}"
