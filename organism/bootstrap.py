@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 import structlog
 
 from organism.agents import BUNDLED_AGENTS, bundled_charter
+from organism.agents.completions import chat_listener
 from organism.agents.gateway import Gateways
 from organism.agents.turn import prompted_turn_of, turn_of
 from organism.codec import Codec, PayloadLimits, PayloadSchema, UnsupportedPayload
@@ -292,7 +293,10 @@ def tune_interpreter() -> None:
 
 
 def with_turns(settings: Settings, codec: Codec) -> Settings:
-    """The settings with a handler for each listener without one: the turn loop, or the prompt that it names."""
+    """The settings with a handler for each listener without one: the turn loop, or the prompt that it names.
+
+    Beside them stands the organism's own agent, for callers that bring their own conversation.
+    """
     charter = settings.charter.text if settings.charter.text is not None else bundled_charter()
     known: dict[str, Listener] = {listener.name: listener for listener in settings.receivers}
 
@@ -304,7 +308,10 @@ def with_turns(settings: Settings, codec: Codec) -> Settings:
         turn = prompted_turn_of(listener, prompt, codec) if prompt else turn_of(listener, known, codec, charter)
         return replace(listener, handler=turn)
 
-    return replace(settings, listeners=tuple(map(with_handler, settings.listeners)))
+    chat = chat_listener(settings.limits, known, codec, charter)
+    return replace(
+        settings, listeners=tuple(map(with_handler, settings.listeners)), unlisted=(*settings.unlisted, chat)
+    )
 
 
 def payload_check() -> CheckPayload:

@@ -99,6 +99,12 @@ class ModelNotInAllowlist(InvalidRequest, code="model_not_in_allowlist"):
     remediation = "Name one of the models that the token allows."
 
 
+class LeakRefused(InvalidRequest, code="leak_refused"):
+    """The request holds a live secret of this installation."""
+
+    remediation = "Take it out of the functions, or of the answer's schema."
+
+
 class RecursionDepthExceeded(InvalidRequest, code="recursion_depth_exceeded"):
     """The call comes from too deep in a chain of calls."""
 

@@ -65,6 +65,10 @@ class Conversation:
         else:
             self.say("", calls)
 
+    def take(self, messages: Iterable[ChatMessage]) -> None:
+        """Messages as a caller has them."""
+        self._messages += [dict(message) for message in messages]
+
     def ask(self, text: str, sender: str | None = None) -> None:
         """The message of this turn; with ``sender``, fenced as the text of another agent or tool."""
         content = text if sender is None else fenced(f"message from {sender}", text, self._secret)

@@ -27,12 +27,19 @@ REMINDERS: Final[Mapping[str, type]] = {"todo_until": TodoUntil, "todo_complete"
 
 @dataclass(frozen=True, slots=True)
 class Function:
-    """One function. ``to`` is the listener that is asked; ``make`` gives its payload or raises ``InvalidPayload``."""
+    """One function. ``to`` is the listener that is asked; ``make`` gives its payload or raises ``InvalidPayload``.
+
+    A function of the caller's own has no payload class and no receiver here: a call of it ends the turn.
+    """
 
     spec: ToolSpec
     to: str
-    payload_class: type
-    make: Callable[[Mapping[str, Any]], object]
+    payload_class: type | None = None
+    make: Callable[[Mapping[str, Any]], object] = dict
+
+    @property
+    def is_callers(self) -> bool:
+        return self.payload_class is None
 
 
 class Functions:
@@ -53,8 +60,14 @@ class Functions:
 
     def taking(self) -> dict[str, Function]:
         """Each payload class that exactly one function takes, with that function."""
-        names = Counter(function.payload_class.__name__ for function in self._functions)
-        return {name: each for each in self._functions if names[name := each.payload_class.__name__] == 1}
+        kinds = [(each.payload_class.__name__, each) for each in self._functions if each.payload_class is not None]
+        count = Counter(name for name, _ in kinds)
+        return {name: each for name, each in kinds if count[name] == 1}
+
+    def with_callers(self, specs: Sequence[ToolSpec]) -> Functions:
+        """These and the caller's own, which go before those of their names."""
+        own = {spec.name: Function(spec, spec.name) for spec in specs}
+        return Functions([*own.values(), *(each for each in self._functions if each.spec.name not in own)])
 
 
 def functions_of(agent: Listener, listeners: Mapping[str, Listener], codec: Codec) -> Functions:

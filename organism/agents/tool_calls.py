@@ -12,11 +12,12 @@ import orjson
 from msgspec import field
 
 from organism.agents.functions import Function, Functions, wire_name
+from organism.agents.providers.messages import text_of
 from organism.agents.written_calls import written_calls
 from organism.codec import Codec, PayloadLimits, UnknownPayload, repair_json, repair_text
 from organism.errors import InvalidPayload
 from organism.events.entity import Entity
-from organism.model.completion import Completion, ToolCall
+from organism.model.completion import ChatMessage, Completion, ToolCall
 from organism.model.sessions import SessionMessage, is_call, is_summary
 
 MOST_ID_CHARS: Final = 64
@@ -31,6 +32,11 @@ class RequestedCall:
     written_name: str  # the name as the model wrote it
     function: Function | None  # None: there is none of that name
     notes: tuple[str, ...] = ()  # what was repaired
+
+    @property
+    def is_callers(self) -> bool:
+        """Whether it is for the caller of the turn to make."""
+        return self.function is not None and self.function.is_callers
 
     @property
     def shown_name(self) -> str:
@@ -70,6 +76,13 @@ class CallReader(Entity):
         return ToolCall(
             self._new_id(str(message["tool_call_id"]), 0), wanted, given if isinstance(given, dict) else None
         )
+
+    def add_earlier(self, messages: Iterable[ChatMessage]) -> None:
+        """The calls of earlier messages have their ids; the results may hold text of others."""
+        for message in messages:
+            self._ids.update(call["id"] for call in message.get("tool_calls") or ())
+            if message["role"] == "tool":
+                self.add_outside(text_of(message["content"]))
 
     def is_outside(self, source: str) -> bool:
         """Whether this stands in a text of others, spaces ignored."""

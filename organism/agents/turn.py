@@ -40,12 +40,15 @@ class Agent:
     charter: str
     notes: tuple[str, ...] = ()
     """What the model and the reader of its answer are told about it."""
+    response_format: Mapping[str, Any] | None = None
 
     def options(self, block: str) -> CompleteOptions:
         agent = self.listener.agent
         options: CompleteOptions = {"tools": self.functions.specs}
         if not self.notes:  # else they are added to the text before it is shown
             options["block"] = block
+        if self.response_format is not None:
+            options["response_format"] = self.response_format
         if self.listener.model:
             options["model"] = self.listener.model
         if agent is not None and agent.temperature is not None:
@@ -103,7 +106,15 @@ class Turn:
 
     async def run(self, payload: object) -> HandlerResponse:
         """Run until the model answers in words or must stop. Raises ``CompleteError`` if it gave no answer."""
-        self._conversation = await self._begin(payload)
+        return _answered(*repair_json(await self._finish(await self._begin(payload))))
+
+    async def go_on(self, conversation: Conversation) -> str:
+        """Go on with a caller's conversation; gives the last text. Raises as ``run`` does."""
+        self._reader.add_earlier(conversation.messages)
+        return await self._finish(conversation)
+
+    async def _finish(self, conversation: Conversation) -> str:
+        self._conversation = conversation
         try:
             reason = await self._rounds()
         except CompleteError as error:
@@ -114,7 +125,7 @@ class Turn:
             reason = "budget"
             await self._stop_short(error)
         await self._metadata.emit("done", {"stopReason": reason})
-        return _answered(*repair_json(self._last_text))
+        return self._last_text
 
     async def _stop_short(self, error: CompleteError) -> None:
         """Answer with the last text and why the budget ended the turn."""
@@ -167,6 +178,10 @@ class Turn:
             self._last_text = text or self._last_text
             if not answer.calls:
                 return _reason(completion)
+            if callers := [requested for requested in answer.calls if requested.is_callers]:
+                for requested in callers:
+                    await self._metadata.emit("tool_call", _call_entry(requested))
+                return "stop"
             if number < MAX_TOOL_ROUNDS:
                 await self._call_all(answer)
         return "tool_rounds"

@@ -18,6 +18,7 @@ CompactStrategy = Literal["auto", "manual", "off"]
 OnBusy = Literal["queue", "reject", "force", "steer"]
 Source = Literal["process", "yaml", "db"]
 KeepLast = Annotated[int, Field(ge=0, le=200)]
+ToolName = Annotated[Name, Field(json_schema_extra={"pattern": r"^[A-Za-z][A-Za-z0-9_.-]{0,127}$"})]
 MOST_TOOLS: Final = 100
 
 
@@ -35,7 +36,7 @@ class TenantConfig:
     on_busy: OnBusy = "queue"
     taint: Taint = "escalate"
     audit_prompts: bool = False
-    tools_enabled_default: Annotated[tuple[Name, ...], Field(max_length=MOST_TOOLS)] = ()
+    tools_enabled_default: Annotated[tuple[ToolName, ...], Field(max_length=MOST_TOOLS)] = ()
     budget: Budget = field(default_factory=Budget)
 
 

@@ -7,7 +7,7 @@ most once, and one ``Finish`` last. A ``Completion`` is their sum.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import Any, Literal, TypedDict
 
@@ -162,3 +162,24 @@ def completed(recorded: Mapping[str, Any], text: str) -> Completion:
     fields = {name: value for name, value in recorded.items() if name != "shown"}
     calls = tuple(ToolCall(**call) for call in recorded["tool_calls"])
     return Completion(**{**fields, "text": text, "tool_calls": calls, "cost_usd": Decimal(recorded["cost_usd"])})
+
+
+@dataclass
+class ChatCompletionRequest:
+    """A call of the chat completions API.
+
+    ``request`` is JSON text: ``messages``, and if they were given the caller's own ``tools``, ``response_format``,
+    ``temperature`` and ``max_tokens``. ``server_tools`` are offered to the model too.
+    """
+
+    model: str
+    request: str
+    server_tools: list[str] = field(default_factory=list)
+    has_charter: bool = True
+
+
+@dataclass
+class ChatCompletion:
+    """The model's last text; all that it said and called stands in the run."""
+
+    text: str

@@ -18,6 +18,8 @@ CONSOLE = AgentName("console")
 """The outside world: not a listener; takes any payload."""
 SYSTEM_TODO = AgentName("system.todo")
 """The organism's own listener for todo-until, always a peer."""
+SYSTEM_CHAT = AgentName("system.chat")
+"""The organism's own agent for callers that bring their own conversation; it stands in no list."""
 DEFAULT_TENANT = TenantId("default")
 
 

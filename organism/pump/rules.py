@@ -16,12 +16,16 @@ from organism.codec import Codec, PayloadLimits
 from organism.config.settings import Handler, Listener, Settings
 from organism.events.vocabulary import RefusalCode, RefusalReason
 from organism.model.agent import Answer
+from organism.model.completion import ChatCompletion, ChatCompletionRequest
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.handler import TodoComplete, TodoRegistered, TodoUntil
 from organism.model.ids import CONSOLE
 from organism.model.tool import CONFIRM_TOKEN, ConfirmRequired, ToolArguments, ToolError, ToolSpec
 
-OWN_PAYLOADS = (SystemErrorPayload, ToolError, ConfirmRequired, TodoUntil, TodoRegistered, TodoComplete)
+OWN_PAYLOADS = (
+    *(SystemErrorPayload, ToolError, ConfirmRequired, TodoUntil, TodoRegistered, TodoComplete),
+    *(ChatCompletionRequest, ChatCompletion),
+)
 """Payload classes that the organism itself sends or takes."""
 _NO_PARAMETER: Final = frozenset({"$schema", "title", "description"})
 """Keys of a payload's JSON Schema that describe it as a whole, which a tool does elsewhere."""

@@ -342,6 +342,12 @@ export interface CallAnsweredData {
   content_owner?: string;
 }
 
+/** The function of an earlier call; `arguments` are JSON text. */
+export interface CalledFunction {
+  name: string;
+  arguments: string;
+}
+
 /** You are live. */
 export interface CaughtUp {
   event: "caught_up";
@@ -399,6 +405,20 @@ export interface ChatBody {
   session_id?: string | null;
   on_busy?: "queue" | "reject" | "force" | "steer" | null;
   flags?: FlagsBody | null;
+}
+
+/** The answer in the form of OpenAI's API. */
+export interface ChatCompleted {
+  id: string;
+  object: "chat.completion";
+  /** Seconds since 1970. */
+  created: number;
+  /** As it was asked for. */
+  model: string;
+  choices: CompletionChoice[];
+  usage: CompletionUsage;
+  /** The provider that answered. */
+  served_by: string;
 }
 
 /** What came of a turn. */
@@ -479,6 +499,49 @@ export interface CommandRefused {
   param: string | null;
   details?: Fault[];
   request_id: string;
+}
+
+/** `POST /v1/chat/completions`. */
+export interface CompletionBody {
+  model: string;
+  messages: MessageBody[];
+  tools?: ToolBody[] | null;
+  tool_choice?: "auto" | "none" | null;
+  response_format?: FormatBody | null;
+  temperature?: number | null;
+  max_tokens?: number | null;
+  max_completion_tokens?: number | null;
+  stream?: boolean | null;
+  stream_options?: StreamOptions | null;
+  n?: 1 | null;
+  top_p?: number | null;
+  presence_penalty?: number | null;
+  frequency_penalty?: number | null;
+  logprobs?: false | null;
+  store?: false | null;
+  parallel_tool_calls?: true | null;
+  user?: string | null;
+}
+
+/** The one answer. */
+export interface CompletionChoice {
+  index: number;
+  message: CompletionMessage;
+  finish_reason: "stop" | "length" | "tool_calls";
+}
+
+/** What the model said, and the calls of the caller's own functions. */
+export interface CompletionMessage {
+  role: "assistant";
+  content: string | null;
+  tool_calls?: Record<string, unknown>[];
+}
+
+/** Tokens of all of the answer's model calls, as the provider counted them. */
+export interface CompletionUsage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
 }
 
 /** The keys to write; one that is null gets the value of the levels below again. */
@@ -689,6 +752,13 @@ export interface Declared {
   payload_class: string;
   model: string | null;
   version: string;
+}
+
+/** A call of an earlier answer. */
+export interface EarlierCall {
+  id: string;
+  type?: "function";
+  function: CalledFunction;
 }
 
 /** Who may write to whom. */
@@ -977,6 +1047,12 @@ export interface Folded {
   pending_interaction?: Record<string, unknown>;
 }
 
+/** The form of the answer's text. */
+export interface FormatBody {
+  type: "text" | "json_object" | "json_schema";
+  json_schema?: SchemaBody | null;
+}
+
 /** The name of a frame. */
 export type FrameName = 
     | "agent_state"
@@ -991,6 +1067,14 @@ export type FrameName =
     | "thread_created"
     | "thread_updated"
     | "usage";
+
+/** A function of the caller's; `parameters` is the JSON Schema of its arguments. */
+export interface FunctionBody {
+  name: string;
+  description?: string | null;
+  parameters?: Record<string, unknown> | null;
+  strict?: boolean | null;
+}
 
 /** What stands under `data`. */
 export interface Given {
@@ -1184,6 +1268,15 @@ export interface Message {
   cause: string | null;
   /** With `?xml=true`: the recorded envelope, byte for byte; null once it was erased. */
   xml?: string | null;
+}
+
+/** A message of the conversation; what answers say besides, such as `refusal`, is not read. */
+export interface MessageBody {
+  role: "system" | "developer" | "user" | "assistant" | "tool";
+  content?: string | TextPart[] | null;
+  name?: string | null;
+  tool_calls?: EarlierCall[] | null;
+  tool_call_id?: string | null;
 }
 
 /** The message became a dead letter; `sent` is the position of its `message_sent`. `traceback` are the handler's own lines, the one that raised first. `root` is the dead letter with which an ask of its handling failed, and so the handling. */
@@ -1883,6 +1976,14 @@ export interface RunUsageData {
   content_owner?: string;
 }
 
+/** The JSON Schema that the answer follows. */
+export interface SchemaBody {
+  name: string;
+  schema: Record<string, unknown>;
+  description?: string | null;
+  strict?: boolean | null;
+}
+
 /** A listener's section of organism.yaml, or the file of a conversational agent: the keys that stand there. */
 export interface Section {
   name?: string;
@@ -2174,6 +2275,11 @@ export interface StopBegun {
   position: number;
 }
 
+/** `include_usage`: a chunk with the usage comes before the last line. */
+export interface StreamOptions {
+  include_usage?: boolean | null;
+}
+
 /** Replace the filter; with `since`, go on from that position of the timeline `log`. With `batch` what is pushed comes as JSON arrays, one for each commit. */
 export interface SubscribeCommand {
   cmd: "subscribe";
@@ -2221,6 +2327,12 @@ export interface TextHeard {
   agent: string;
   type: "message_delta" | "thought_delta";
   data: TextPiece;
+}
+
+/** A part of a message. There are no other parts than text. */
+export interface TextPart {
+  type: "text";
+  text: string;
 }
 
 /** The next characters of a message or a thought; `offset` counts those before them (Unicode code points). */
@@ -2446,6 +2558,12 @@ export interface Tool {
   approval: boolean;
   /** A call is previewed, then confirmed. */
   confirm: boolean;
+}
+
+/** A tool of the caller's, who makes the calls of it. */
+export interface ToolBody {
+  type: "function";
+  function: FunctionBody;
 }
 
 /** A tool as models are shown it. */
@@ -3229,6 +3347,11 @@ export interface Routes {
     query: {};
     body: ExecuteBody;
     answer: ToolResult | Injected;
+  };
+  "POST /v1/chat/completions": {
+    query: {};
+    body: CompletionBody;
+    answer: ChatCompleted | string;
   };
   "GET /v1/tenant/config": {
     query: {};

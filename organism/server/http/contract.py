@@ -126,6 +126,10 @@ HEADERS: Final[Mapping[str, Any]] = {
         "req-17",
         pattern=r"^[\x21-\x7e]{1,255}$",
     ),
+    "SPASS-Augment": _text(
+        "What the organism leaves out: `server-tools=off`, `system-prompt=off`, `memory=off`, parted by commas.",
+        "server-tools=off",
+    ),
     "x-ag-messages-transcript": _text("`last`: only the last unit of the turn; `full`, or another value: all of it."),
     "x-ag-session-control": _text("`force`: take over the turn that runs."),
     "x-ag-messages-format": _text("`vercel`: as the AI SDK's UI messages; `agenta`, or another value: as they are."),

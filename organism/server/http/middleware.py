@@ -53,8 +53,9 @@ CROSS_ORIGIN: Final[Mapping[str, Sequence[str]]] = {
     "allow_headers": (
         *("authorization", "x-api-key", "content-type", "idempotency-key", "if-match", "if-none-match"),
         *("last-event-id", "spass-caller-depth", "spass-parent-request-id", "spass-user-id", "spass-request-id"),
+        "spass-augment",
     ),
-    "expose_headers": ("etag", "retry-after", "x-request-id", "spass-request-id", *COSTS),
+    "expose_headers": ("etag", "retry-after", "x-request-id", "spass-request-id", "spass-augment-applied", *COSTS),
 }
 """What the page of a listed origin may send and read; never cookies."""
 

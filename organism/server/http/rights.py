@@ -114,6 +114,7 @@ ROUTES: Final[Mapping[str, Right]] = {
     "POST /indeterminate/{id}/resolve": Right("control", {"id": "indeterminate"}),
     "POST /mcp": Right("tools:execute", {"name": "tool"}, in_body=True),
     "GET /models": Right("agents:chat"),
+    "POST /chat/completions": Right("agents:chat"),
     "GET /tools": Right("tools:execute", {"name": "tool"}, in_body=True),
     "POST /tools/execute": Right("tools:execute", {"name": "tool"}, in_body=True),
     "GET /tenant/config": Right("tenant_config:read"),

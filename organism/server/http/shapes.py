@@ -269,6 +269,42 @@ class ModelList(TypedDict):
     data: list[ModelShown]
 
 
+class CompletionUsage(TypedDict):
+    """Tokens of all of the answer's model calls, as the provider counted them."""
+
+    prompt_tokens: words.Count
+    completion_tokens: words.Count
+    total_tokens: words.Count
+
+
+class CompletionMessage(TypedDict):
+    """What the model said, and the calls of the caller's own functions."""
+
+    role: Literal["assistant"]
+    content: Annotated[str | None, Field(examples=["Hello!"])]
+    tool_calls: NotRequired[list[words.Object]]
+
+
+class CompletionChoice(TypedDict):
+    """The one answer."""
+
+    index: Annotated[int, Field(examples=[0])]
+    message: CompletionMessage
+    finish_reason: Literal["stop", "length", "tool_calls"]
+
+
+class ChatCompleted(TypedDict):
+    """The answer in the form of OpenAI's API."""
+
+    id: words.ThreadId
+    object: Literal["chat.completion"]
+    created: Annotated[int, Field(description="Seconds since 1970.")]
+    model: Annotated[str, Field(description="As it was asked for.", examples=["gpt-4.1-mini"])]
+    choices: list[CompletionChoice]
+    usage: CompletionUsage
+    served_by: Annotated[str, Field(description="The provider that answered.", examples=["offline"])]
+
+
 class ChatAgentHead(TypedDict):
     """An agent to talk with."""
 

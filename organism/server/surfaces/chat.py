@@ -86,6 +86,7 @@ REFUSED: Final = (
     *SENDING_REFUSED,
     errors.NotAcceptable,
     errors.ModelNotInAllowlist,
+    errors.LeakRefused,
     errors.RecursionDepthExceeded,
     errors.BudgetExhausted,
     errors.Upstream,

@@ -132,6 +132,7 @@ _ask = partial(
         errors.SessionBusy,
         errors.SessionCompactConflict,
         errors.ModelNotInAllowlist,
+        errors.LeakRefused,
         errors.RecursionDepthExceeded,
         errors.BudgetExhausted,
         errors.Upstream,

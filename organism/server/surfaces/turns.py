@@ -64,7 +64,7 @@ async def answer_turn(call: Call, turn: Turn, seen: Seen | None = None) -> Respo
 
 
 async def _answer(call: Call, turn: Turn, seen: Seen | None) -> Response:
-    entries = _killed_if_left(call, turn) if turn.is_killed else entries_of(call.tenant, turn.sent)
+    entries = killed_if_left(call, turn.sent) if turn.is_killed else entries_of(call.tenant, turn.sent)
     if seen is not None:
         return await _stream(call, turn, seen, _after(entries, seen))
     try:
@@ -123,18 +123,18 @@ async def _citations(call: Call, sent: Injected) -> list[str]:
     return []
 
 
-async def _killed_if_left(call: Call, turn: Turn) -> AsyncGenerator[RunEntry, None]:
+async def killed_if_left(call: Call, sent: Injected) -> AsyncGenerator[RunEntry, None]:
     """The entries; a turn whose client leaves before the last one is killed."""
     kind = ""
     try:
-        async with aclosing(entries_of(call.tenant, turn.sent)) as entries:
+        async with aclosing(entries_of(call.tenant, sent)) as entries:
             async for entry in entries:
                 kind = entry["type"]
                 yield entry
     finally:
         if kind != "done" and not call.process.stopping.done():
             with anyio.CancelScope(shield=True), suppress(OrganismError):
-                await call.tenant.do(KillThread(thread_id=turn.sent.thread_id, actor=call.actor))
+                await call.tenant.do(KillThread(thread_id=sent.thread_id, actor=call.actor))
 
 
 @dataclass(slots=True)

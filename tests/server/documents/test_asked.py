@@ -2,8 +2,8 @@
 
 Which 400 a request with every field in order may still get: a cursor that this server has not sealed, an id of an event
 that no stream has sent, a moment that is yet to come, an injection that says in the query what its JSON body says
-itself, words for a listener that takes a payload of its own, and arguments of another tool. Some agents cannot stream,
-and none can be forced: 406.
+itself, words for a listener that takes a payload of its own, arguments of another tool, and a model that is not there.
+Some agents cannot stream, and none can be forced: 406.
 """
 
 from __future__ import annotations
@@ -37,7 +37,11 @@ PARTS: Final = 4
 ACCEPTED: Final = ["2xx", "3xx", 401, 403, 404, 409, 422, 429]
 """Of a request with every field in order; 422 is a key that was used with another body."""
 BOUND: Final = [route.address for route in ROUTES if {"cursor", "at"} & set(route.query)]
-SENDING: Final = [route.address for route in ROUTES if route.path.endswith(("/inject", "/invoke", "/execute", "/chat"))]
+SENDING: Final = [
+    route.address
+    for route in ROUTES
+    if route.path.endswith(("/inject", "/invoke", "/execute", "/chat", "/completions", "/tenant/config"))
+]
 
 
 def settings(sent: dict[str, Any]) -> str:

@@ -1,0 +1,65 @@
+"""Chat completions: the turn of a model for a caller that brings its own conversation, and functions of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from itertools import takewhile
+from typing import Final
+
+import orjson
+
+from organism.agents.conversation import Conversation
+from organism.agents.functions import functions_of
+from organism.agents.providers.messages import SYSTEM_ROLES, text_of
+from organism.agents.turn import Agent, Turn
+from organism.codec import Codec, RepairedPayload, repair_json
+from organism.config.settings import Agent as AgentSettings
+from organism.config.settings import Limits, Listener
+from organism.model.completion import ChatCompletion, ChatCompletionRequest, CompleteError
+from organism.model.handler import HandlerMetadata, HandlerResponse
+from organism.model.ids import SYSTEM_CHAT
+from organism.model.tool import ToolSpec
+
+MOST_REQUEST_BYTES: Final = 8 << 20
+"""Of a conversation with its functions: more than any model reads, and less than an XML parser takes as one text."""
+
+
+def chat_listener(limits: Limits, listeners: Mapping[str, Listener], codec: Codec, charter: str) -> Listener:
+    """The listener of ``/v1/chat/completions``. A failed call is its answer: its caller, who waits, calls again."""
+    listener = Listener(
+        name=SYSTEM_CHAT,
+        description="Calls a model for a caller that brings its own conversation",
+        is_agent=True,
+        any_peer=True,
+        payload_class=ChatCompletionRequest,
+        payload_class_path=f"{ChatCompletionRequest.__module__}.{ChatCompletionRequest.__qualname__}",
+        accepts=frozenset({ChatCompletionRequest}),
+        max_concurrent=limits.max_concurrent_handlers,
+        timeout_s=limits.handler_timeout_s,
+        max_payload_bytes=MOST_REQUEST_BYTES,
+        section={},
+        version="",
+    )
+
+    async def chat(payload: ChatCompletionRequest, metadata: HandlerMetadata) -> HandlerResponse | None:
+        asked = orjson.loads(payload.request)
+        agent = AgentSettings(temperature=asked.get("temperature"), max_tokens=asked.get("max_tokens"))
+        caller = replace(listener, model=payload.model, tools=tuple(payload.server_tools), agent=agent)
+        own = [ToolSpec(**tool) for tool in asked.get("tools", ())]
+        functions = functions_of(caller, listeners, codec).with_callers(own)
+        messages = asked["messages"]
+        leading = list(takewhile(lambda message: message["role"] in SYSTEM_ROLES, messages))
+        written = [text_of(message["content"]) for message in leading]
+        conversation = Conversation([charter if payload.has_charter else "", *written], metadata.call_id)
+        conversation.take(messages[len(leading) :])
+        turn = Turn(Agent(caller, functions, codec, "", response_format=asked.get("response_format")), metadata)
+        try:
+            text, notes = repair_json(await turn.go_on(conversation))
+        except CompleteError:  # the turn has shown why
+            await metadata.emit("done", {"stopReason": "error"})
+            return None
+        answer = ChatCompletion(text)
+        return HandlerResponse.respond(RepairedPayload(answer, notes) if notes else answer)
+
+    return replace(listener, handler=chat)

@@ -1,0 +1,318 @@
+"""``/v1/chat/completions``: a turn of ``system.chat``, in the words of OpenAI's API.
+
+What its client may leave out, and what is added to its request, is told by headers (``SPASS-Augment``). A client that
+leaves before the end stops the turn, unless it sent an idempotency key, by which it can ask again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import orjson
+from msgspec import field
+from starlette.responses import Response
+
+from organism import errors
+from organism.errors import InvalidField, ModelNotInAllowlist, OrganismError, Stopping
+from organism.events.entity import Entity
+from organism.model.commands import Inject, Injected
+from organism.model.ids import SYSTEM_CHAT
+from organism.model.run import RunEntry
+from organism.server.http import problems
+from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields
+from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
+from organism.server.http.shapes import ChatCompleted
+from organism.server.http.streaming import SSE, live_response
+from organism.server.surfaces.completion_bodies import CompletionBody, request_of
+from organism.server.surfaces.costs import tell_cost, with_cost
+from organism.server.surfaces.run import begun, entries_of, refusal, written
+from organism.server.surfaces.tool_calls import tools_of
+from organism.server.surfaces.turns import killed_if_left
+from organism.server.surfaces.vercel import DONE
+from organism.server.surfaces.waiting import unless_left
+from organism.views.run import Fold
+
+AUGMENT: Final = "SPASS-Augment"
+APPLIED: Final = "SPASS-Augment-Applied"
+ADDITIONS: Final = ("system-prompt", "server-tools", "memory")
+FINISHES: Final = {"stop": "stop"}
+"""A run's stop reason in the API's words; any other one means that the answer was cut: ``length``."""
+BETWEEN: Final = "\n\n"
+"""Between the texts of two rounds."""
+
+
+class Additions(NamedTuple):
+    """What is added to the caller's request."""
+
+    has_charter: bool
+    tools: tuple[str, ...]
+
+    @property
+    def header(self) -> str:
+        """The additions as the answer tells them. No memory is added to what comes here."""
+        charter, tools = "on" if self.has_charter else "off", " ".join(self.tools) or "off"
+        return f"system-prompt={charter}, server-tools={tools}, memory=off"
+
+
+async def complete(call: Call) -> Response:
+    """The model's answer, at once or as it comes. Its last calls are those of the caller's own functions."""
+    body = await call.body_as(CompletionBody)
+    request = request_of(body)
+    _check_model(call, body.model)
+    added = _additions(call)
+    payload = {
+        "model": body.model,
+        "request": orjson.dumps(request).decode(),
+        "server_tools": [] if body.tool_choice == "none" else list(added.tools),
+        "has_charter": added.has_charter,
+    }
+    told = {**caller_fields(call), **call.command_fields(of_thread=False)}
+    sent = await call.send(Inject(to=SYSTEM_CHAT, json=payload, **told), "")
+    entries = entries_of(call.tenant, sent) if "idempotency-key" in call.headers else killed_if_left(call, sent)
+    (record,) = await call.tenant.log.read(sent.position - 1, limit=1)
+    head = Head(sent.thread_id, record.at // 1_000_000, body.model)
+    headers = {APPLIED: added.header}
+    if body.stream:
+        chunks = ChunkWriter(call, head, body.includes_usage)
+        return await unless_left(call, _stream(call, sent, chunks, entries, headers))
+    return await unless_left(call, _batch(call, sent, head, entries, headers))
+
+
+def _check_model(call: Call, name: str) -> None:
+    """Raise ``ModelNotInAllowlist`` for a model that is not there, or that the token may not use."""
+    models, allowed = call.tenant.pump.state.rules.settings.models, call.who.models
+    if name not in models or (allowed is not None and name not in allowed):
+        what = f"There is no model {name[:80]!r} for this token. GET /v1/models lists those that there are."
+        raise ModelNotInAllowlist(what, param="/model")
+
+
+def _additions(call: Call) -> Additions:
+    """The charter and the tenant's tools, less what the caller takes away. Raises ``InvalidField``."""
+    place = f"headers.{AUGMENT.lower()}"
+    said = [each.strip().lower() for each in call.headers.get(AUGMENT, "").split(",") if each.strip()]
+    for each in said:
+        name, _, value = each.partition("=")
+        if name.strip() not in ADDITIONS or value.strip() not in {"on", "off"}:
+            known = ", ".join(f"{known}=off" for known in ADDITIONS)
+            raise InvalidField(f"{AUGMENT} has {known}, parted by commas; {each[:80]!r} came.", param=place)
+    is_off = {name.strip() for name, _, value in (each.partition("=") for each in said) if value.strip() == "off"}
+    rules = call.tenant.pump.state.rules
+    there = {listener.name for listener in tools_of(rules)}
+    tools = (name for name in call.tenant.config.tools_enabled_default if name in there)
+    return Additions(
+        has_charter="system-prompt" not in is_off and rules.settings.charter.text != "",
+        tools=() if "server-tools" in is_off else tuple(tools),
+    )
+
+
+class Head(NamedTuple):
+    """What the answer and each of its chunks begin with. ``id`` is the thread's."""
+
+    id: str
+    created: int
+    model: str
+
+    def of(self, kind: str) -> dict[str, Any]:
+        return {"id": self.id, "object": kind, "created": self.created, "model": self.model}
+
+
+class Usage(Entity):
+    """The tokens of all calls of the turn, as the provider counted them, and the provider that answered last."""
+
+    _input: int = 0
+    _output: int = 0
+    served_by: str = ""
+
+    def add(self, data: Mapping[str, Any]) -> None:
+        self._input += data["input"]
+        self._output += data["output"]
+        self.served_by = data["served_by"]
+
+    def shown(self) -> dict[str, int]:
+        total = self._input + self._output
+        return {"prompt_tokens": self._input, "completion_tokens": self._output, "total_tokens": total}
+
+
+# -- at once
+
+
+async def _batch(
+    call: Call, sent: Injected, head: Head, entries: AsyncGenerator[RunEntry, None], headers: Mapping[str, str]
+) -> Response:
+    """The answer: a fold of all entries. Raises the error that the run ended with."""
+    run, usage, seen = Fold(), Usage(), list[RunEntry]()
+    async for entry in entries:
+        seen.append(entry)
+        run.add(entry)
+        if entry["type"] == "usage":
+            usage.add(entry["data"])
+    await tell_cost(call, sent)
+    if (refused := refusal(seen)) is not None:
+        raise refused
+    folded = run.result()
+    if folded["stop_reason"] is None:
+        raise Stopping(f"The server stops before thread {sent.thread_id} is done; it goes on with the next start.")
+    calls = _called(unanswered(seen))
+    texts = [message["content"] for message in folded["messages"] if message["role"] == "assistant"]
+    message: dict[str, Any] = {"role": "assistant", "content": BETWEEN.join(filter(None, texts)) or None}
+    message |= {"tool_calls": calls} if calls else {}
+    choice = {"index": 0, "message": message, "finish_reason": finish_of(folded["stop_reason"], calls)}
+    whole = {**head.of("chat.completion"), "choices": [choice], "usage": usage.shown(), "served_by": usage.served_by}
+    return JsonResponse(whole, headers=headers)
+
+
+def unanswered(entries: Iterable[RunEntry]) -> list[Mapping[str, Any]]:
+    """The calls without a result, which are for the caller to make."""
+    calls: dict[str, Mapping[str, Any]] = {}
+    for entry in entries:
+        if entry["type"] == "tool_call":
+            calls[entry["data"]["id"]] = entry["data"]
+        elif entry["type"] == "tool_result":
+            calls.pop(entry["data"]["id"], None)
+    return list(calls.values())
+
+
+def _called(calls: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    told = []
+    for call in calls:
+        arguments = call["rawInput"] if "rawInput" in call else orjson.dumps(call["input"]).decode()
+        told.append({"id": call["id"], "type": "function", "function": {"name": call["name"], "arguments": arguments}})
+    return told
+
+
+def finish_of(stop_reason: str, calls: Sequence[object]) -> str:
+    """Why the answer ends, in the API's words."""
+    return "tool_calls" if calls else FINISHES.get(stop_reason, "length")
+
+
+# -- as it comes
+
+
+async def _stream(
+    call: Call, sent: Injected, chunks: ChunkWriter, entries: AsyncGenerator[RunEntry, None], headers: Mapping[str, str]
+) -> Response:
+    try:
+        entries = await begun(entries)
+    except OrganismError:
+        await tell_cost(call, sent)
+        raise
+    parts = with_cost(call, sent, written(entries, SSE, chunks.lines))
+    return await live_response(call, parts, SSE, headers)
+
+
+class ChunkWriter(Entity):
+    """Writes one run's entries as chunks, ``[DONE]`` last; whoever reads on gets the cost in an event of its own.
+
+    A reader of chunks cannot take text back. So an error is sent only once the run has ended with it, and a text that
+    begins again, because its model call is repeated, goes on where it is the same; else the stream ends with an error.
+    """
+
+    _call: Call
+    _head: Head
+    _includes_usage: bool
+    _usage: Usage = field(default_factory=Usage)
+    _calls: list[RunEntry] = field(default_factory=list)
+    _error: OrganismError | None = None
+    _has_begun: bool = False
+    _is_over: bool = False
+    _has_text: bool = False
+    _block: str = ""
+    _sent: str = ""  # of the open block
+    _at: int = 0  # how much of it the run has said, this time
+
+    def lines(self, entry: RunEntry) -> bytes:
+        """The events that the entry becomes; none if the API has no form for it."""
+        if self._is_over:
+            return b""
+        begin = b"" if self._has_begun else self._chunk({"role": "assistant", "content": ""})
+        self._has_begun = True
+        return begin + self._event(entry, entry["data"])
+
+    def _event(self, entry: RunEntry, data: Mapping[str, Any]) -> bytes:
+        event = b""
+        match entry["type"]:
+            case "message":
+                self._start("")
+                event = self._text(data["text"])
+            case "message_start":
+                self._start(data["id"])
+            case "message_delta":
+                event = self._text(data["delta"][max(0, self._at - data["offset"]) :])
+            case "message_end" if self._at < len(self._sent):
+                event = self._parted()
+            case "usage":
+                self._usage.add(data)
+            case "tool_call" | "tool_result":
+                self._calls.append(entry)
+            case "error":
+                self._error = problems.kinds().get(data["code"], errors.HandlingFailed)(data["message"])
+            case "done":
+                event = self._end(data["stopReason"])
+        return event
+
+    def _start(self, block: str) -> None:
+        if not block or block != self._block:
+            self._sent = ""
+        self._block, self._at = block, 0
+
+    def _text(self, text: str) -> bytes:
+        known = self._sent[self._at : self._at + len(text)]
+        if not text.startswith(known):
+            return self._parted()
+        self._at += len(text)
+        new = text[len(known) :]
+        if not new:
+            return b""
+        between = BETWEEN if self._has_text and not self._sent else ""
+        self._sent += new
+        self._has_text = True
+        return self._chunk({"content": between + new})
+
+    def _parted(self) -> bytes:
+        return self._failed(errors.Upstream("The model began its answer again, in other words; ask again."))
+
+    def _failed(self, error: OrganismError) -> bytes:
+        self._is_over = True
+        body = self._call.process.redactor.shown(problems.body(error, self._call.request_id))
+        return b"data: " + body + b"\n\n" + DONE
+
+    def _end(self, stop_reason: str) -> bytes:
+        if stop_reason in {"error", "killed"}:
+            return self._failed(self._error or errors.HandlingFailed())
+        self._is_over = True
+        calls = _called(unanswered(self._calls))
+        delta = {"tool_calls": [{"index": index, **called} for index, called in enumerate(calls)]} if calls else {}
+        last = self._chunk(delta, finish_of(stop_reason, calls), served_by=self._usage.served_by)
+        if self._includes_usage:
+            whole = {**self._head.of("chat.completion.chunk"), "choices": [], "usage": self._usage.shown()}
+            last += b"data: %b\n\n" % orjson.dumps(whole)
+        return last + DONE
+
+    def _chunk(self, delta: Mapping[str, Any], finish: str | None = None, **more: Any) -> bytes:
+        choice = {"index": 0, "delta": delta, "finish_reason": finish}
+        usage = {"usage": None} if self._includes_usage else {}
+        chunk = {**self._head.of("chat.completion.chunk"), "choices": [choice], **usage, **more}
+        return b"data: %b\n\n" % orjson.dumps(chunk)
+
+
+ROUTES: Final = (
+    Route(
+        *("POST", "/chat/completions", complete),
+        gives=gives(ChatCompleted, Gives(str, kind=SSE)),
+        takes=CompletionBody,
+        headers=(*ACT, *CALLER, USER, AUGMENT),
+        refuses=(
+            *SENDING_REFUSED,
+            errors.ModelNotInAllowlist,
+            errors.LeakRefused,
+            errors.RecursionDepthExceeded,
+            errors.RateLimitExceeded,
+            errors.BudgetExhausted,
+            errors.Upstream,
+            errors.UpstreamTimeout,
+            errors.HandlingFailed,
+        ),
+    ),
+)
+"""Mounted below /v1, beside ``/models`` and ``/tools``."""
