@@ -154,12 +154,12 @@ async def uncompact(tenant: Tenant, session_id: str, caller: Caller) -> SessionB
         raise SessionCompactConflict("The session has its whole history: no message before it was summarised.")
     messages = await _messages(tenant, line[-1])
     for later in reversed(line[:-1]):
-        messages += [message for message in await _messages(tenant, later) if not _is_kept(later, message)]
+        messages += [message for message in await _messages(tenant, later) if not _is_copy(later, message)]
     for each in line:
         now = await _row(tenant, each["id"])
         if now is None or now["_status"] == "deleted":  # its messages may have been read when they were erased
             raise SessionCompactConflict(f"Session {each['id']}, which this one goes back to, was deleted.")
-    return await _replace(tenant, row, caller, map(_kept, messages))
+    return await _replace(tenant, row, caller, map(_copied, messages))
 
 
 async def lineage(tenant: Tenant, session_id: str, user: str | None, agent: str | None = None) -> dict[str, Any]:
@@ -197,7 +197,7 @@ async def _messages(tenant: Tenant, row: Row) -> list[Message]:
     return await said_before(tenant.log, tenant.views, row["id"], tenant.log.head + 1)
 
 
-def _is_kept(row: Row, message: Message) -> bool:
+def _is_copy(row: Row, message: Message) -> bool:
     """Whether the session of the row began with the message: it is of none of its turns."""
     return bool(session_of(message["thread_id"]) != row["id"])
 
@@ -233,13 +233,13 @@ async def _compact(tenant: Tenant, row: Row, policy: Policy, caller: Caller, tok
             "(`compact_keep_last_n`), each tool call with its result."
         )
     summary = await _summary(tenant, transcript(messages[:end], masked=policy.is_masked), policy, caller)
-    kept = messages[end:]
-    first = await tenant.views.private_row("session_messages", kept[0]["id"]) if kept else None
+    newest = messages[end:]
+    first = await tenant.views.private_row("session_messages", newest[0]["id"]) if newest else None
     begun = await _replace(
         tenant,
         row,
         caller,
-        map(_kept, (summary_message(row["id"], summary.text), *kept)),
+        map(_copied, (summary_message(row["id"], summary.text), *newest)),
         compacted_before=first["position"] if first is not None else tenant.log.head + 1,
         authors=summary.authors,
     )
@@ -284,10 +284,10 @@ async def _summary(tenant: Tenant, text: str, policy: Policy, caller: Caller) ->
 
 
 async def _piece(tenant: Tenant, text: str, policy: Policy, caller: Caller) -> Summary:
-    asked = {"text": text, "is_talk": policy.is_masked, "model": policy.summary_model}
+    payload = {"text": text, "is_talk": policy.is_masked, "model": policy.summary_model}
     command = Inject(
         to=SUMMARIZER,
-        json=asked,
+        json=payload,
         actor=caller.actor,
         caller_depth=caller.caller_depth,
         caller_request=caller.caller_request,
@@ -315,10 +315,10 @@ def _text_in(content: Content | None) -> str:
 # -- its successor
 
 
-def _kept(message: Mapping[str, Any]) -> KeptMessage:
+def _copied(message: Mapping[str, Any]) -> KeptMessage:
     """The message as a successor begins with it: that of the same turn and time, in the same words."""
-    said = {name: value for name, value in message.items() if name not in {"id", "compacted_at"}}
-    return KeptMessage(message["role"], orjson.dumps(said))
+    copied = {name: value for name, value in message.items() if name not in {"id", "compacted_at"}}
+    return KeptMessage(message["role"], orjson.dumps(copied))
 
 
 async def _replace(
@@ -351,8 +351,8 @@ def _shown(row: Row) -> dict[str, Any]:
 
 async def _summary_of(tenant: Tenant, row: Row) -> dict[str, Any]:
     """The summary of a compacted session, which its successor holds; without text once that is deleted."""
-    kept = await tenant.views.private_row("session_messages", row["_summary"])
-    message = (await read_messages(tenant.log, [kept]))[0] if kept is not None else {"erased": True}
+    stored = await tenant.views.private_row("session_messages", row["_summary"])
+    message = (await read_messages(tenant.log, [stored]))[0] if stored is not None else {"erased": True}
     is_erased = message.get("erased", False)
     return {
         "id": row["_summary"],

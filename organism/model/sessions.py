@@ -62,10 +62,10 @@ def transcript(messages: Iterable[SessionMessage], *, masked: bool) -> str:
 
     Further lines of a message are indented, so that none looks like the beginning of another message.
     """
-    return "\n\n".join(said.replace("\n", "\n  ") for said in _said(messages, masked=masked))
+    return "\n\n".join(entry.replace("\n", "\n  ") for entry in _entries(messages, masked=masked))
 
 
-def _said(messages: Iterable[SessionMessage], *, masked: bool) -> Iterator[str]:
+def _entries(messages: Iterable[SessionMessage], *, masked: bool) -> Iterator[str]:
     for message in messages:
         if is_call(message):
             yield f"assistant calls {message['tool_name']}: {_input(message)}"

@@ -12,7 +12,7 @@ from organism.codec import Codec
 from organism.model.completion import ChatMessage, ToolCall
 from organism.model.sessions import summary_message
 from organism.pump.history import NO_RESULT
-from tests.model.talk import Messages, histories, message, pairs_of
+from tests.model.histories import Messages, histories, message, pairs_of
 
 
 def begun(*instructions: str) -> Conversation:

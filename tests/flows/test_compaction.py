@@ -45,7 +45,7 @@ from tests.flows.disk import Disk, Fault
 from tests.flows.stage import at_gate, folded_anew, folded_live, open_gate, play, until
 from tests.flows.thinking import MODEL, agent
 from tests.flows.world import MakeWorld, World
-from tests.model.talk import Messages, histories
+from tests.model.histories import Messages, histories
 
 SOURCE = '''
 import json

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from organism.model.sessions import cut, estimate_tokens, is_call, summary_message, transcript
-from tests.model.talk import histories, message, pairs_of
+from tests.model.histories import histories, message, pairs_of
 
 
 @given(histories(), st.integers(0, 200))
