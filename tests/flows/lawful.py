@@ -18,12 +18,19 @@ from organism.events.vocabulary import (
     OrganismPaused,
     OrganismResumed,
     OrganismStarted,
+    SessionDeleted,
     StepRecorded,
     StepStarted,
+    ThreadCompleted,
+    ThreadFailed,
     ThreadKilled,
     ThreadPaused,
     ThreadResumed,
+    TurnAppended,
+    TurnEnded,
+    TurnStarted,
 )
+from organism.model.ids import session_of, turn_number
 
 ENDS: Final = (MessageHandled, MessageDropped, MessageDead)
 """The ends of a message."""
@@ -42,6 +49,7 @@ def check_open(records: list[Record[Any]]) -> None:
     nothing_starts_in_a_pause(records)
     a_killed_thread_is_silent(records)
     lines_run_one_at_a_time_and_in_order(records)
+    turns_run_one_at_a_time_and_in_order(records)
 
 
 def positions_are_dense(records: list[Record[Any]]) -> None:
@@ -107,6 +115,31 @@ def lines_run_one_at_a_time_and_in_order(records: list[Record[Any]]) -> None:
             _leave(running, (event.agent, record.stream), event.message)
         elif isinstance(event, (*ENDS, MessageRetried)):
             _leave(running, (event.agent, record.stream), event.message)
+
+
+def turns_run_one_at_a_time_and_in_order(records: list[Record[Any]]) -> None:
+    """A session's turns begin in their order, each after the end of those before, and end with their thread."""
+    open_turns: dict[str, list[str]] = defaultdict(list)
+    ended: dict[str, int] = {}
+    for record in records:
+        event, session = record.event, record.stream
+        if isinstance(event, TurnStarted):
+            open_turns[session].append(event.turn)
+        elif isinstance(event, TurnAppended):
+            assert event.turn == open_turns[session][0], record.position
+        elif isinstance(event, TurnEnded):
+            open_turns[session].remove(event.turn)
+            assert ended.pop(event.turn) == record.at, record.position
+        elif isinstance(event, SessionDeleted):
+            assert not open_turns[session], record.position
+        elif (of := session_of(session)) is not None and turn_number(session):
+            if isinstance(event, MessageStarted):
+                assert open_turns[of][0] == session, record.position
+            elif isinstance(event, ThreadCompleted | ThreadFailed) or (
+                isinstance(event, ThreadKilled) and not event.ended
+            ):
+                ended[session] = record.at
+    assert not ended
 
 
 def _leave(running: dict[tuple[str, str], str], line: tuple[str, str], message: str) -> None:

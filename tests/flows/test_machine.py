@@ -17,7 +17,7 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, rule
 
 from organism.bootstrap import Parts, start
 from organism.errors import OrganismError
-from organism.events.vocabulary import MessageDead, MessageSent
+from organism.events.vocabulary import MessageDead, MessageSent, OnBusy, TurnEnded
 from organism.model import commands as c
 from organism.testing import Running
 from tests.flows import lawful
@@ -54,6 +54,15 @@ async def gated(payload: Ask, metadata: HandlerMetadata):
     await GATE.wait()
     return HandlerResponse.respond(Told("through"))
 
+async def steered(payload: Ask, metadata: HandlerMetadata):
+    texts = [payload.text, *[each.text for each in await metadata.steered()]]
+    await metadata.history()
+    await GATE.wait()
+    await metadata.now()
+    await metadata.emit("message", {"text": "heard"})
+    texts += [each.text for each in await metadata.steered()]
+    return HandlerResponse.respond(Told(" ".join(texts)))
+
 async def failing(payload: Ask, metadata: HandlerMetadata):
     raise RuntimeError(payload.text)
 """
@@ -64,7 +73,9 @@ LISTENERS: dict[str, dict[str, Any]] = {
     "sink": {"max_concurrent": 1},
     "gated": {"timeout_s": 600},
     "failing": {},
+    "steered": {"timeout_s": 600},
 }
+TALKERS = ("asker", "failing", "steered")
 TOP = {"limits": {"max_concurrent_handlers": 4}, "retry": {"attempts": 2, "base_delay_s": 0}}
 TURNS = 40
 agents = st.sampled_from(sorted(LISTENERS))
@@ -81,6 +92,7 @@ class Lives(RuleBasedStateMachine):
         self.parts = Parts(chance=random.Random(seed))
         self.accepted: dict[str, str] = {}
         self.killed: set[str] = set()
+        self.sessions: list[tuple[str, str]] = []
         self.modules: list[Any] = []
         self.o: Running
         self.play(self.start())
@@ -115,6 +127,27 @@ class Lives(RuleBasedStateMachine):
         done = self.do(c.Inject(to=agent, json={"text": agent}, thread_id=thread))
         if isinstance(done, c.Injected):
             self.accepted[done.message_id] = done.thread_id
+
+    @rule(agent=st.sampled_from(TALKERS))
+    def begin_a_session(self, agent: str) -> None:
+        done = self.do(c.CreateSession(agent=agent, user="ann"))
+        if isinstance(done, c.SessionBegun):
+            self.sessions.append((done.session_id, agent))
+
+    @rule(pick=picks, on_busy=st.sampled_from(["queue", "steer", "force", "reject"]))
+    def send_a_turn(self, pick: int, on_busy: OnBusy) -> None:
+        if self.sessions:
+            session, agent = self.sessions[pick % len(self.sessions)]
+            json = {"text": on_busy}
+            done = self.do(c.SendTurn(session_id=session, user="ann", to=agent, json=json, on_busy=on_busy))
+            if isinstance(done, c.Injected):
+                self.accepted[done.message_id] = done.thread_id
+
+    @rule(pick=picks)
+    def delete_a_session(self, pick: int) -> None:
+        if self.sessions:
+            session, agent = self.sessions[pick % len(self.sessions)]
+            self.do(c.DeleteSession(session_id=session, user="ann", agent=agent))
 
     @rule(agent=agents, on=st.booleans())
     def pause_or_resume_an_agent(self, agent: str, *, on: bool) -> None:
@@ -178,6 +211,7 @@ class Lives(RuleBasedStateMachine):
         lawful.check(await o.records())
         assert set(self.accepted) <= {record.event.message for record in await o.records(MessageSent)}
         dead = {record.thread for record in await o.records(MessageDead)}
+        self.killed |= {record.event.turn for record in await o.records(TurnEnded) if record.event.outcome == "killed"}
         for thread in set(self.accepted.values()):
             status = (await o.thread(thread))["status"]
             assert status == ("killed" if thread in self.killed else "error" if thread in dead else "completed")

@@ -1,4 +1,4 @@
-"""The golden hello thread: what each event does to each read model. The web folds the same files to the same rows."""
+"""Golden logs: what each event does to each read model. The web folds the hello thread to the same rows."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
+import pytest
 
 from organism.events.record import Record
 from organism.events.vocabulary import EVENTS, Event
@@ -14,13 +15,13 @@ from organism.views.models import READ_MODELS
 from tests.views.folding import Rows
 
 GOLDEN = Path(__file__).parents[1] / "golden"
-LOG = GOLDEN / "hello_thread.events.jsonl"
-ROWS = GOLDEN / "hello_thread.rows.jsonl"
-"""A line for each event: its position, and the public rows that it left, by model and key (null: gone)."""
+LOGS = ("hello_thread", "session")
+"""Of each the events, and the rows: a line an event with the public rows it left, by model and key (null: gone)."""
 
 
-def records() -> list[Record[Event]]:
-    return [read(json.loads(line)) for line in LOG.read_text(encoding="utf-8").splitlines()]
+def records(log: str) -> list[Record[Event]]:
+    lines = (GOLDEN / f"{log}.events.jsonl").read_text(encoding="utf-8").splitlines()
+    return [read(json.loads(line)) for line in lines]
 
 
 def read(line: dict[str, Any]) -> Record[Event]:
@@ -37,19 +38,21 @@ def read(line: dict[str, Any]) -> Record[Event]:
     )
 
 
-def changes() -> str:
+def changes(log: str) -> str:
     models = [Rows(model) for model in READ_MODELS]
     lines = [
         {
             "position": record.position,
             "rows": {rows.model.name: dict(done) for rows in models if (done := rows.take([record]))},
         }
-        for record in records()
+        for record in records(log)
     ]
     return "".join(json.dumps(line, ensure_ascii=False, separators=(",", ":")) + "\n" for line in lines)
 
 
-def test_each_event_of_the_hello_thread_leaves_the_golden_rows(tmp_path: Path) -> None:
-    made = tmp_path / ROWS.name
-    made.write_text(changes(), encoding="utf-8")
-    assert made.read_text(encoding="utf-8") == ROWS.read_text(encoding="utf-8"), f"if that is meant, copy {made} there"
+@pytest.mark.parametrize("log", LOGS)
+def test_each_event_leaves_the_golden_rows(log: str, tmp_path: Path) -> None:
+    rows = GOLDEN / f"{log}.rows.jsonl"
+    made = tmp_path / rows.name
+    made.write_text(changes(log), encoding="utf-8")
+    assert made.read_text(encoding="utf-8") == rows.read_text(encoding="utf-8"), f"if that is meant, copy {made} there"
