@@ -2,24 +2,43 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from typing import Any
 
 import orjson
 import pytest
+from msgspec.structs import replace
 
-from organism.errors import InvalidRequest, NotFound, SessionAgentMismatch, SessionBusy
+from organism.errors import InvalidRequest, NotFound, SessionAgentMismatch, SessionBusy, SessionCompactConflict
 from organism.events.vocabulary import (
     ContentErased,
+    MessageSent,
     MessageStarted,
     OnBusy,
     SessionDeleted,
+    SessionEvent,
     TurnAppended,
     TurnEnded,
     TurnStarted,
 )
-from organism.model.commands import CreateSession, DeleteSession, Inject, Injected, KillThread, SendTurn, SessionBegun
+from organism.model.commands import (
+    Answer,
+    Command,
+    CreateSession,
+    DeleteSession,
+    Idempotency,
+    Inject,
+    Injected,
+    KeptMessage,
+    KillThread,
+    ReplaceSession,
+    SendTurn,
+    SessionBegun,
+)
 from organism.pump.decide.decision import Decision
 from organism.pump.history import NO_RESULT, said_before
+from organism.pump.sessions import MOST_OPEN_TURNS
 from organism.testing import Running
 from tests.flows.stage import at_gate, folded_anew, folded_live, open_gate
 from tests.flows.world import MakeWorld, World
@@ -400,3 +419,162 @@ async def test_what_works_on_a_session_is_killed_and_erased_with_it_and_is_no_tu
         with pytest.raises(NotFound):
             await o.do(Inject(to="talk", json={"text": "sesame"}, of_session=session))
     assert not holds(made, b"sesame")
+
+
+# at the same time, and twice
+
+
+async def test_turns_that_come_at_the_same_time_run_one_after_the_other(world: MakeWorld) -> None:
+    made = talking(world)
+    async with made.running() as o:
+        session = await begun(o)
+        for _ in range(3):
+            turns = await asyncio.gather(*(say(o, session, str(number)) for number in range(8)))
+            for turn in turns:
+                assert await o.tenant.ended(turn, 20)
+        started = [record.event.turn for record in await o.records(TurnStarted)]
+        assert (await row_of(o, session))["message_count"] == 48
+    assert started == [f"{session}.{number}" for number in range(1, 25)]
+
+
+async def test_a_session_has_so_many_open_turns_at_most(world: MakeWorld) -> None:
+    async with talking(world).running(on_disk=False) as o:
+        session = await begun(o)
+        for _ in range(MOST_OPEN_TURNS):
+            await say(o, session, "wait")
+        with pytest.raises(SessionBusy, match="100 turns"):
+            await say(o, session, "one more", on_busy="steer")
+        assert (await said(o, session, "one more", on_busy="force"))["status"] == "completed"
+        ended = Counter(record.event.outcome for record in await o.records(TurnEnded))
+    assert ended == {"killed": MOST_OPEN_TURNS, "completed": 1}
+
+
+async def test_a_turn_and_a_deletion_at_the_same_time_leave_no_text(world: MakeWorld) -> None:
+    made = talking(world)
+    async with made.running() as o:
+        session = await begun(o)
+        acts = [
+            say(o, session, "sesame"),
+            o.do(DeleteSession(session_id=session, user="ann")),
+            say(o, session, "sesame"),
+        ]
+        _, deleted, late = await asyncio.gather(*acts, return_exceptions=True)
+        assert not isinstance(deleted, BaseException)
+        assert isinstance(late, NotFound)
+        assert not o.pump.state.folded.sessions
+    assert not holds(made, b"sesame")
+
+
+async def test_each_command_is_done_once_under_its_key(world: MakeWorld) -> None:
+    async with talking(world).running() as o:
+
+        async def twice(command: Command, key: str) -> Answer:
+            once = Idempotency(key, "POST", "/", "digest")
+            first = await o.do(replace(command, idempotency=once))
+            assert await o.do(replace(command, idempotency=once)) == first
+            return first
+
+        begun_once = await twice(CreateSession(agent="talk", user="ann"), "1")
+        assert isinstance(begun_once, SessionBegun)
+        session = begun_once.session_id
+        sent = await twice(SendTurn(session_id=session, user="ann", to="talk", json={"text": "x"}), "2")
+        assert isinstance(sent, Injected)
+        assert await o.tenant.ended(sent.thread_id, 20)
+        kept = (KeptMessage("user", b'{"role":"user","content":"x"}'),)
+        await twice(ReplaceSession(session_id=session, user="ann", messages=kept), "3")
+        await twice(DeleteSession(session_id=session, user="ann"), "4")
+        counts = Counter(record.type for record in await o.records() if isinstance(record.event, SessionEvent))
+    assert counts == {
+        "session_created": 2,
+        "turn_started": 1,
+        "turn_ended": 1,
+        "session_uncompacted": 1,
+        "message_kept": 1,
+        "session_deleted": 1,
+    }
+
+
+# replacing a session
+
+
+async def test_a_successor_begins_with_what_was_kept_and_the_source_takes_no_turn_any_more(world: MakeWorld) -> None:
+    async with talking(world).running() as o:
+        session = await begun(o)
+        await said(o, session, "one")
+        seen = (await row_of(o, session))["position"]
+        kept = (
+            KeptMessage("assistant", b'{"role":"assistant","content":"Someone said one."}'),
+            KeptMessage("user", b'{"role":"user","content":"two"}'),
+        )
+        replacing = ReplaceSession(session_id=session, user="ann", messages=kept, if_position=seen, compacted_before=9)
+        turn = await say(o, session, "wait")
+        with pytest.raises(SessionBusy):
+            await o.do(replacing)
+        open_gate(o, "wait")
+        assert await o.tenant.ended(turn, 20)
+        with pytest.raises(SessionCompactConflict):
+            await o.do(replacing)
+        done = await o.do(replace(replacing, if_position=(await row_of(o, session))["position"]))
+        assert isinstance(done, SessionBegun)
+        for refused in (say(o, session, "x"), o.do(replacing)):
+            with pytest.raises(SessionCompactConflict, match=done.session_id):
+                await refused
+        await said(o, done.session_id, "three")
+        shown = [(each["role"], each["content"]) for each in await history_of(o, done.session_id)]
+        source, successor = await row_of(o, session), await row_of(o, done.session_id)
+        await o.do(DeleteSession(session_id=session, user="ann"))
+        assert len(await history_of(o, done.session_id)) == 4
+    assert shown == [
+        ("assistant", "Someone said one."),
+        ("user", "two"),
+        ("user", '{"text":"three"}'),
+        ("assistant", "heard three"),
+    ]
+    assert (source["successor_session_id"], successor["parent_session_id"]) == (done.session_id, session)
+    assert source["archived_at"] is not None
+    assert (successor["user_id"], successor["agent"], successor["message_count"]) == ("ann", "talk", 4)
+
+
+# whose text it is
+
+
+READING = """
+async def talk(payload: Ask, metadata: HandlerMetadata):
+    if payload.text == "read":
+        await metadata.ask("web", Ask())
+        await gate("read")
+    if payload.text == "act":
+        await metadata.ask("tool", Ask())
+    return HandlerResponse.respond(Told(""))
+
+async def web(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse.respond(Told("from outside"))
+
+tool = web
+"""
+
+
+@pytest.mark.parametrize("is_queued", [True, False])
+async def test_the_authors_of_what_a_turn_has_read_are_those_of_the_turns_after_it(
+    world: MakeWorld, *, is_queued: bool
+) -> None:
+    listeners = {"talk": {"peers": ["web", "tool"]}, "web": {"brings_outside_text": True}, "tool": {}}
+    async with world(READING, listeners).running() as o:
+        session = await begun(o)
+        first = await say(o, session, "read")
+        await at_gate(o, "read")
+        if is_queued:
+            await say(o, session, "between")
+        else:
+            open_gate(o, "read")
+            assert await o.tenant.ended(first, 20)
+        act = await say(o, session, "act")
+        open_gate(o, "read")
+        assert await o.tenant.ended(act, 20)
+        (asked,) = [each for each in await o.records(MessageSent, thread=act) if each.event.to == "tool"]
+        done = await o.do(ReplaceSession(session_id=session, user="ann", messages=()))
+        assert isinstance(done, SessionBegun)
+        later = await say(o, done.session_id, "act")
+        sent = (await o.records(MessageSent, thread=later))[0]
+    assert "web" in asked.event.authors
+    assert "web" in sent.event.authors
