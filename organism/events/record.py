@@ -45,9 +45,10 @@ class Content(Entity):
 class Record(Entity, Generic[E_co]):
     """One event in the log. ``position`` is 0 until the log has given it one; ``at`` is UTC in microseconds since 1970.
 
-    ``thread`` is its thread, or None for the organism's own stream; ``cause`` is the message whose handling led to it;
-    ``correlation`` is the message of the injection at the root. ``digest`` seals its content, which belongs to
-    ``content_owner``. If ``at`` is 0, what it shares with its unit is filled in when it is appended.
+    ``thread`` is its thread, of a session's facts the session, or None for the organism's own stream; ``cause`` is the
+    message whose handling led to it; ``correlation`` is the message of the injection at the root. ``digest`` seals its
+    content, which belongs to ``content_owner``. If ``at`` is 0, what it shares with its unit is filled in when it is
+    appended.
     """
 
     event: E_co
@@ -68,17 +69,17 @@ class Record(Entity, Generic[E_co]):
 
     @property
     def stream(self) -> str:
-        """The thread, or the organism's own stream."""
+        """The thread or session, or the organism's own stream."""
         return self.thread or ORGANISM_STREAM
 
 
 class Unit(Entity):
     """The records of one decision, written whole or not at all.
 
-    ``thread_id`` is the thread of every record without one. ``expect`` maps each stream that the decision rests on (a
-    thread id or ``ORGANISM_STREAM``) to the position of the last event seen there, or to the unit that wrote it,
-    which may not be on disk yet; 0 means that the stream must be new. ``then`` is called in the loop's thread, in order
-    of position, once the outcome is known: with None after the commit, else with the error.
+    ``thread_id`` is the thread of every record without one. ``expect`` maps each stream that the decision rests on (the
+    id of a thread or session, or ``ORGANISM_STREAM``) to the position of the last event seen there, or to the unit that
+    wrote it, which may not be on disk yet; 0 means that the stream must be new. ``then`` is called in the loop's
+    thread, in order of position, once the outcome is known: with None after the commit, else with the error.
     ``first`` and ``last`` are the positions of its records; they are trusted only after ``then``.
     """
 
