@@ -45,14 +45,17 @@ class Client:
         self.url = url
 
     async def call(self, method: str, path: str, body: Any = None, key: str | None = None) -> Answer:
-        """One request. Raises ``Gone``."""
+        """One request, below ``/api/v1`` or for the user of ``/a1``. Raises ``Gone``."""
         headers = {"Idempotency-Key": key} if key else {}
+        is_of_user = path.startswith("/a1/")
+        headers |= {"SPASS-User-Id": "ann"} if is_of_user else {}
         content = None
         if body is not None:
             content = orjson.dumps(body)
             headers["Content-Type"] = "application/json"
         try:
-            answer = await self._http.request(method, f"{self.url}/api/v1{path}", content=content, headers=headers)
+            url = f"{self.url}{'' if is_of_user else '/api/v1'}{path}"
+            answer = await self._http.request(method, url, content=content, headers=headers)
         except httpx2.TransportError as error:
             raise Gone(repr(error)) from error
         return Answer(answer.status_code, answer.content)
