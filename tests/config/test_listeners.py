@@ -91,7 +91,7 @@ def test_every_key_of_a_listener_is_taken(place: Place) -> None:
         ("budget: {week: {}}", "budget.week", "unknown key `week`; known here: day, run"),
         ("budget: {run: {token: 1}}", "budget.run.token", "unknown key `token`; did you mean `tokens`?"),
         ("budget: {day: {usd: -1}}", "budget.day.usd", "expected at least 0, came -1 (a number)"),
-        ("invoke: [batch, both]", "invoke[1]", "expected 'batch' or 'stream', came \"both\" (text)"),
+        ("invoke: [batch, both]", "invoke[1]", "expected 'batch', 'stream' or 'force', came \"both\" (text)"),
         ("peers: [console, 5]", "peers[1]", "expected text, came 5 (a number); put it in quotes to make it text"),
         ("peers: [gretter]", "peers[0]", "there is no listener `gretter`; did you mean `greeter`?"),
         ("peers: [system]", "peers[0]", "there is no listener `system`"),
