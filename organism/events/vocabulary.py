@@ -563,16 +563,19 @@ TurnOutcome = Literal["completed", "failed", "killed", "appended"]
 Role = Literal["user", "assistant", "tool"]
 
 
+SessionBudget = Mapping[str, Mapping[str, int | str]]
+
+
 class SessionSettings(Struct, frozen=True, gc=False, omit_defaults=True):
     """What the caller wants of a session; what is None is as the tenant's configuration says.
 
-    ``budget`` bounds what its turns spend: ``run`` and ``day``, each with ``tokens``, ``usd``, ``calls``, ``seconds``.
+    ``budget``: ``run`` bounds what a turn spends, ``day`` all of a day: ``tokens``, ``usd``, ``calls``, ``seconds``.
     """
 
     compact_strategy: CompactStrategy | None = None
     compact_keep_last_n: int | None = None
     compact_observation_mask: bool | None = None
-    budget: Mapping[str, Mapping[str, int | str]] | None = None
+    budget: SessionBudget | None = None
 
 
 class SessionEvent(Event, frozen=True):
@@ -598,6 +601,7 @@ class TurnStarted(SessionEvent, frozen=True):
     turn: str
     message: str
     on_busy: OnBusy = "queue"
+    budget: SessionBudget | None = None
 
 
 class TurnAppended(SessionEvent, frozen=True):

@@ -9,7 +9,17 @@ from msgspec import field
 
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import After, MessageSent, OnBusy, StepEffect, StepError, StepKind, StepRecorded, Todo
+from organism.events.vocabulary import (
+    After,
+    MessageSent,
+    OnBusy,
+    SessionBudget,
+    StepEffect,
+    StepError,
+    StepKind,
+    StepRecorded,
+    Todo,
+)
 from organism.model.ids import session_of
 from organism.model.run import BLOCKS
 
@@ -38,6 +48,7 @@ NO_AUTHORS: Final[frozenset[str]] = frozenset()
 class Turn(Entity):
     """What a thread is to its session: the turn that ``message`` asks for, which ``waits`` for the turns before it.
 
+    ``budget`` is the session's.
     ``said`` counts the messages that it has brought into the session; ``authors`` names whose text may be in them, once
     the message is handled.
     """
@@ -45,6 +56,7 @@ class Turn(Entity):
     message: str
     on_busy: OnBusy
     waits: bool
+    budget: SessionBudget | None = None
     said: int = 0
     authors: frozenset[str] = frozenset()
 

@@ -89,7 +89,7 @@ class Sessions:
                 authors.update(self._kill_turns(decision, session))
             decision.correlation = message_id = sent[0].message_id
             thread_id = turn_thread(session_id, session.number + 1)
-            decision.add_to_session(session_id, TurnStarted(thread_id, message_id, command.on_busy))
+            decision.add_to_session(session_id, TurnStarted(thread_id, message_id, command.on_busy, row["budget"]))
             decision.open_thread(thread_id, ThreadCreated())
             first = len(decision.records)
             inject.add(decision, sent, command, tuple(sorted(authors)))

@@ -7,7 +7,7 @@ which it was settled. Runs and threads that are over are forgotten (``forget``).
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Mapping
 from decimal import Decimal
 from typing import Final, NamedTuple
 
@@ -20,6 +20,7 @@ from organism.events.vocabulary import (
     BudgetSettled,
     ThreadReopened,
 )
+from organism.model.ids import session_of
 from organism.model.money import NOTHING
 
 DAY_US: Final = 86_400_000_000
@@ -80,12 +81,16 @@ def key_of(message: str, step: int) -> str:
 
 
 class Spending(Entity):
-    """The state. ``agents`` and ``tenant`` hold what was spent on ``day``, a number of days since 1970."""
+    """The state. ``agents``, ``sessions`` and ``tenant`` hold what was spent on ``day``, a number of days since 1970.
+
+    ``sessions`` are those that have a budget.
+    """
 
     open: dict[str, Reservation] = field(default_factory=dict)
     runs: dict[str, Account] = field(default_factory=dict)
     threads: dict[str, Account] = field(default_factory=dict)
     agents: dict[str, Account] = field(default_factory=dict)
+    sessions: dict[str, Account] = field(default_factory=dict)
     tenant: Account = EMPTY
     day: int = 0
     room: int = ROOM
@@ -100,6 +105,9 @@ class Spending(Entity):
 
     def agent_on(self, agent: str, at: int) -> Account:
         return self._on(self.agents.get(agent, EMPTY), at)
+
+    def session_on(self, session: str, at: int) -> Account:
+        return self._on(self.sessions.get(session, EMPTY), at)
 
     def tenant_on(self, at: int) -> Account:
         return self._on(self.tenant, at)
@@ -116,9 +124,11 @@ class Spending(Entity):
         self.threads = {key: each for key, each in self.threads.items() if key in threads or each.reserved.calls}
         self.room = max(ROOM, 2 * (len(self.runs) + len(self.threads)))
 
-    def reserved(self, record: Record[BudgetReserved]) -> None:
-        """Reserve what a call may use."""
+    def reserved(self, record: Record[BudgetReserved], session: str | None = None) -> None:
+        """Reserve what a call may use; ``session`` has a budget that bounds it."""
         self._turn(record.at)
+        if session is not None:
+            self.sessions.setdefault(session, EMPTY)
         event = record.event
         reservation = self.open[key_of(event.message, event.step)] = Reservation(record.thread or "", event)
         self._book(reservation, ZERO, amount_of(event))
@@ -140,9 +150,7 @@ class Spending(Entity):
         """Begin a new day if it has come: nothing is spent on it yet."""
         if at // DAY_US > self.day:
             self.day = at // DAY_US
-            self.agents = {
-                name: Account(ZERO, each.reserved) for name, each in self.agents.items() if each.reserved.calls
-            }
+            self.agents, self.sessions = _still_reserved(self.agents), _still_reserved(self.sessions)
             self.tenant = Account(ZERO, self.tenant.reserved)
 
     def _book(self, reservation: Reservation, spent: Amount, more_reserved: Amount) -> None:
@@ -151,6 +159,14 @@ class Spending(Entity):
         self.threads[reservation.thread] = _booked(self.thread(reservation.thread), spent, more_reserved)
         self.agents[agent] = _booked(self.agents.get(agent, EMPTY), spent, more_reserved)
         self.tenant = _booked(self.tenant, spent, more_reserved)
+        session = session_of(reservation.thread)
+        if session is not None and session in self.sessions:
+            self.sessions[session] = _booked(self.sessions[session], spent, more_reserved)
+
+
+def _still_reserved(accounts: Mapping[str, Account]) -> dict[str, Account]:
+    """The accounts on a new day: nothing is spent yet."""
+    return {name: Account(ZERO, each.reserved) for name, each in accounts.items() if each.reserved.calls}
 
 
 def _booked(account: Account, spent: Amount, more_reserved: Amount) -> Account:

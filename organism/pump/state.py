@@ -386,7 +386,7 @@ def _turn_started(state: FoldedState, record: Record[TurnStarted]) -> None:
     session = state.sessions.setdefault(session_id, Session(0))
     session.number = turn_number(event.turn)
     session.turns.append(event.turn)
-    turn = Turn(event.message, event.on_busy, waits=len(session.turns) > 1)
+    turn = Turn(event.message, event.on_busy, waits=len(session.turns) > 1, budget=event.budget)
     state.threads[event.turn] = Thread(event.turn, turn=turn)
 
 
@@ -560,7 +560,9 @@ def _run_entry(state: FoldedState, record: Record[RunEvent]) -> None:
 def _budget_reserved(state: FoldedState, record: Record[BudgetReserved]) -> None:
     if state.spend.is_full():
         state.spend.forget(state.messages, state.threads)
-    state.spend.reserved(record)
+    thread = state.threads.get(record.thread or "")
+    has_budget = thread is not None and thread.turn is not None and thread.turn.budget is not None
+    state.spend.reserved(record, thread.owner if thread is not None and has_budget else None)
 
 
 def _tenant_config_changed(state: FoldedState, record: Record[TenantConfigChanged]) -> None:

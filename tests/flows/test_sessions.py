@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from typing import Any
 
-import orjson
 import pytest
 from msgspec.structs import replace
 
@@ -15,7 +13,6 @@ from organism.events.vocabulary import (
     ContentErased,
     MessageSent,
     MessageStarted,
-    OnBusy,
     SessionDeleted,
     SessionEvent,
     TurnAppended,
@@ -37,10 +34,10 @@ from organism.model.commands import (
     SessionBegun,
 )
 from organism.pump.decide.decision import Decision
-from organism.pump.history import NO_RESULT, said_before
+from organism.pump.history import NO_RESULT
 from organism.pump.sessions import MOST_OPEN_TURNS
-from organism.testing import Running
 from tests.flows.stage import at_gate, folded_anew, folded_live, open_gate
+from tests.flows.talking import begun, history_of, row_of, said, say
 from tests.flows.world import MakeWorld, World
 
 TALK = """
@@ -56,43 +53,6 @@ async def talk(payload: Ask, metadata: HandlerMetadata):
 
 def talking(world: MakeWorld) -> World:
     return world(TALK, {"talk": {"max_concurrent": 4}, "other": {"handler": "talk"}})
-
-
-async def begun(o: Running, user: str = "ann", agent: str = "talk") -> str:
-    answer = await o.do(CreateSession(agent=agent, user=user))
-    assert isinstance(answer, SessionBegun)
-    return answer.session_id
-
-
-async def say(  # noqa: PLR0913 - what a turn has
-    o: Running,
-    session: str,
-    text: str,
-    *,
-    on_busy: OnBusy = "queue",
-    user: str = "ann",
-    agent: str = "talk",
-    **more: Any,
-) -> str:
-    """Send a message to the session; gives its turn's thread."""
-    turn = SendTurn(session_id=session, user=user, to=agent, json={"text": text}, on_busy=on_busy, **more)
-    answer = await o.do(turn)
-    assert isinstance(answer, Injected)
-    return answer.thread_id
-
-
-async def said(o: Running, session: str, text: str, **more: Any) -> dict[str, Any]:
-    """The turn's thread at its end."""
-    thread = await say(o, session, text, **more)
-    assert await o.tenant.ended(thread, 20)
-    return await o.thread(thread)
-
-
-async def row_of(o: Running, session: str) -> dict[str, Any]:
-    row = await o.views.row("sessions", session)
-    assert row is not None
-    found: dict[str, Any] = orjson.loads(row)
-    return found
 
 
 async def test_a_turn_is_a_thread_that_names_its_session(world: MakeWorld) -> None:
@@ -258,11 +218,6 @@ async def test_what_steers_too_late_is_a_turn_like_any_other(world: MakeWorld) -
         assert await o.replies(turn) == ({"text": "one"},)
         assert await o.replies(late) == ({"text": "two"},)
         assert not await o.records(TurnAppended)
-
-
-async def history_of(o: Running, session: str) -> list[dict[str, Any]]:
-    """All that was said in the session."""
-    return await said_before(o.log, o.views, session, o.log.head + 1)
 
 
 RECALL = """

@@ -10,11 +10,12 @@ import pytest
 
 from organism.errors import ConfigInvalid
 from organism.events.record import Actor
-from organism.events.vocabulary import BudgetReserved, BudgetSettled
+from organism.events.vocabulary import BudgetReserved, BudgetSettled, SessionBudget, SessionSettings
 from organism.model.commands import Inject
 from organism.testing import Running
 from tests.flows.spender import SOURCE, most_used, says, script, scripted, tenants, token
 from tests.flows.stage import BEGIN_NS, TurnedTime, folded_anew, folded_live, open_gate, play
+from tests.flows.talking import begun, said
 from tests.flows.world import MakeWorld
 from tests.log.engines import turn
 
@@ -164,3 +165,33 @@ async def test_a_chain_ends_with_its_token_by_the_logs_time(world: MakeWorld) ->
         assert await o.tenant.ended(getattr(injected, "thread_id", ""), 10)
         [said] = await o.replies(getattr(injected, "thread_id", ""))
     assert "not valid any more" in said["text"]
+
+
+async def test_a_session_has_a_budget_of_a_turn_and_of_a_day_which_outlives_a_restart(world: MakeWorld) -> None:
+    made = scripted(world, says("Here."), listeners={"ada": {"handler": "think", "model": "m"}})
+    budgets: list[SessionBudget] = [{"day": {"calls": 2, "usd": "9"}}, {"run": {"tokens": 20}}]
+    async with made.running() as o:
+        day, run = [await begun(o, agent="ada", settings=SessionSettings(budget=budget)) for budget in budgets]
+        free = await begun(o, agent="ada")
+        answers = {session: [await answered(o, session)] for session in (day, run, free)}
+        await o.crash()
+    async with made.running() as o:
+        for _ in range(2):
+            for session, heard in answers.items():
+                heard.append(await answered(o, session))
+        assert await folded_anew(o.log) == await folded_live(o)
+    assert [each.partition("(")[0] for each in answers[day]] == [
+        "Here.",
+        "Here.",
+        "budget_exhausted: The session today may use 2 calls ",
+    ]
+    assert {each.partition("(")[0] for each in answers[run]} == {"budget_exhausted: This turn may use 20 tokens "}
+    assert answers[free] == ["Here."] * 3
+
+
+async def answered(o: Running, session: str) -> str:
+    """What the handler answers in a session."""
+    turn = await said(o, session, ASKED, agent="ada")
+    (reply,) = await o.replies(turn["id"])
+    text: str = reply["text"]
+    return text

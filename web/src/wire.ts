@@ -2132,7 +2132,7 @@ export interface SessionMessageList {
   messages: SessionMessage[];
 }
 
-/** What the caller wants of a session; what is None is as the tenant's configuration says. `budget` bounds what its turns spend: `run` and `day`, each with `tokens`, `usd`, `calls`, `seconds`. */
+/** What the caller wants of a session; what is None is as the tenant's configuration says. `budget`: `run` bounds what a turn spends, `day` all of a day: `tokens`, `usd`, `calls`, `seconds`. */
 export interface SessionSettings {
   compact_strategy?: "auto" | "manual" | "off" | null;
   compact_keep_last_n?: number | null;
@@ -2623,6 +2623,7 @@ export interface TurnStartedData {
   turn: string;
   message: string;
   on_busy?: "force" | "reject" | "steer";
+  budget?: Record<string, Record<string, number | string>>;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Final, NamedTuple
@@ -102,9 +102,24 @@ def bounds(decision: Decision, call: ModelCall) -> Iterator[Bound]:
     run = spend.run(message.id).used
     yield Bound("This run", f"`budget.run` of {agent}", own.run, run)
     yield Bound("This run", "`budget.run` of the tenant", tenant.run, run)
+    if thread.turn is not None and thread.turn.budget is not None:
+        turn, day = (_spend(thread.turn.budget.get(name, {})) for name in ("run", "day"))
+        yield Bound("This turn", "`budget.run` of the session", turn, spend.thread(thread.id).used)
+        yield Bound("The session today", "`budget.day` of the session", day, spend.session_on(thread.owner, at).used)
     yield Bound("This thread", "`limits.max_tokens_per_thread`", most, spend.thread(thread.id).used)
     yield Bound(f"{agent} today", f"`budget.day` of {agent}", own.day, spend.agent_on(agent, at).used)
     yield Bound("The tenant today", "`budget.day` of the tenant", tenant.day, spend.tenant_on(at).used)
+
+
+def _spend(given: Mapping[str, int | str]) -> Spend:
+    """Bounds as a session's settings have them."""
+    tokens, usd, calls, seconds = (given.get(name) for name in ("tokens", "usd", "calls", "seconds"))
+    return Spend(
+        tokens=None if tokens is None else int(tokens),
+        usd=None if usd is None else Decimal(usd),
+        calls=None if calls is None else int(calls),
+        seconds=None if seconds is None else float(seconds),
+    )
 
 
 def fitted(need: Need, budgets: Iterator[Bound]) -> Need:
