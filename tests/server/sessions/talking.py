@@ -53,9 +53,14 @@ LISTENERS: dict[str, dict[str, Any]] = {
     "parrot": {"payload_class": "Prompt", "invoke": MODES, "max_concurrent": 50},
     "other": {"payload_class": "Prompt", "invoke": MODES},
     "small": {"payload_class": "Prompt", "invoke": MODES, "model": "tiny"},
+    "plain": {"payload_class": "Prompt", "handler": "parrot", "invoke": ["batch", "stream"]},
     "summarizer": {"payload_class": "Summarize"},
 }
-TOKENS: dict[str, Any] = {"talker": ["agents:chat"], "boss": {"scopes": ["agents:chat"], "tenant_admin": True}}
+TOKENS: dict[str, Any] = {
+    "talker": ["agents:chat"],
+    "narrow": ["agents:chat:agent:other"],
+    "boss": {"scopes": ["agents:chat"], "tenant_admin": True},
+}
 
 
 @asynccontextmanager

@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from tests.server.served import Frames, Served
+from tests.flows.thinking import agent, call, calls, says, thinking
+from tests.flows.world import MakeWorld
+from tests.server.served import Frames, Served, served
 from tests.server.sessions.talking import User, at_gate, error_of, events_of, open_gate, talking, text_of
 from tests.server.tenanted import bearer
 
@@ -246,3 +248,57 @@ async def test_the_socket_shows_a_turn_as_it_shows_threads(dan: User) -> None:
         seen = await frames.until("thread_updated", status="completed")
     (message, *_) = [frame["message"] for frame in seen if frame["event"] == "message"]
     assert (message["to"], message["payload"]["message"]) == ("parrot", "one")
+
+
+LOOKER = """
+async def looker(payload: Ask, metadata: HandlerMetadata):
+    await gate("looker")
+    return HandlerResponse.respond(Told("found " + payload.text))
+"""
+
+
+@pytest.mark.parametrize("surface", ["/a1", "/invoke"])
+async def test_a_message_that_steers_is_answered_by_the_turn_that_takes_it_in(world: MakeWorld, surface: str) -> None:
+    answers = (calls(call("looker", text="it")), says("As you wish."))
+    play = thinking(world, {"looker": {}, "thinker": agent(tools=["looker"])}, *answers, source=LOOKER)
+    async with served(play.world.config) as server:
+        headers = {**server.bearer, "SPASS-User-Id": "dan"}
+
+        async def post(path: str, **body: Any) -> Any:
+            answer = await server.client.post(path, json=body, headers=headers)
+            assert answer.is_success, answer.text
+            return answer.json()
+
+        session = (await post("/a1/agents/thinker/sessions"))["id"]
+        path = f"/a1/agents/thinker/sessions/{session}/messages"
+        first = asyncio.ensure_future(post(path, message="Look."))
+        await at_gate(server, "looker")
+        if surface == "/a1":
+            steering = asyncio.ensure_future(post(path, message="Be brief.", on_busy="steer"))
+        else:
+            inputs = {"data": {"inputs": {"message": "Be brief."}}, "session_id": session, "on_busy": "steer"}
+            steering = asyncio.ensure_future(post("/invoke", agent="thinker", **inputs))
+        threads = server.organism.tenants["default"].pump.state.folded.threads
+        await server.until(lambda: f"{session}.2" in threads)
+        open_gate(server, "looker")
+        answer, steered = await first, await steering
+    outputs = steered if surface == "/a1" else steered["data"]["outputs"]
+    assert answer["reply"] == "As you wish."
+    assert outputs["messages"] == [{"role": "assistant", "content": "As you wish."}]
+    assert steered["thread_id"] == f"{session}.2"
+    assert answer["messages"][0]["tool_name"] == "looker"
+
+
+async def test_the_default_agents_remember_as_the_walk_through_says(hello: Served) -> None:
+    headers = {**hello.bearer, "SPASS-User-Id": "dan"}
+
+    async def post(path: str, body: Any = None) -> Any:
+        answer = await hello.client.post(f"/a1/agents/concise-de/sessions{path}", json=body, headers=headers)
+        assert answer.is_success, answer.text
+        return answer.json()
+
+    session = (await post(""))["id"]
+    await post(f"/{session}/messages", {"message": "Mein Lieblingssport ist Tennis."})
+    said = await post(f"/{session}/messages", {"message": "Welcher Sport ist mein Liebling?"})
+    assert "Tennis" in said["reply"]
+    assert said["session_id"] == session
