@@ -1,9 +1,9 @@
 """A real server is asked whatever its OpenAPI says can be asked, and what it says cannot: schemathesis, all checks.
 
 Which 400 a request with every field in order may still get: a cursor that this server has not sealed, an id of an event
-that no stream has sent, a moment that is yet to come, an injection that says in the query what its JSON body says
-itself, words for a listener that takes a payload of its own, arguments of another tool, and a model that is not there.
-Some agents cannot stream, and none can be forced: 406.
+that no stream has sent, a moment that is yet to come or an end before its beginning, an injection that says in the query
+what its JSON body says itself, words for a listener that takes a payload of its own, arguments of another tool, and a
+model that is not there. Some agents cannot stream, and not all can be forced: 406.
 """
 
 from __future__ import annotations
@@ -32,25 +32,25 @@ NOT_ASKED: Final = {
     "/mcp": "its messages are of a protocol of its own",
 }
 """What other tests ask."""
+AGENT: Final = "concise-de"
 PARTS: Final = 4
 """The routes are asked in so many parts, each by a test of its own, so that they run in parallel."""
 ACCEPTED: Final = ["2xx", "3xx", 401, 403, 404, 409, 422, 429]
 """Of a request with every field in order; 422 is a key that was used with another body."""
-BOUND: Final = [route.address for route in ROUTES if {"cursor", "at"} & set(route.query)]
-SENDING: Final = [
-    route.address
-    for route in ROUTES
-    if route.path.endswith(("/inject", "/invoke", "/execute", "/chat", "/completions", "/tenant/config"))
-]
+BOUND: Final = [route.address for route in ROUTES if {"cursor", "at", "from"} & set(route.query)]
+ENDS: Final = ("/inject", "/invoke", "/execute", "/chat", "{sid}/messages", "/completions", "/tenant/config")
+SENDING: Final = [route.address for route in ROUTES if route.path.endswith(ENDS)]
 
 
-def settings(sent: dict[str, Any]) -> str:
+def settings(sent: dict[str, Any], session: str) -> str:
     """The settings, with the ids of something that is there."""
     ids = {"threads": sent["thread_id"], "messages": sent["message_id"]}
     lines = ["[checks.positive_data_acceptance]", f"expected-statuses = {json.dumps(ACCEPTED)}"]
     for resource, found in ids.items():
         lines += ["[[operations]]", f'include-path-regex = "^/api/v1/{resource}/"', "[operations.parameters]"]
         lines += [f"id = {json.dumps(found)}"]
+    lines += ["[[operations]]", 'include-path-regex = "^/a1/agents/"', "[operations.parameters]"]
+    lines += [f"name = {json.dumps(AGENT)}", f"sid = {json.dumps(session)}"]
     for path in [*BOUND, *SENDING]:
         lines += ["[[operations]]", f'include-path = "{path}"', "[operations.checks.positive_data_acceptance]"]
         lines += [f"expected-statuses = {json.dumps([*ACCEPTED, 400, 406])}"]
@@ -73,7 +73,9 @@ async def asked(server: Served, folder: Path, paths: list[str], examples: int) -
     """Run it; gives its exit code and what it said."""
     sent = await server.inject()
     config = folder / "schemathesis.toml"
-    config.write_text(settings(sent))
+    headers = {**server.bearer, "SPASS-User-Id": "dan"}
+    session = await server.client.post(f"/a1/agents/{AGENT}/sessions", headers=headers)
+    config.write_text(settings(sent, session.json()["id"]))
     process = await asyncio.create_subprocess_exec(
         *(SCHEMATHESIS, "--config-file", config, "run", f"{server.url}/openapi.json"),
         *("--checks", "all", "--phases", "examples,coverage,fuzzing", "--max-examples", str(examples), "--seed", "1"),
