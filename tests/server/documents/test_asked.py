@@ -1,9 +1,9 @@
 """A real server is asked whatever its OpenAPI says can be asked, and what it says cannot: schemathesis, all checks.
 
 Which 400 a request with every field in order may still get: a cursor that this server has not sealed, an id of an event
-that no stream has sent, a moment that is yet to come or an end before its beginning, an injection that says in the query
-what its JSON body says itself, words for a listener that takes a payload of its own, arguments of another tool, and a
-model that is not there. Some agents cannot stream, and not all can be forced: 406.
+that no stream has sent, a moment that is yet to come or an end before its beginning, an injection that says in the
+query what its JSON body says itself, words for a listener that takes a payload of its own, arguments of another tool,
+and a model that is not there. Some agents cannot stream, and not all can be forced: 406.
 """
 
 from __future__ import annotations
