@@ -17,7 +17,14 @@ import structlog
 
 from organism.codec import repair_json
 from organism.config.tenant import CompactStrategy
-from organism.errors import HandlingFailed, OrganismError, SessionBusy, SessionCompactConflict, UpstreamTimeout
+from organism.errors import (
+    HandlingFailed,
+    InvalidRequest,
+    OrganismError,
+    SessionBusy,
+    SessionCompactConflict,
+    UpstreamTimeout,
+)
 from organism.events.record import Actor, Content
 from organism.events.vocabulary import MessageSent, ModelCalled
 from organism.log.log import EventFilter
@@ -41,6 +48,9 @@ from organism.views.views import Row
 
 SUMMARIZER: Final = "summarizer"
 """The listener that makes summaries."""
+EXPECTED: Final = (
+    "It takes `text`, `is_talk` and `model`, and answers with a `text`, as handlers/summarizer.py of Organism does."
+)
 SUMMARY_SECONDS: Final = 300.0
 """How long the summary of a piece of a history may take."""
 MOST_BYTES_A_CHARACTER: Final = 8
@@ -268,8 +278,7 @@ async def _summary(tenant: Tenant, text: str, policy: Policy, caller: Caller) ->
     listener = tenant.pump.state.rules.listeners.get(SUMMARIZER)
     if listener is None:
         raise SessionCompactConflict(
-            f"Nobody can summarise the session: organism.yaml has no listener `{SUMMARIZER}`. The one of "
-            "handlers/summarizer.py takes `payload_class: handlers.summarizer.Summarize`."
+            f"Nobody can summarise the session: organism.yaml has no listener `{SUMMARIZER}`. {EXPECTED}"
         )
     if SUMMARIZER in tenant.pump.state.folded.paused_agents:
         raise SessionCompactConflict(f"The listener `{SUMMARIZER}` is paused: resume it first.")
@@ -293,7 +302,11 @@ async def _piece(tenant: Tenant, text: str, policy: Policy, caller: Caller) -> S
         caller_request=caller.caller_request,
         of_session=policy.session_id,
     )
-    sent = await tenant.do(command)
+    try:
+        sent = await tenant.do(command)
+    except InvalidRequest as error:
+        message = f"The listener `{SUMMARIZER}` cannot be asked ({error.message}). {EXPECTED}"
+        raise SessionCompactConflict(message) from error
     assert isinstance(sent, Injected)  # noqa: S101 - an Inject is answered by nothing else; narrows the type
     seconds = policy.summary_seconds
     if not await tenant.ended(sent.thread_id, seconds):

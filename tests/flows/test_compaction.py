@@ -393,12 +393,18 @@ async def test_a_lost_commit_leaves_the_source_live_or_the_successor_whole(
         assert await folded_live(o) == await folded_anew(o.log)
 
 
-async def test_without_a_summarizer_a_compaction_says_what_to_do(world: MakeWorld) -> None:
-    made = world(SOURCE, {"talk": {}})
+@pytest.mark.parametrize(
+    ("listeners", "reason"),
+    [({}, "no listener `summarizer`"), ({"summarizer": {"handler": "talk"}}, "cannot be asked .*/is_talk")],
+)
+async def test_without_a_summarizer_a_compaction_says_what_is_needed(
+    world: MakeWorld, listeners: dict[str, Any], reason: str
+) -> None:
+    made = world(SOURCE, {"talk": {}, **listeners})
     async with made.running(on_disk=False) as o:
         session = await begun(o, compact_keep_last_n=0)
         await said(o, session, "one")
-        with pytest.raises(SessionCompactConflict, match="no listener `summarizer`"):
+        with pytest.raises(SessionCompactConflict, match=f"{reason}.*It takes `text`"):
             await compact(o.tenant, session, ANN)
         assert (await row_of(o, session))["archived_at"] is None
 
