@@ -18,6 +18,7 @@ import structlog
 
 from organism.agents import BUNDLED_AGENTS, bundled_charter
 from organism.agents.completions import chat_listener
+from organism.agents.embeddings import Embeddings
 from organism.agents.gateway import Gateways
 from organism.agents.turn import prompted_turn_of, turn_of
 from organism.codec import Codec, PayloadLimits, PayloadSchema, UnsupportedPayload
@@ -104,6 +105,7 @@ class Organism:
         self._share = FairShare()
         self._tools = Toolbox(VERSION, parts.net, lambda: make_mcp(config_path.parent.resolve()))
         self._gateways = Gateways(parts.redactor, parts.chance.random, lambda: self.entries, os.environ)
+        self.embeddings = Embeddings(parts.redactor, os.environ)
         self._stage = "starting"
         self._generation = 0
         self._data: Path | None = None
@@ -132,6 +134,7 @@ class Organism:
         self._codec = self._new_codec(settings)
         self.settings = with_turns(settings, self._codec)
         await self._gateways.registry.take(self._gateways.registry.prepared(settings.models))
+        await self.embeddings.take(settings)
         await self._tools.keep(settings.tools)
         self._share.resize(self.settings.limits.max_concurrent_handlers)
         self._data = data
@@ -222,6 +225,7 @@ class Organism:
                 raise
             self._codec = codec
             await self._gateways.registry.take(served)
+            await self.embeddings.take(settings)
             changes = diff(self.settings, settings)
             self.settings = with_turns(settings, self._codec)
             position = await self._reload_tenants(changes, actor, once)
@@ -256,6 +260,7 @@ class Organism:
             if not is_crash:
                 await self._stop_tenants(grace_s)
                 await self._gateways.registry.close()
+                await self.embeddings.close()
         finally:
             await self._tools.close()
             self._importer.close()

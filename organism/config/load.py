@@ -10,7 +10,9 @@ import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
+
+from pydantic import Field
 
 from organism.config.agents import read_agent_files
 from organism.config.check import Amount, Count, Prefix, Section, Text, Title, came
@@ -25,6 +27,7 @@ from organism.config.yaml import read_yaml
 from organism.errors import ConfigInvalid
 
 CHARTER_FILE: Final = "prompts/charter.md"
+BUILTIN_DIM: Final = 512
 
 Kind = TypeVar("Kind")
 
@@ -46,16 +49,16 @@ class OrganismSection:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingSection:
-    """One of ``embeddings``."""
+    """One of ``embeddings``: so many texts at once become vectors of ``dim`` numbers. An index takes the default."""
 
     REQUIRED: ClassVar = ("provider",)
 
-    provider: Text = ""
+    provider: Literal["openai", "builtin"] = "builtin"
     model: Text = ""
     base_url: Text = ""
     api_key_env: Text = ""
-    dim: Count = 1
-    batch: Count = 1
+    dim: Count = BUILTIN_DIM
+    batch: Annotated[int, Field(ge=1, le=256)] = 32
     default: bool = False
 
 
@@ -96,8 +99,7 @@ def load(
     importer = imports or Importer()
     folder = path.parent.resolve()
     whole = root.record(Root)
-    for section in root.mappings("embeddings"):
-        section.record(EmbeddingSection)
+    _check_embeddings(root)
     organism, limits, retry = _record(root, "organism", OrganismSection), _record(root, "limits", Limits), _retry(root)
     tools = read_tools(root)
     charter = _charter(organism.charter, root, folder)
@@ -160,6 +162,21 @@ def _record(root: Section, key: str, kind: type[Kind]) -> Kind:
     """The section of a top-level key; one that is missing, or no mapping, has its defaults."""
     section = root.at(key)
     return kind() if section is None or not isinstance(section.node.value, dict) else section.record(kind)
+
+
+def _check_embeddings(root: Section) -> None:
+    """Note what is wrong with ``embeddings``. The built-in model has one dimension; others say theirs."""
+    defaults = []
+    for section in root.mappings("embeddings"):
+        embedding = section.record(EmbeddingSection)
+        for key in ("model", "dim") if embedding.provider == "openai" else ():
+            if not section.has(key):
+                section.add(f"`{key}` is missing", key)
+        if embedding.provider == "builtin" and embedding.dim != BUILTIN_DIM:
+            section.add(f"the built-in model gives {BUILTIN_DIM} numbers; leave `dim` out", "dim")
+        defaults += [section] if embedding.default else []
+    for section in defaults[1:]:
+        section.add("another one is the default already", "default")
 
 
 def _prefixes(organism: OrganismSection, root: Section, allows: Callable[[str], bool]) -> tuple[str, ...] | None:

@@ -26,7 +26,7 @@ from organism.server.http.call import REQUEST_ID, Process, Route
 from organism.server.http.endpoint import Endpoint
 from organism.server.http.middleware import CROSS_ORIGIN, AccessLog, Guard, Page
 from organism.server.http.rights import OPEN
-from organism.server.surfaces import chat, completions, inject, invoke, tools
+from organism.server.surfaces import chat, completions, embeddings, inject, invoke, tools
 from organism.server.ws import live
 from organism.server.ws.socket import WebSockets
 
@@ -46,7 +46,13 @@ RESOURCES: Final = (
     *live.ROUTES,
     *service.ROUTES,
 )
-FOR_CLIENTS: Final = (*tools.FOR_MODELS, *completions.ROUTES, *tenant_config.ROUTES, *usage.FOR_CLIENTS)
+FOR_CLIENTS: Final = (
+    *tools.FOR_MODELS,
+    *completions.ROUTES,
+    *embeddings.ROUTES,
+    *tenant_config.ROUTES,
+    *usage.FOR_CLIENTS,
+)
 """Mounted below /v1, where clients of models look for them."""
 ROUTES: Final[tuple[Route, ...]] = (
     *(replace(route, mount=BASE) for route in RESOURCES),

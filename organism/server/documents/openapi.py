@@ -40,6 +40,7 @@ TAGS: Final[Mapping[str, str]] = {
     "documents": "The documents: the API described for programs, and for people.",
     "models": "The models that the caller may use, in the form that OpenAI-compatible clients read.",
     "chat": "Chat completions in the form of OpenAI's API: any client of it can call the configured models.",
+    "embeddings": "Vectors of texts, in the form of OpenAI's API.",
     "tools": "Tools: what may be called, and calling it. A call is an injection that waits: it is a thread like any "
     "other.",
     "a1": "Talking with agents: which there are, and turns. `SPASS-User-Id` says for which user of the tenant it is.",

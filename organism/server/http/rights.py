@@ -115,6 +115,7 @@ ROUTES: Final[Mapping[str, Right]] = {
     "POST /mcp": Right("tools:execute", {"name": "tool"}, in_body=True),
     "GET /models": Right("agents:chat"),
     "POST /chat/completions": Right("agents:chat"),
+    "POST /embeddings": Right("agents:chat"),
     "GET /tools": Right("tools:execute", {"name": "tool"}, in_body=True),
     "POST /tools/execute": Right("tools:execute", {"name": "tool"}, in_body=True),
     "GET /tenant/config": Right("tenant_config:read"),

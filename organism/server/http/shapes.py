@@ -305,6 +305,32 @@ class ChatCompleted(TypedDict):
     served_by: Annotated[str, Field(description="The provider that answered.", examples=["offline"])]
 
 
+class EmbeddingShown(TypedDict):
+    """The vector of one input."""
+
+    object: Literal["embedding"]
+    index: words.Count
+    embedding: Annotated[
+        list[float] | str, Field(description="Numbers, or as `base64` their bytes: float32, little-endian.")
+    ]
+
+
+class EmbeddingUsage(TypedDict):
+    """Tokens, as the provider counted them; those of the built-in model are estimated."""
+
+    prompt_tokens: words.Count
+    total_tokens: words.Count
+
+
+class EmbeddingList(TypedDict):
+    """The vectors, in the order of the inputs."""
+
+    object: Literal["list"]
+    data: list[EmbeddingShown]
+    model: str
+    usage: EmbeddingUsage
+
+
 class ChatAgentHead(TypedDict):
     """An agent to talk with."""
 

@@ -3,7 +3,7 @@
 Which 400 a request with every field in order may still get: a cursor that this server has not sealed, an id of an event
 that no stream has sent, a moment that is yet to come or an end before its beginning, an injection that says in the
 query what its JSON body says itself, words for a listener that takes a payload of its own, arguments of another tool,
-and a model that is not there. Some agents cannot stream, and not all can be forced: 406.
+and a model that is not there, or not of those dimensions. Some agents cannot stream, and not all can be forced: 406.
 """
 
 from __future__ import annotations
@@ -38,7 +38,16 @@ PARTS: Final = 4
 ACCEPTED: Final = ["2xx", "3xx", 401, 403, 404, 409, 422, 429]
 """Of a request with every field in order; 422 is a key that was used with another body."""
 BOUND: Final = [route.address for route in ROUTES if {"cursor", "at", "from"} & set(route.query)]
-ENDS: Final = ("/inject", "/invoke", "/execute", "/chat", "{sid}/messages", "/completions", "/tenant/config")
+ENDS: Final = (
+    "/inject",
+    "/invoke",
+    "/execute",
+    "/chat",
+    "{sid}/messages",
+    "/completions",
+    "/embeddings",
+    "/tenant/config",
+)
 SENDING: Final = [route.address for route in ROUTES if route.path.endswith(ENDS)]
 
 

@@ -1,0 +1,80 @@
+"""``/v1/embeddings``: vectors of texts, in the words of OpenAI's API."""
+
+from __future__ import annotations
+
+import base64
+from typing import Annotated, Final, Literal
+
+from pydantic import Field, Strict
+from starlette.responses import Response
+
+from organism import errors
+from organism.errors import InvalidField, ModelNotInAllowlist
+from organism.server.http.bodies import Name, body
+from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields
+from organism.server.http.contract import gives
+from organism.server.http.shapes import EmbeddingList
+from organism.server.surfaces.waiting import unless_left
+
+MOST_INPUTS: Final = 256
+MOST_INPUT_BYTES: Final = 8192
+"""Of UTF-8."""
+Input = Annotated[str, Field(min_length=1, max_length=MOST_INPUT_BYTES)]
+
+
+@body
+class EmbeddingsBody:
+    """``POST /v1/embeddings``: ``dimensions`` may only say what the model has."""
+
+    model: Annotated[Name, Field(examples=["builtin"])]
+    input: Annotated[
+        Input | Annotated[list[Input], Field(min_length=1, max_length=MOST_INPUTS)], Field(examples=[["Hello!"]])
+    ]
+    encoding_format: Literal["float", "base64"] | None = None
+    dimensions: Annotated[int, Strict(), Field(ge=1)] | None = None
+    user: Annotated[str, Field(max_length=1000)] | None = None
+
+
+async def embed(call: Call) -> Response:
+    """A vector for each input."""
+    asked = await call.body_as(EmbeddingsBody)
+    caller_fields(call)
+    embeddings, allowed = call.process.organism.embeddings, call.who.models
+    dim = embeddings.dim(asked.model)
+    if allowed is not None and asked.model not in allowed and not embeddings.is_builtin(asked.model):
+        raise ModelNotInAllowlist(f"This token may not use {asked.model[:80]!r}.", param="/model")
+    if asked.dimensions not in {None, dim}:
+        raise InvalidField(f"{asked.model} gives {dim} numbers; leave `dimensions` out.", param="/dimensions")
+    texts = [asked.input] if isinstance(asked.input, str) else asked.input
+    for at, text in enumerate(texts):
+        if (size := len(text.encode())) > MOST_INPUT_BYTES:
+            place = "/input" if isinstance(asked.input, str) else f"/input/{at}"
+            raise InvalidField(f"An input has at most {MOST_INPUT_BYTES} bytes; {size} came.", param=place)
+    return await unless_left(call, _answer(call, asked, texts))
+
+
+async def _answer(call: Call, asked: EmbeddingsBody, texts: list[str]) -> Response:
+    embedded = await call.process.organism.embeddings.embed(asked.model, texts)
+    is_text = asked.encoding_format == "base64"
+    data = [
+        {
+            "object": "embedding",
+            "index": index,
+            "embedding": base64.b64encode(vector.astype("<f4").tobytes()).decode() if is_text else vector.tolist(),
+        }
+        for index, vector in enumerate(embedded.vectors)
+    ]
+    usage = {"prompt_tokens": embedded.tokens, "total_tokens": embedded.tokens}
+    return JsonResponse({"object": "list", "data": data, "model": asked.model, "usage": usage})
+
+
+ROUTES: Final = (
+    Route(
+        *("POST", "/embeddings", embed),
+        gives=gives(EmbeddingList),
+        takes=EmbeddingsBody,
+        headers=(*CALLER, USER),
+        refuses=(errors.ModelNotInAllowlist, errors.Upstream, errors.UpstreamTimeout),
+    ),
+)
+"""Mounted below /v1. Nothing is changed by them, so they take no idempotency key."""

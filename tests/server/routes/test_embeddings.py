@@ -1,0 +1,181 @@
+"""Embeddings, asked by OpenAI's own client: of the built-in model, and of a server of the tests' own."""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import openai
+import orjson
+import pytest
+import pytest_asyncio
+
+from organism.model.ids import DEFAULT_TENANT
+from tests.agents.peer.answers import Answer
+from tests.agents.peer.steering import Peer
+from tests.flows.world import World
+from tests.server.served import TOKEN, Served, served
+from tests.server.tenanted import token, write_tokens
+
+PATH = "//v1/embeddings"
+NOMIC = {"provider": "openai", "model": "nomic-embed-text", "dim": 2, "batch": 2, "api_key_env": "NOMIC_KEY"}
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def shared_builtin(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
+    """An organism that names no embeddings."""
+    folder = tmp_path_factory.mktemp("builtin")
+    made = World(folder, "", {})
+    write_tokens(folder, {DEFAULT_TENANT: {"m-only": {"scopes": ["agents:chat"], "models": ["m"]}, "reads": ["read"]}})
+    async with served(made.config) as server:
+        yield server
+
+
+@pytest.fixture
+async def remote(tmp_path: Path, peer: Peer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
+    """An organism whose model is the peer's."""
+    monkeypatch.setenv("NOMIC_KEY", "key-of-nomic")
+    retry = {"attempts": 2, "base_delay_s": 0.01, "max_delay_s": 0.02}
+    made = World(tmp_path, "", {}, embeddings={"nomic": {**NOMIC, "base_url": peer.url}}, retry=retry)
+    write_tokens(tmp_path, {DEFAULT_TENANT: {"m-only": {"scopes": ["agents:chat"], "models": ["m"]}}})
+    async with served(made.config) as server:
+        yield server
+
+
+def client_of(server: Served, key: str = TOKEN) -> openai.AsyncOpenAI:
+    return openai.AsyncOpenAI(api_key=key, base_url=f"{server.url}/v1", max_retries=0, http_client=server.client)
+
+
+def vectors(*given: list[float], **more: Any) -> Answer:
+    """An answer of the embeddings API, the last vector first."""
+    data = [{"object": "embedding", "index": at, "embedding": vector} for at, vector in enumerate(given)][::-1]
+    return Answer(body=orjson.dumps({"object": "list", "data": data, "usage": {"prompt_tokens": 5}, **more}))
+
+
+async def post(server: Served, **body: Any) -> httpx2.Response:
+    return await server.call("POST", PATH, json=body)
+
+
+def cosine(a: list[float], b: list[float]) -> float:
+    return sum(x * y for x, y in zip(a, b, strict=True)) / math.hypot(*a) / math.hypot(*b)
+
+
+async def test_the_built_in_model_finds_what_means_the_same_without_network(shared_builtin: Served) -> None:
+    texts = [
+        "Wie heißt die Hauptstadt von Deutschland?",
+        "The capital of Germany is Berlin.",
+        "Ein Rezept für Apfelkuchen mit Zimt.",
+    ]
+    answer = await client_of(shared_builtin).embeddings.create(model="builtin", input=texts)
+    question, capital, cake = (item.embedding for item in answer.data)
+    assert len(question) == 512
+    assert cosine(question, capital) > cosine(question, cake) + 0.2
+    assert answer.usage.prompt_tokens == answer.usage.total_tokens > 0
+
+
+async def test_numbers_and_their_bytes_are_the_same(shared_builtin: Served) -> None:
+    plain = (await post(shared_builtin, model="builtin", input="Hello!")).json()
+    packed = (await post(shared_builtin, model="builtin", input=["Hello!"], encoding_format="base64")).json()
+    (numbers,), (text,) = ([item["embedding"] for item in each["data"]] for each in (plain, packed))
+    assert list(struct.unpack("<512f", base64.b64decode(text))) == pytest.approx(numbers)
+    assert (plain["object"], plain["model"], plain["data"][0]["index"]) == ("list", "builtin", 0)
+
+
+async def test_two_hundred_and_fifty_six_inputs_are_taken_at_once(shared_builtin: Served) -> None:
+    answer = await post(shared_builtin, model="builtin", input=[f"Number {at}" for at in range(256)])
+    assert [item["index"] for item in answer.json()["data"]] == list(range(256))
+    assert (await post(shared_builtin, model="builtin", input=["x"] * 257)).status_code == 400
+
+
+REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
+    "no model of that name": ({"model": "nope"}, "invalid_field", "/model"),
+    "no input": ({"input": []}, "invalid_field", "/input"),
+    "an empty input": ({"input": ["x", ""]}, "invalid_field", "/input"),
+    "tokens": ({"input": [1, 2]}, "invalid_field", "/input"),
+    "a long input": ({"input": ["x", "ä" * 4097]}, "invalid_field", "/input/1"),
+    "other dimensions": ({"dimensions": 64}, "invalid_field", "/dimensions"),
+    "another form": ({"encoding_format": "hex"}, "invalid_field", "/encoding_format"),
+    "an unknown parameter": ({"inputs": []}, "unknown_field", "/inputs"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+async def test_what_does_not_fit_is_a_400_that_names_it(shared_builtin: Served, case: str) -> None:
+    body, code, param = REFUSED[case]
+    answer = await post(shared_builtin, **{"model": "builtin", "input": "Hello!", **body})
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"]) == (400, code)
+    assert error["param"].startswith(param)
+
+
+async def test_the_models_own_dimensions_may_be_named(shared_builtin: Served) -> None:
+    assert (await post(shared_builtin, model="builtin", input="Hello!", dimensions=512)).status_code == 200
+
+
+async def test_a_token_that_may_not_chat_embeds_nothing(shared_builtin: Served) -> None:
+    with pytest.raises(openai.PermissionDeniedError):
+        await client_of(shared_builtin, token(DEFAULT_TENANT, "reads")).embeddings.create(model="builtin", input="x")
+
+
+async def test_a_servers_model_is_asked_in_batches_with_its_key(remote: Served, peer: Peer) -> None:
+    await peer.script(vectors([1, 2], [3, 4]), vectors([5, 6]))
+    answer = await client_of(remote).embeddings.create(model="nomic", input=["a", "b", "c"])
+    assert [item.embedding for item in answer.data] == [[1, 2], [3, 4], [5, 6]]
+    assert answer.usage.prompt_tokens == 10
+    asked = await peer.requests()
+    assert [each["path"] for each in asked] == ["/v1/embeddings"] * 2
+    assert [each["body"]["input"] for each in asked] == [["a", "b"], ["c"]]
+    assert asked[0]["body"]["model"] == "nomic-embed-text"
+    assert asked[0]["headers"]["authorization"] == "Bearer key-of-nomic"
+
+
+async def test_it_is_asked_again_where_that_may_help(remote: Served, peer: Peer) -> None:
+    await peer.script(Answer(status=503, error="Busy."), vectors([1, 2]))
+    assert (await post(remote, model="nomic", input="a")).status_code == 200
+    assert len(await peer.requests()) == 2
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        Answer(status=500, error="Out of order.", times=0),
+        Answer(status=400, error="Refused.", times=0),
+        vectors([1, 2, 3]),
+        vectors([1, 2], [3, 4]),
+        Answer(body=b'{"data": [{"index": 0}]}'),
+        Answer(body=b"[]"),
+    ],
+    ids=["failing", "refusing", "another dimension", "another count", "no vector", "no object"],
+)
+async def test_an_answer_that_does_not_fit_is_a_502(remote: Served, peer: Peer, wrong: Answer) -> None:
+    await peer.script(wrong)
+    answer = await post(remote, model="nomic", input="a")
+    assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_error")
+
+
+async def test_a_token_uses_the_models_that_it_may_and_the_built_in_one(remote: Served) -> None:
+    narrow = client_of(remote, token(DEFAULT_TENANT, "m-only"))
+    with pytest.raises(openai.BadRequestError, match="may not use"):
+        await narrow.embeddings.create(model="nomic", input="a")
+    assert len((await narrow.embeddings.create(model="builtin", input="a")).data) == 1
+
+
+async def test_no_live_secret_is_sent(remote: Served, peer: Peer) -> None:
+    await peer.script(vectors([1, 2]))
+    await post(remote, model="nomic", input=f"My token is {TOKEN}.")
+    assert TOKEN not in orjson.dumps((await peer.requests())[0]["body"]).decode()
+
+
+async def test_a_reload_serves_other_models(remote: Served) -> None:
+    config = remote.organism.config_path
+    told = orjson.loads(config.read_bytes())
+    config.write_bytes(orjson.dumps({**told, "embeddings": {"own": {"provider": "builtin", "default": True}}}))
+    assert (await remote.call("POST", "/organism/reload")).status_code == 200
+    assert (await post(remote, model="own", input="a")).status_code == 200
+    assert (await post(remote, model="nomic", input="a")).status_code == 400
+    assert remote.organism.embeddings.default == "own"
