@@ -8,11 +8,12 @@ import os
 import random
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.metadata import version as package_version
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
@@ -21,6 +22,7 @@ from organism.agents.completions import chat_listener
 from organism.agents.embeddings import Embeddings
 from organism.agents.gateway import Gateways
 from organism.agents.turn import prompted_turn_of, turn_of
+from organism.audit import AUDIT, Audit, AuditLines
 from organism.codec import Codec, PayloadLimits, PayloadSchema, UnsupportedPayload
 from organism.config.code import CheckPayload
 from organism.config.load import load
@@ -58,6 +60,8 @@ SWITCH_SECONDS: Final = 0.0002
 VERSION: Final = package_version("organism")
 TENANTS: Final = "tenants"
 PRIVATE_DIRECTORY: Final = 0o700
+LATE_SECONDS: Final = 2.0
+"""How long a stop waits for those that follow the logs."""
 
 
 def tracing_of(environment: Mapping[str, str], service: str) -> Tracing | None:
@@ -113,6 +117,7 @@ class Organism:
         self._changing = asyncio.Lock()
         self._watchdog: Watchdog | None = None
         self._tracing: Tracing | None = None
+        self._audit: Audit | None = None
         self._followers: list[asyncio.Task[None]] = []
 
     @property
@@ -139,6 +144,9 @@ class Organism:
         self._share.resize(self.settings.limits.max_concurrent_handlers)
         self._data = data
         self._tracing = self.parts.tracing(self.settings.name)
+        if data is not None:
+            self._audit = Audit(data / AUDIT)
+            await self._audit.open()
         try:
             await self.open_tenants((DEFAULT_TENANT, *(entry.id for entry in self.entries)))
         except OrganismError:
@@ -163,9 +171,10 @@ class Organism:
         clock.begin_at(log.last_at)
         log.conceal(self.parts.redactor)
         if self._tracing is not None:
-            follower = asyncio.ensure_future(self._tracing.follow(tenant_id, log, views, log.head))
-            follower.add_done_callback(report_untraced)
-            self._followers.append(follower)
+            self._follow("tracing", self._tracing.follow(tenant_id, log, views, log.head))
+        if self._audit is not None:
+            lines = AuditLines(tenant_id, log, views, self.parts.redactor, lambda: defaults_of(self.entries, tenant_id))
+            self._follow("audit", self._audit.follow(lines))
         make, chance, redactor = self.parts.models, self.parts.chance, self.parts.redactor
         models = make(tenant_id) if make is not None else self._gateways.of_tenant(tenant_id, clock.now_us)
         tenant = Tenant(
@@ -177,6 +186,12 @@ class Organism:
         )
         await tenant.start(self._rules(log, views), self._life())
         return tenant
+
+    def _follow(self, what: str, following: Coroutine[Any, Any, None]) -> None:
+        """Follow a log in a task, until it closes."""
+        follower = asyncio.ensure_future(following)
+        follower.add_done_callback(partial(report_ended, what))
+        self._followers.append(follower)
 
     async def _load(self) -> Settings:
         await self._tools.prepare(self.config_path)
@@ -262,6 +277,8 @@ class Organism:
                 await self._gateways.registry.close()
                 await self.embeddings.close()
         finally:
+            if self._audit is not None:
+                await self._audit.close()
             await self._tools.close()
             self._importer.close()
             self.closed.set()
@@ -271,7 +288,10 @@ class Organism:
             tenant.operator.stopping = True  # at once, whatever is being reloaded or opened
         async with self._changing:  # one that is being opened is closed too
             await asyncio.gather(*(tenant.stop(grace_s) for tenant in self.tenants.values()))
-            await asyncio.gather(*self._followers, return_exceptions=True)  # they end with their logs
+            if self._followers:  # they end with their logs
+                _, late = await asyncio.wait(self._followers, timeout=LATE_SECONDS)
+                for follower in late:
+                    follower.cancel()
         if self._tracing is not None:
             await asyncio.to_thread(self._tracing.close)
 
@@ -283,10 +303,10 @@ def make_mcp(folder: Path) -> McpServers:
     return McpServers(folder, os.environ)
 
 
-def report_untraced(follower: asyncio.Task[None]) -> None:
-    """Log an error that ended the tracing of a log."""
+def report_ended(what: str, follower: asyncio.Task[None]) -> None:
+    """Log an error that ended the tracing or the audit of a log."""
     if not follower.cancelled() and (error := follower.exception()) is not None:
-        structlog.get_logger("organism").error("tracing_ended", error=repr(error), exc_info=error)
+        structlog.get_logger("organism").error(f"{what}_ended", error=repr(error), exc_info=error)
 
 
 def tune_interpreter() -> None:

@@ -173,7 +173,7 @@ def _check_rate(chain: tuple[ServedModel, ...], need: Need, now: int) -> None:
     if all(served.rate.wait_us(tokens, now) / SECOND_US > served.model.timeout_s for served in chain):
         raise CompleteError(
             "rate_limit_exceeded",
-            f"{first.name} takes {first.rate.per_minute} tokens a minute (`rate_limit_tpm`); "
+            f"{first.name} takes {first.rate.count} tokens a minute (`rate_limit_tpm`); "
             f"there is room for this call in {first.rate.wait_us(tokens, now) / SECOND_US:.0f} s.",
         )
 

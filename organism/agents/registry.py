@@ -18,6 +18,7 @@ from organism.agents.providers.openai import OpenAIProvider
 from organism.agents.providers.scripted import Scripted
 from organism.config.settings import Model
 from organism.errors import ConfigInvalid
+from organism.model.rate import TokenBucket
 
 MINUTE_US: Final = 60_000_000
 
@@ -40,43 +41,6 @@ def connected(name: str, model: Model, environment: Mapping[str, str]) -> Provid
     return make(model, environment.get(model.api_key_env) if model.api_key_env is not None else None)
 
 
-class Rate:
-    """A token bucket: a minute's worth, refilled by time (monotonic, µs). With ``per_minute`` 0 nothing waits."""
-
-    __slots__ = ("_at", "_left", "per_minute")
-
-    def __init__(self, per_minute: int) -> None:
-        self.per_minute = per_minute
-        self._left = float(per_minute)
-        self._at = 0
-
-    def resize(self, per_minute: int) -> None:
-        """Change the rate; tokens that were taken stay taken."""
-        self._left += per_minute - self.per_minute
-        self.per_minute = per_minute
-
-    def wait_us(self, tokens: int, now: int) -> int:
-        if not self.per_minute:
-            return 0
-        missing = min(tokens, self.per_minute) - self._left_at(now)
-        return max(0, int(missing * MINUTE_US / self.per_minute))
-
-    def take(self, tokens: int, now: int) -> int:
-        """Take tokens; gives how long to wait (µs) before using them. Later callers wait longer."""
-        wait = self.wait_us(tokens, now)
-        self._left = self._left_at(now) - tokens
-        self._at = max(self._at, now)
-        return wait
-
-    def give_back(self, tokens: int) -> None:
-        """Return tokens that were not used."""
-        self._left = min(self.per_minute, self._left + tokens)
-
-    def _left_at(self, now: int) -> float:
-        filled = self._left + max(0, now - self._at) * self.per_minute / MINUTE_US
-        return min(self.per_minute, filled)
-
-
 class ServedModel:
     """One model: its configuration and its provider."""
 
@@ -86,7 +50,7 @@ class ServedModel:
         self.name = name
         self.model = model
         self.provider = provider
-        self.rate = Rate(model.rate_limit_tpm)
+        self.rate = TokenBucket(model.rate_limit_tpm, MINUTE_US)
         self._limiter = CapacityLimiter(model.max_concurrent or math.inf)
         self._in_use = 0
         self._is_retired = False

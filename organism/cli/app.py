@@ -80,6 +80,7 @@ VERBS: Final = (
         "Check every event and row against the audit chain; needs no server.",
     ),
     Verb("log rebuild", options.Offline, "log:rebuild", "Have the next start rebuild every row; needs no server."),
+    Verb("log audit", options.Offline, "log:audit", "Make the audit files anew from the logs; needs no server."),
     Verb("log stats", options.Offline, "log:stats", "Show what the log contains and how large it is; needs no server."),
     Verb("bench", options.Bench, "bench:bench", "Measure how fast this machine and disk handle messages."),
     Verb("errors", options.Errors, "views:errors", "List the error codes, or explain one."),

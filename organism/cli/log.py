@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
+import shutil
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
+import typer
 from rich.filesize import decimal
 from rich.text import Text
 
+from organism.audit import AUDIT, Audit, AuditLines
 from organism.bootstrap import TENANTS, key_path_of
 from organism.cli.client import PAGE_ROWS, Client, drop_none
 from organism.cli.exits import Exit
@@ -29,13 +34,15 @@ from organism.cli.show import (
     table,
     with_position,
 )
-from organism.config.tokens import TOKENS_FILE, read_tokens
+from organism.config.tokens import TOKENS_FILE, TenantEntry, defaults_of, read_tokens
 from organism.errors import ConfigInvalid, LogDamaged, LogHeld, LogUnavailable, NotFound
 from organism.log.directory import LogDirectory
 from organism.log.log import Verification
 from organism.log.offline import Stats, count, drop_rows, verify_directory
+from organism.log.sqlite import Options, SqliteLog
 from organism.model.ids import DEFAULT_TENANT, folder_of
-from organism.model.times import spoken
+from organism.model.redact import Redactor
+from organism.model.times import LogClock, spoken
 from organism.views.models import READ_MODELS
 
 RESTORE: Final = (
@@ -121,6 +128,42 @@ def rebuild(options: Offline) -> None:
             is_whole = isinstance(error, LogHeld | LogUnavailable)
             refuse(Exit.FAILED, error.message, error.remediation if is_whole else RESTORE)
         show_text(options, {"tenant": log.tenant}, f"{log.tenant}: the next start rebuilds all rows.")
+
+
+def audit(options: Offline) -> None:
+    """Make the audit files of all tenants anew from their logs; those that are there stay until it is done."""
+    if options.tenant is not None:
+        raise typer.BadParameter("the audit files hold the lines of all tenants: leave out --tenant.")
+    found, new, old = logs_to_read(options), options.data / f"{AUDIT}.new", options.data / f"{AUDIT}.old"
+    entries = read_tokens(options.config.parent / TOKENS_FILE)
+    for left in (new, old):
+        shutil.rmtree(left, ignore_errors=True)
+    try:
+        asyncio.run(_write_audit(found, new, entries))
+    except (LogHeld, LogUnavailable, LogDamaged, NotFound) as error:
+        is_whole = isinstance(error, LogHeld | LogUnavailable)
+        refuse(Exit.FAILED, error.message, error.remediation if is_whole else RESTORE)
+    with suppress(FileNotFoundError):
+        (options.data / AUDIT).rename(old)
+    new.rename(options.data / AUDIT)
+    shutil.rmtree(old, ignore_errors=True)
+    show_text(
+        options, {"directory": str(options.data / AUDIT)}, f"{options.data / AUDIT} is made of {len(found)} logs."
+    )
+
+
+async def _write_audit(found: Sequence[TenantLog], folder: Path, entries: Sequence[TenantEntry]) -> None:
+    written = Audit(folder)
+    await written.open()
+    for tenant, directory, key in found:
+        options = Options(key_path=key, tenant=directory.name)
+        log = await SqliteLog.open(directory, LogClock(time.time_ns, time.monotonic_ns), READ_MODELS, options)
+        defaults = partial(defaults_of, entries, tenant)
+        try:
+            await written.catch_up(AuditLines(tenant, log, log.views, Redactor(), defaults))
+        finally:
+            await log.close()
+    await written.close()
 
 
 def stats(options: Offline) -> None:

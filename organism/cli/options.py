@@ -249,7 +249,12 @@ class CreateToken(Tokens):
     model: list[str] | None = option("MODEL", "A model it may use (by default all); repeatable.")
     tenant_admin: bool = flag("--tenant-admin", "It administers its tenant.")
     expires: str | None = option("TIME", "When it expires: 90d, 12h or 2027-01-31T12:00:00Z; by default never.")
-    rate: int = option("N", "WebSocket commands per second; by default 20, unlimited with admin.", 0, min=0)
+    rate: int = option(
+        "N",
+        "Requests a second; by default 1 (/v1, /a1) or 50, unlimited with admin.",
+        0,
+        min=0,
+    )
 
 
 class Errors(Remote):

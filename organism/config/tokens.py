@@ -13,7 +13,7 @@ from organism.config.faults import Faults, near, open_to_everyone, read_text
 from organism.config.tenant import TenantConfig
 from organism.config.yaml import read_yaml
 from organism.model.ids import DEFAULT_TENANT, TenantId
-from organism.model.principal import ADMIN, COMMANDS_PER_SECOND, KINDS, OPERATOR, PAGE, SCOPES, Principal, is_grant
+from organism.model.principal import ADMIN, KINDS, OPERATOR, PAGE, SCOPES, Principal, is_grant
 
 TOKENS_FILE: Final = Path("config") / "tokens.yaml"
 """Its place, relative to the folder of organism.yaml."""
@@ -142,7 +142,6 @@ def _token(tenant: str, section: Section, seen: dict[tuple[str, ...], int]) -> P
     for index, scope in enumerate(token.scopes):
         if not is_grant(scope):
             section.add(_wrong_scope(scope), "scopes", index)
-    rate = token.rate or (None if ADMIN in token.scopes else COMMANDS_PER_SECOND)
     has_all_models = EVERY_MODEL in token.models or not section.has("models")
     return Principal(
         TenantId(tenant),
@@ -151,7 +150,7 @@ def _token(tenant: str, section: Section, seen: dict[tuple[str, ...], int]) -> P
         credential=bytes.fromhex(token.sha256),
         models=None if has_all_models else frozenset(token.models),
         is_tenant_admin=token.tenant_admin,
-        rate=rate,
+        rate=token.rate or None,
         ends=_end(token.expires, section),
     )
 

@@ -43,8 +43,8 @@ class Principal:
     """Who holds a token: the tenant that it opens, the token's name, and its grants.
 
     ``credential`` identifies the token: the SHA-256 of its text. ``models`` are the models that it may use (None: all).
-    ``rate`` is how many commands it may send a second (None: no limit). ``ends`` is when it expires, in seconds since
-    1970.
+    ``rate`` is how many requests and commands it may send a second, if the file says so. ``ends`` is when it expires,
+    in seconds since 1970.
     """
 
     tenant: TenantId
@@ -55,6 +55,10 @@ class Principal:
     is_tenant_admin: bool = False
     rate: int | None = None
     ends: float | None = None
+
+    def rate_or(self, usual: int) -> int | None:
+        """How many of something it may send a second, which is ``usual`` for others than admins; None: no limit."""
+        return self.rate or (None if ADMIN in self.grants else usual)
 
     def may(self, scope: str, objects: Iterable[Object] = ()) -> bool:
         """Whether it may perform an operation that needs ``scope`` on any one of ``objects``."""

@@ -10,10 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from organism.agents.providers.scripted import Scripted
-from organism.agents.registry import MINUTE_US, ModelRegistry, Rate
+from organism.agents.registry import MINUTE_US, ModelRegistry
 from organism.config.settings import Model
 from organism.errors import ConfigInvalid
 from organism.model.completion import ModelRequest
+from organism.model.rate import TokenBucket
 from tests.agents.desk import Listening, model, says
 from tests.log.engines import turn
 
@@ -86,7 +87,7 @@ async def test_a_reload_lets_in_who_waits_and_keeps_what_was_taken_of_the_rate()
         await turn()
         assert waiting.done()
     (new,) = made.chain("a")
-    assert new.rate.per_minute == 1200
+    assert new.rate.count == 1200
     assert new.rate.wait_us(1200, 0) == 30_000_000
 
 
@@ -130,12 +131,12 @@ async def test_as_many_calls_run_at_once_as_the_model_takes_and_the_rest_come_in
 def test_a_minute_s_worth_comes_at_once_and_the_rest_waits_its_time(
     per_minute: int, taken: list[tuple[int, int]], waits: list[int]
 ) -> None:
-    rate = Rate(per_minute)
+    rate = TokenBucket(per_minute, MINUTE_US)
     assert [rate.take(tokens, at * SECOND) for tokens, at in taken] == [wait * SECOND for wait in waits]
 
 
 def test_what_was_not_used_comes_back_and_a_new_rate_keeps_what_was_taken() -> None:
-    rate = Rate(600)
+    rate = TokenBucket(600, MINUTE_US)
     rate.take(600, 0)
     rate.give_back(500)
     assert rate.take(500, 0) == 0
@@ -145,7 +146,7 @@ def test_what_was_not_used_comes_back_and_a_new_rate_keeps_what_was_taken() -> N
 
 @given(st.integers(60, 6000), st.lists(st.tuples(st.integers(1, 5000), st.integers(0, 30 * SECOND)), max_size=30))
 def test_no_minute_gets_more_than_two_minutes_worth(per_minute: int, calls: list[tuple[int, int]]) -> None:
-    rate, now, used = Rate(per_minute), 0, []
+    rate, now, used = TokenBucket(per_minute, MINUTE_US), 0, []
     for tokens, pause in calls:
         now += pause
         used.append((now + rate.take(min(tokens, per_minute), now), min(tokens, per_minute)))

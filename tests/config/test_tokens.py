@@ -57,14 +57,14 @@ def test_every_key_of_the_file_is_taken() -> None:
 
 def test_what_is_left_out_has_its_default() -> None:
     who = tenant(one()).tokens[0]
-    assert (who.models, who.is_tenant_admin, who.ends, who.rate) == (None, False, None, 20)
+    assert (who.models, who.is_tenant_admin, who.ends, who.rate_or(20)) == (None, False, None, 20)
     assert tenant(WHOLE, "default").tokens == ()
 
 
 def test_an_admins_token_has_no_rate_unless_it_is_given() -> None:
-    assert tenant(one(scopes="[read, admin]")).tokens[0].rate is None
-    assert tenant(one(scopes="[admin]", rate="3")).tokens[0].rate == 3
-    assert tenant(one(scopes='["admin:agent:greeter"]')).tokens[0].rate == 20
+    assert tenant(one(scopes="[read, admin]")).tokens[0].rate_or(20) is None
+    assert tenant(one(scopes="[admin]", rate="3")).tokens[0].rate_or(20) == 3
+    assert tenant(one(scopes='["admin:agent:greeter"]')).tokens[0].rate_or(20) == 20
 
 
 def test_a_star_stands_for_every_model_and_an_empty_list_for_none() -> None:

@@ -24,7 +24,7 @@ from organism.server.http.words import Object
 from organism.server.ws.commands import COMMANDS, RIGHTS
 from tests.flows.world import World
 from tests.server.served import Frames, Served, served
-from tests.server.tenanted import bearer, hello_with, write_tokens
+from tests.server.tenanted import Wanted, bearer, hello_with, write_tokens
 
 
 async def _endpoint(call: Call) -> Response:
@@ -151,7 +151,9 @@ async def shared_scopes(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterat
         "all-greeter": ["admin:agent:greeter"],
     }
     folder: Path = tmp_path_factory.mktemp("rights")
-    tokens = {DEFAULT_TENANT: {**alone, **watching, **narrow}, "acme": {"boss": ["admin"]}}
+    scopes = {**alone, **watching, **narrow}
+    often = {name: {"scopes": granted, "rate": 1000} for name, granted in scopes.items()}
+    tokens: Wanted = {DEFAULT_TENANT: often, "acme": {"boss": ["admin"]}}
     async with served(hello_with(folder, tokens)) as running:
         yield running
 

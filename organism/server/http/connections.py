@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final, Protocol
+from math import ceil
+from typing import Final, NamedTuple, Protocol
 
 from organism.errors import Forbidden, InvalidAuthorization, RateLimitExceeded
-from organism.model.principal import Principal
+from organism.model.principal import COMMANDS_PER_SECOND, Principal
+from organism.model.rate import TokenBucket
 from organism.server.http.auth import RateLimiter, Tokens
 from organism.server.http.rights import SOCKET
 
 MAX_SOCKETS: Final = 1000
+SECOND_US: Final = 1_000_000
 NOT_AUTHENTICATED: Final = 4401
 NOT_ALLOWED: Final = 4403
 
@@ -38,6 +41,17 @@ class Timeouts:
     """How long a call of a tool is waited for; then the answer is its ids."""
 
 
+class Quota(NamedTuple):
+    """How many requests a second a token may send on and on; at once as many as in so many seconds."""
+
+    per_second: int
+    seconds: int
+
+
+GATEWAY_QUOTA: Final = Quota(1, 30)
+USUAL_QUOTA: Final = Quota(50, 2)
+
+
 class Subscriber(Protocol):
     """A WebSocket or an event stream. ``who`` is replaced when its token's entry changes."""
 
@@ -55,6 +69,7 @@ class ConnectionRegistry:
         self._now = now
         self._subscribers: dict[bytes, set[Subscriber]] = {}
         self._rates: dict[bytes, RateLimiter] = {}
+        self._buckets: dict[tuple[bytes, Quota], TokenBucket] = {}
         self.answers: dict[Callable[[], None], Principal] = {}
         """What ends each HTTP answer that goes on, and whose it is: it ends with their token."""
 
@@ -78,15 +93,36 @@ class ConnectionRegistry:
 
     def note_command(self, who: Principal) -> None:
         """Count a command. Raises ``RateLimitExceeded`` if its token has sent too many within a second."""
-        if who.rate is None:
+        count = who.rate_or(COMMANDS_PER_SECOND)
+        if count is None:
             return
         rate = self._rates.get(who.credential)
-        if rate is None or rate.count != who.rate:
-            rate = self._rates[who.credential] = RateLimiter(who.rate, 1.0)
+        if rate is None or rate.count != count:
+            rate = self._rates[who.credential] = RateLimiter(count, 1.0)
         now = self._now()
         if rate.wait(now):
-            raise RateLimitExceeded(f"This token may send {who.rate} commands a second; send this one again later.")
+            raise RateLimitExceeded(f"This token may send {count} commands a second; send this one again later.")
         rate.note(now)
+
+    def note_request(self, who: Principal, quota: Quota, headers: dict[str, str]) -> None:
+        """Count a request, and tell in ``headers`` what is left. Raises ``RateLimitExceeded`` if nothing is."""
+        per_second = who.rate_or(quota.per_second)
+        if per_second is None:
+            return
+        bucket = self._buckets.setdefault((who.credential, quota), TokenBucket(0, quota.seconds * SECOND_US))
+        bucket.resize(per_second * quota.seconds)
+        now = int(self._now() * SECOND_US)
+        wait_us = bucket.wait_us(1, now)
+        if not wait_us:
+            bucket.take(1, now)
+        left = int(bucket.left(now))
+        told = {"Limit": bucket.count, "Remaining": left, "Reset": ceil((bucket.count - left) / per_second)}
+        headers.update({f"RateLimit-{name}": str(number) for name, number in told.items()})
+        if wait_us:
+            raise RateLimitExceeded(
+                f"This token may send {per_second} requests a second here, and {bucket.count} at once.",
+                retry_after_s=ceil(wait_us / SECOND_US),
+            )
 
     def review(self) -> None:
         """Tokens have changed or ended: each connection gets its token's rights of now, or ends."""

@@ -17,6 +17,7 @@ from organism.model.commands import Idempotency
 from organism.pump.operate import recorded
 from organism.server.http.auth import token_in
 from organism.server.http.call import LEFT, READING, REQUEST_ID, USER, Call, JsonResponse, Process, Route, refuse_secret
+from organism.server.http.connections import GATEWAY_QUOTA, USUAL_QUOTA
 from organism.server.http.middleware import refuse_empty
 from organism.server.http.rights import OPEN
 
@@ -55,6 +56,8 @@ class Endpoint:
         if route.right is not OPEN:
             client = call.client
             call.identify(self._process.authenticator.by_token(token_in(call.headers), client.host if client else ""))
+            quota = GATEWAY_QUOTA if route.is_gateway else USUAL_QUOTA
+            self._process.connections.note_request(call.who, quota, call.access.headers)
             route.right.check_early(call.who, call.path_params)
         if REQUEST_ID in route.headers:
             refuse_secret(self._process.redactor, call.request_id, f"headers.{REQUEST_ID.lower()}")

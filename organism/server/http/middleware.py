@@ -48,6 +48,7 @@ PAGE: Final[tuple[Header, ...]] = (
 
 
 COSTS: Final = ("spass-cost-eur", "spass-cost-usd", "spass-cost-source", "spass-cost-sub-calls")
+RATES: Final = ("ratelimit-limit", "ratelimit-remaining", "ratelimit-reset")
 CROSS_ORIGIN: Final[Mapping[str, Sequence[str]]] = {
     "allow_methods": ("GET", "POST", "PUT", "DELETE"),
     "allow_headers": (
@@ -55,7 +56,11 @@ CROSS_ORIGIN: Final[Mapping[str, Sequence[str]]] = {
         *("last-event-id", "spass-caller-depth", "spass-parent-request-id", "spass-user-id", "spass-request-id"),
         "spass-augment",
     ),
-    "expose_headers": ("etag", "retry-after", "x-request-id", "spass-request-id", "spass-augment-applied", *COSTS),
+    "expose_headers": (
+        *("etag", "retry-after", "x-request-id", "spass-request-id", "spass-augment-applied"),
+        *COSTS,
+        *RATES,
+    ),
 }
 """What the page of a listed origin may send and read; never cookies."""
 

@@ -57,9 +57,9 @@ LISTENERS: dict[str, dict[str, Any]] = {
     "summarizer": {"payload_class": "Summarize"},
 }
 TOKENS: dict[str, Any] = {
-    "talker": ["agents:chat"],
-    "narrow": ["agents:chat:agent:other"],
-    "boss": {"scopes": ["agents:chat"], "tenant_admin": True},
+    "talker": {"scopes": ["agents:chat"], "rate": 1000},
+    "narrow": {"scopes": ["agents:chat:agent:other"], "rate": 1000},
+    "boss": {"scopes": ["agents:chat"], "tenant_admin": True, "rate": 1000},
 }
 
 
