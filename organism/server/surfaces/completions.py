@@ -6,7 +6,8 @@ leaves before the end stops the turn, unless it sent an idempotency key, by whic
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -74,7 +75,7 @@ async def complete(call: Call) -> Response:
     head = Head(sent.thread_id, record.at // 1_000_000, body.model)
     headers = {APPLIED: added.header}
     if body.stream:
-        chunks = ChunkWriter(call, head, body.includes_usage)
+        chunks = ChunkWriter(head, partial(_problem, call), body.includes_usage)
         return await unless_left(call, _stream(call, sent, chunks, entries, headers))
     return await unless_left(call, _batch(call, sent, head, entries, headers))
 
@@ -201,6 +202,10 @@ async def _stream(
     return await live_response(call, parts, SSE, headers)
 
 
+def _problem(call: Call, error: OrganismError) -> bytes:
+    return call.process.redactor.shown(problems.body(error, call.request_id))
+
+
 class ChunkWriter(Entity):
     """Writes one run's entries as chunks, ``[DONE]`` last; whoever reads on gets the cost in an event of its own.
 
@@ -208,9 +213,9 @@ class ChunkWriter(Entity):
     begins again, because its model call is repeated, goes on where it is the same; else the stream ends with an error.
     """
 
-    _call: Call
     _head: Head
-    _includes_usage: bool
+    _problem: Callable[[OrganismError], bytes]  # an error as JSON
+    _includes_usage: bool = False
     _usage: Usage = field(default_factory=Usage)
     _calls: list[RunEntry] = field(default_factory=list)
     _error: OrganismError | None = None
@@ -274,8 +279,7 @@ class ChunkWriter(Entity):
 
     def _failed(self, error: OrganismError) -> bytes:
         self._is_over = True
-        body = self._call.process.redactor.shown(problems.body(error, self._call.request_id))
-        return b"data: " + body + b"\n\n" + DONE
+        return b"data: %b\n\n" % self._problem(error) + DONE
 
     def _end(self, stop_reason: str) -> bytes:
         if stop_reason in {"error", "killed"}:
