@@ -39,7 +39,11 @@ def chat(options: Chat) -> None:
     if options.session is not None and not options.json:
         conversation.show_history()
     for line in _lines():
-        conversation.take(line)
+        try:
+            conversation.take(line)
+        except (typer.Exit, KeyboardInterrupt):  # what was wrong is shown; whoever types says something else
+            if not sys.stdin.isatty():
+                raise
     if conversation.session is not None and sys.stdin.isatty():
         note(f"go on with: organism chat {options.agent} --session {conversation.session}")
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import pty
 import signal
 from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
@@ -105,3 +108,42 @@ async def test_an_agents_answer_cannot_control_the_terminal(server: Served) -> N
     shown = await on_terminal("chat", "echo", "\x9b2Jhello", ORGANISM_URL=server.url, ORGANISM_TOKEN=TOKEN)
     assert "\x9b" not in shown
     assert "\ufffd2Jhello" in shown
+
+
+class Terminal:
+    """A person's end of a terminal in which a command runs."""
+
+    def __init__(self) -> None:
+        self._own, self.command = pty.openpty()
+        self._seen = ""
+
+    def type(self, text: str) -> None:
+        """Press these keys."""
+        os.write(self._own, text.encode())
+
+    async def until(self, text: str) -> str:
+        """What appears up to this text, after what was read before."""
+        async with asyncio.timeout(30):
+            while text not in self._seen:
+                self._seen += (await asyncio.to_thread(os.read, self._own, 4096)).decode()
+        before, _, self._seen = self._seen.partition(text)
+        return before
+
+
+async def test_in_a_terminal_a_refused_command_does_not_end_the_conversation(parrots: Served) -> None:
+    terminal = Terminal()
+    named = {"ORGANISM_URL": parrots.url, "ORGANISM_TOKEN": TOKEN, "ORGANISM_USER": "dan", "TERM": "dumb"}
+    ends = dict.fromkeys(("stdin", "stdout", "stderr"), terminal.command)
+    process = await start_process("chat", "parrot", env=environment(**named), **ends)
+    await terminal.until("> ")
+    terminal.type("one\n")
+    await terminal.until("one after 0: ")
+    await terminal.until("> ")
+    terminal.type("/compact\n")
+    assert "There is nothing to summarise" in await terminal.until("> ")
+    terminal.type("two\n")
+    await terminal.until("two after 2: one | one after 0: ")
+    await terminal.until("> ")
+    terminal.type("\x04")
+    await terminal.until("go on with: organism chat parrot --session ses-")
+    assert await process.wait() == 0

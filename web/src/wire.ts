@@ -3437,8 +3437,6 @@ export interface Routes {
       offset?: number;
       /** `next` of the page before, of this list and filter. */
       cursor?: string;
-      /** As it stood at this position, or the last one of this time. */
-      at?: number | string;
     };
     body: undefined;
     answer: SessionList;
@@ -3466,8 +3464,6 @@ export interface Routes {
       offset?: number;
       /** `next` of the page before, of this list and filter. */
       cursor?: string;
-      /** As it stood at this position, or the last one of this time. */
-      at?: number | string;
     };
     body: undefined;
     answer: SessionMessageList;

@@ -197,8 +197,8 @@ def caller_of(call: Call, agent: str) -> Caller:
     return Caller(user=user, agent=agent, actor=call.actor, caller_depth=depth, caller_request=call.request_id)
 
 
-SESSIONS: Final = lists.Listing("sessions", CHANGED, descending=True, moves=True, reshape=_all_shown)
-HISTORY: Final = lists.Listing("session_messages", "position", shown_as="messages", reshape=_with_text)
+SESSIONS: Final = lists.Listing("sessions", CHANGED, descending=True, moves=True, has_past=False, reshape=_all_shown)
+HISTORY: Final = lists.Listing("session_messages", "position", shown_as="messages", has_past=False, reshape=_with_text)
 
 for_user = partial(Route, needs_user=True, headers=FOR_USER, refuses=(NotFound,))
 _of_session = partial(for_user, refuses=(NotFound, SessionAgentMismatch))
@@ -222,6 +222,7 @@ ROUTES: Final = (
         takes=SessionBody,
         gives=gives(Session, status=201),
         headers=(*ACT, *FOR_USER),
+        is_recorded=True,
     ),
     _of_session("GET", OF_SESSION, session, gives=gives(Session)),
     _act("DELETE", OF_SESSION, delete_session, gives=(Gives(None, status=204),)),

@@ -62,6 +62,7 @@ class Listing:
     descending: bool = False
     moves: bool = False
     filters: Mapping[str, Filter] = field(default_factory=dict)
+    has_past: bool = True
     has_text: bool = False
     has_xml: bool = False
     shown_as: str = ""
@@ -70,7 +71,7 @@ class Listing:
     @property
     def takes(self) -> tuple[str, ...]:
         """The names of all parameters."""
-        return (*PAGING, AT, *self.filters, *(("q",) * self.has_text), *(("xml",) * self.has_xml))
+        return (*PAGING, *((AT,) * self.has_past), *self.filters, *(("q",) * self.has_text), *(("xml",) * self.has_xml))
 
 
 async def list_of(call: Call, listing: Listing, *fixed: Where, of: str = "", key: str = "") -> Response:

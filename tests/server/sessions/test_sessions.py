@@ -179,10 +179,13 @@ async def test_a_repeated_turn_gives_the_first_answer(dan: User) -> None:
     assert (await dan.say(session, "one", Idempotency_Key="k")).content == first.content
     assert error_of(await dan.say(session, "two", Idempotency_Key="k"))[:2] == (422, "idempotency_key_reused")
     assert (await dan.history(session))["total"] == 2
-    begun = [(await dan.call("POST", "parrot/sessions", {}, Idempotency_Key="b")).json()["id"] for _ in range(2)]
+    begun = []
+    for _ in range(2):
+        begun.append((await dan.call("POST", "parrot/sessions", {}, Idempotency_Key="b")).json())
+        await dan.say(begun[-1]["id"], "hello")
     assert begun[0] == begun[1]
     eve = User(dan.server, "eve")
-    assert (await eve.call("POST", "parrot/sessions", {}, Idempotency_Key="b")).json()["id"] not in begun
+    assert (await eve.call("POST", "parrot/sessions", {}, Idempotency_Key="b")).json()["id"] != begun[0]["id"]
 
 
 async def test_a_failed_turn_is_told_and_the_next_one_sees_what_was_said(dan: User) -> None:
