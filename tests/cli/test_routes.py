@@ -85,6 +85,7 @@ REASONS = {
     "GET /docs": "a page for browsers",
     "GET /metrics": "for Prometheus, in its own format",
     "GET /models": "for programs that speak OpenAI's API; `organism config` shows the models to operators",
+    "POST /embeddings": "for programs that speak OpenAI's API",
     "POST /chat/completions": "for programs that speak OpenAI's API; `organism chat` talks with agents",
     "POST /mcp": "for programs that speak MCP; `organism mcp` offers the same to those that run it",
 }
