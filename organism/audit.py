@@ -35,6 +35,10 @@ from organism.events.vocabulary import (
     OrganismPaused,
     OrganismReloaded,
     OrganismResumed,
+    SessionCompacted,
+    SessionCreated,
+    SessionDeleted,
+    SessionUncompacted,
     SpoofAttempt,
     StepResolved,
     StepStarted,
@@ -44,6 +48,7 @@ from organism.events.vocabulary import (
     ThreadResumed,
 )
 from organism.log.log import EventFilter, EventLog
+from organism.model.ids import session_of
 from organism.model.redact import Redactor
 from organism.model.times import iso
 from organism.views.views import ViewStore
@@ -54,6 +59,7 @@ ACTS: Final = (
     *(MessageSent, MessageReplayed, MessageDiscarded, SpoofAttempt),
     *(ThreadKilled, ThreadPaused, ThreadResumed, AgentPaused, AgentResumed),
     *(OrganismPaused, OrganismResumed, OrganismReloaded),
+    *(SessionCreated, SessionCompacted, SessionUncompacted, SessionDeleted),
     *(ApprovalResolved, StepResolved, TenantConfigChanged),
 )
 """What tokens do. The first of them in a unit stands for the whole call."""
@@ -163,7 +169,7 @@ class AuditLines:
             "parent_request_id": parent,
             "principal": who.principal,
             "user": who.user,
-            "thread_id": record.thread,
+            **_place(record.thread or ""),
             **fields,
         }
         if "message_id" in fields and effective(self._defaults(), self._written).audit_prompts:
@@ -184,6 +190,13 @@ class AuditLines:
         row = await self._views.private_row("messages", message)
         content = None if row is None else await self.log.content(row["position"])
         return None if content is None else self._redactor.value(orjson.loads(content[0]))
+
+
+def _place(stream: str) -> dict[str, str | None]:
+    """The thread and the session that a record is of."""
+    if session_of(f"{stream}.") == stream:
+        return {"session_id": stream}
+    return {"thread_id": stream or None, "session_id": session_of(stream)}
 
 
 def _model_call(event: ModelCalled) -> dict[str, Any]:
