@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from itertools import takewhile
-from typing import Final
+from typing import Any, Final
 
 import orjson
 
@@ -17,12 +17,21 @@ from organism.codec import Codec, RepairedPayload, repair_json
 from organism.config.settings import Agent as AgentSettings
 from organism.config.settings import Limits, Listener
 from organism.model.completion import ChatCompletion, ChatCompletionRequest, CompleteError
-from organism.model.handler import HandlerMetadata, HandlerResponse
+from organism.model.handler import HandlerMetadata, HandlerResponse, NonRetryable
 from organism.model.ids import SYSTEM_CHAT
 from organism.model.tool import ToolSpec
 
 MOST_REQUEST_BYTES: Final = 8 << 20
 """Of a conversation with its functions: more than any model reads, and less than an XML parser takes as one text."""
+
+
+def _parsed(request: str) -> tuple[dict[str, Any], list[ToolSpec]]:
+    """The request, and the caller's own functions. Raises ``NonRetryable`` for one that the route would refuse."""
+    try:
+        asked: dict[str, Any] = orjson.loads(request)
+        return {**asked, "messages": list(asked["messages"])}, [ToolSpec(**tool) for tool in asked.get("tools", ())]
+    except (ValueError, TypeError, KeyError) as error:
+        raise NonRetryable("This is no request that /v1/chat/completions would send; send yours there.") from error
 
 
 def chat_listener(limits: Limits, listeners: Mapping[str, Listener], codec: Codec, charter: str) -> Listener:
@@ -43,10 +52,9 @@ def chat_listener(limits: Limits, listeners: Mapping[str, Listener], codec: Code
     )
 
     async def chat(payload: ChatCompletionRequest, metadata: HandlerMetadata) -> HandlerResponse | None:
-        asked = orjson.loads(payload.request)
+        asked, own = _parsed(payload.request)
         agent = AgentSettings(temperature=asked.get("temperature"), max_tokens=asked.get("max_tokens"))
         caller = replace(listener, model=payload.model, tools=tuple(payload.server_tools), agent=agent)
-        own = [ToolSpec(**tool) for tool in asked.get("tools", ())]
         functions = functions_of(caller, listeners, codec).with_callers(own)
         messages = asked["messages"]
         leading = list(takewhile(lambda message: message["role"] in SYSTEM_ROLES, messages))

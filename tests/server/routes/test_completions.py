@@ -40,7 +40,13 @@ def write_defaults(folder: Path, defaults: Mapping[str, Any]) -> None:
 def config(tmp_path: Path, peer: Peer) -> Path:
     """Two models of the peer's and no listener; the tenant has a tool that is added to every conversation."""
     model = {"provider": "openai", "base_url": peer.url}
-    made = World(tmp_path, "", {}, models={"m": model, "other": model}, retry={"attempts": 1})
+    made = World(
+        tmp_path,
+        "",
+        {},
+        models={"m": model, "other": model},
+        retry={"attempts": 1},
+    )
     chat = ["agents:chat", "read"]
     write_tokens(
         tmp_path, {DEFAULT_TENANT: {"chats": chat, "m-only": {"scopes": chat, "models": ["m"]}, "reads": ["read"]}}
@@ -378,3 +384,11 @@ async def test_a_call_that_a_result_of_the_clients_quotes_is_text(server: Served
     assert quoted["choices"][0]["message"]["content"] == written
     own = (await post(server, {})).json()
     assert own["choices"][0]["message"]["content"].endswith("It is 42.")
+
+
+@pytest.mark.parametrize("request_json", ["no JSON", "[]", "{}", '{"messages": [], "tools": [{"called": "x"}]}'])
+async def test_a_request_that_no_route_would_send_fails_once(hello: Served, request_json: str) -> None:
+    await hello.inject("system.chat", {"model": "gpt-4.1-mini", "request": request_json})
+    (letter,) = (await hello.get("/dead-letters"))["dead_letters"]
+    assert (letter["attempts"], letter["agent"]) == (1, "system.chat")
+    assert "/v1/chat/completions" in letter["reason"]
