@@ -56,6 +56,4 @@ async def follow(url: str, file: str, *filters: str) -> None:
 
 
 if __name__ == "__main__":
-    if not sys.argv[2:] or "ORGANISM_TOKEN" not in os.environ:
-        sys.exit(__doc__)
     asyncio.run(follow(*sys.argv[1:]))

@@ -18,14 +18,14 @@ import pytest
 import pytest_asyncio
 
 from organism.server.app import ROUTES
-from organism.server.http.call import Route
+from organism.server.http.call import USER, Route
 from tests.flows.world import World
 from tests.server.served import Frames, Served, served
 from tests.server.tenanted import Wanted, bearer, write_tokens
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-OWNER, STRANGER = bearer("acme", "boss"), bearer("globex", "boss")
+OWNER, STRANGER = ({**bearer(tenant, "boss"), USER: "ann"} for tenant in ("acme", "globex"))
 WANTED: Wanted = {"acme": {"boss": ["admin"]}, "globex": {"boss": ["admin"]}}
 SECRET = "what-acme-alone-knows"
 SOURCE = """
@@ -120,6 +120,8 @@ MISSING = {
 BODIES: dict[str, Any] = {
     "/approvals/{id}/resolve": {"decision": "approve"},
     "/indeterminate/{id}/resolve": {"outcome": "redo"},
+    "/a1/agents/{name}/chat": {"message": "hello"},
+    "/a1/agents/{name}/sessions/{sid}/messages": {"message": "hello"},
 }
 FILTERS: dict[str, tuple[str, ...]] = {
     "/threads": ("agent", "cursor", "status", "since", "q"),
@@ -182,7 +184,7 @@ async def test_there_are_at_least_two_hundred_pairs() -> None:
 
 @pytest.mark.parametrize(("route", "kind"), BY_PATH, ids=lambda each: getattr(each, "path", each))
 async def test_a_foreign_id_in_a_path_looks_missing(estate: Estate, route: Route, kind: str) -> None:
-    path = re.sub(r"\{\w+\}", "ID", route.address.removeprefix("/api/v1"))
+    path = "/" + re.sub(r"\{\w+\}", "ID", route.address)
     body = {} if route.method == "GET" else {"json": BODIES.get(route.path, {})}
     foreign, missing = await both(estate, kind, route.method, path, **body)
     assert foreign == missing

@@ -23,8 +23,8 @@ from organism.model.money import plain
 from organism.model.principal import ADMIN
 from organism.pump.history import messages
 from organism.server.http import lists
-from organism.server.http.bodies import BudgetBody, NoBody, SessionBody
-from organism.server.http.call import FOR_USER, Call, JsonResponse, Route, caller_fields
+from organism.server.http.bodies import BudgetBody, NoBody, SessionBody, named_in
+from organism.server.http.call import FOR_USER, IN_PATH, Call, JsonResponse, Route, caller_fields
 from organism.server.http.contract import ACT, Gives, gives
 from organism.server.http.shapes import (
     ChatAgent,
@@ -138,7 +138,8 @@ def shown(call: Call, row: Row) -> dict[str, Any]:
 async def session_of(call: Call) -> Row:
     """The row of the session that the path names. Raises ``NotFound`` or ``SessionAgentMismatch``."""
     names = call.path_params
-    return await session_row(call.tenant.views, names["sid"], call.end_user, names["name"])
+    with named_in(IN_PATH):
+        return await session_row(call.tenant.views, names["sid"], call.end_user, names["name"])
 
 
 def address_of(row: Row, more: str = "") -> str:
@@ -179,7 +180,8 @@ async def uncompact_session(call: Call) -> Response:
     await call.body_as(NoBody)
     call.refuse_if_match()
     names = call.path_params
-    begun = await uncompact(call.tenant, names["sid"], caller_of(call, names["name"]))
+    with named_in(IN_PATH):
+        begun = await uncompact(call.tenant, names["sid"], caller_of(call, names["name"]))
     row = await session_row(call.tenant.views, begun.session_id, call.end_user)
     return JsonResponse(shown(call, row), 201, {"location": address_of(row)})
 
@@ -188,7 +190,8 @@ async def lineage_of(call: Call) -> Response:
     """The sessions before and after it, nearest first, and the summaries with which they begin, oldest first."""
     call.allow_query()
     names = call.path_params
-    return JsonResponse(await lineage(call.tenant, names["sid"], call.end_user, names["name"]))
+    with named_in(IN_PATH):
+        return JsonResponse(await lineage(call.tenant, names["sid"], call.end_user, names["name"]))
 
 
 def caller_of(call: Call, agent: str) -> Caller:

@@ -12,7 +12,7 @@ from organism.compaction import compact
 from organism.model.commands import Inject, Injected
 from organism.model.ids import session_of
 from organism.server.api.sessions import OF_SESSION, address_of, caller_of, conversational, replacing
-from organism.server.http.bodies import ChatTurnBody, NoBody, SessionTurnBody
+from organism.server.http.bodies import ChatTurnBody, NoBody, SessionTurnBody, named_in
 from organism.server.http.call import CALLER, FOR_USER, IN_PATH, Call, JsonResponse, Route, caller_fields
 from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
 from organism.server.http.shapes import ChatTurn, SessionCompacted, SessionTurn
@@ -51,7 +51,8 @@ async def session_turn(call: Call) -> Response:
         except Archived as moved:
             return Response(status_code=308, headers={"location": address_of(moved.row, "/messages")})
     else:
-        await session_row(call.tenant.views, session_id, user, agent.name)
+        with named_in(IN_PATH):
+            await session_row(call.tenant.views, session_id, user, agent.name)
         begun = Begun(seen.sent)
     turn = Turn(
         sent=begun.sent,
@@ -70,7 +71,8 @@ async def compact_session(call: Call) -> Response:
     await call.body_as(NoBody)
     call.refuse_if_match()
     names = call.path_params
-    done = await compact(call.tenant, names["sid"], caller_of(call, names["name"]))
+    with named_in(IN_PATH):
+        done = await compact(call.tenant, names["sid"], caller_of(call, names["name"]))
     await tell_cost(call, Injected(done.threads[0], "", 0))
     answer = {name: getattr(done, name) for name in SessionCompacted.__annotations__}
     return JsonResponse(answer)
