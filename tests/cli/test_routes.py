@@ -87,7 +87,6 @@ REASONS = {
     "GET /models": "for programs that speak OpenAI's API; `organism config` shows the models to operators",
     "POST /embeddings": "for programs that speak OpenAI's API",
     "POST /chat/completions": "for programs that speak OpenAI's API; `organism chat` talks with agents",
-    "POST /embeddings": "for programs that speak OpenAI's API",
     "POST /mcp": "for programs that speak MCP; `organism mcp` offers the same to those that run it",
 }
 
