@@ -141,10 +141,10 @@ def test_a_text_with_bare_marks_is_never_lost_or_makes_a_crash(text: str) -> Non
     ["<", "<![CDATA[", "<!--", "<?", "<a", "<a ", "&", "</a", "<a b='", "\x00", "<a>", "<a></a>", "<Reply> x", "&#1;"],
 )
 def test_repairing_is_linear(piece: str) -> None:
-    began = time.monotonic()
+    began = time.thread_time()
     with pytest.raises(InvalidPayload):
         from_text("<Reply><text>" + piece * (200_000 // len(piece)) + "</nothing></Reply>")
-    assert time.monotonic() - began < 3
+    assert time.thread_time() - began < 3
 
 
 def test_notes_are_few_and_short() -> None:

@@ -19,7 +19,7 @@ from organism.errors import InvalidPayload
 
 ROOT = Path(__file__).parents[2]
 CORPUS = Path(os.environ.get("ORGANISM_CORPORA", "nowhere")) / "xml-attacks"
-QUICK_S = 2.0
+QUICK_S = 2.0  # of the processor: what else runs on the machine does not count
 
 
 @dataclass
@@ -48,10 +48,10 @@ def test_each_document_of_the_corpus_is_refused_by_every_door(codec: Codec) -> N
     assert len(documents) >= 13
     for document in documents:
         for door in (codec.from_xml, codec.parse_any, codec.decode):
-            began = time.monotonic()
+            began = time.thread_time()
             with pytest.raises(InvalidPayload):
                 door(document)
-            assert time.monotonic() - began < QUICK_S
+            assert time.thread_time() - began < QUICK_S
 
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason=f"the corpus {CORPUS.name} is not here")
@@ -90,11 +90,11 @@ def test_the_word_doctype_in_a_text_is_a_text(codec: Codec) -> None:
 def test_a_bomb_of_entities_costs_no_memory_and_no_time(codec: Codec) -> None:
     levels = "".join(f'<!ENTITY e{level} "{f"&e{level - 1};" * 10 if level else "x" * 100}">' for level in range(10))
     bomb = f"<!DOCTYPE Note [{levels}]><Note><text>&e9;</text></Note>".encode()
-    began = time.monotonic()
+    began = time.thread_time()
     for door in (codec.from_xml, codec.decode):
         with pytest.raises(InvalidPayload):
             door(bomb)
-    assert time.monotonic() - began < QUICK_S
+    assert time.thread_time() - began < QUICK_S
 
 
 @pytest.mark.parametrize(
@@ -224,10 +224,10 @@ def test_an_envelope_full_of_faults_is_refused_quickly_and_in_short(codec: Codec
     items = b"<item><text/></item>" * 990
     document = f"<message xmlns='{ENVELOPE}'><meta><from>a</from><to>b</to><thread>t</thread></meta>".encode()
     document += b"<Note xmlns=''><item>" + items + b"</item></Note></message>"
-    began = time.monotonic()
+    began = time.thread_time()
     with pytest.raises(InvalidPayload) as refused:
         codec.decode(document)
-    assert time.monotonic() - began < QUICK_S
+    assert time.thread_time() - began < QUICK_S
     assert len(refused.value.details) == 20
     assert refused.value.details[3].pointer == "/item/3"
 
@@ -239,10 +239,10 @@ def test_thousands_of_faults_are_found_quickly_where_so_many_elements_may_come()
 
     large = Codec.of([Numbers], PayloadLimits(payload_bytes=4 * 1024 * 1024, elements=20_000))
     document = b"<Numbers><numbers>" + b"<item>x</item>" * 19_000 + b"</numbers></Numbers>"
-    began = time.monotonic()
+    began = time.thread_time()
     with pytest.raises(InvalidPayload, match="/numbers/0: expected whole number"):
         large.from_xml(document)
-    assert time.monotonic() - began < QUICK_S / 2
+    assert time.thread_time() - began < QUICK_S / 2
     assert len(large.from_xml(document.replace(b"x", b"7")).numbers) == 19_000
 
 
