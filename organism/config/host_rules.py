@@ -76,18 +76,22 @@ def _canonical_6(text: str) -> str | None:
         return None
 
 
+def is_address(url: str) -> bool:
+    """Whether it is one of http or https, with a host."""
+    try:
+        parts = urlsplit(url)
+        return parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        return False
+
+
 def wrong_address(url: str, example: str, remedy: str = API_KEY_ENV) -> str | None:
     """What is wrong with an address, which is not repeated; None for http(s) with a host and no credential."""
     expected = f"expected an address such as `{example}`"
     if not url.isprintable() or any(sign in url for sign in ' <>"\\'):
         return f"{expected}, came one with characters that no address has"
-    try:
-        parts = urlsplit(url)
-        is_whole = parts.scheme in {"http", "https"} and bool(parts.hostname) and parts.port != 0
-    except ValueError:
+    if not is_address(url):
         return f"{expected}: http or https, a host, a path"
-    if not is_whole:
-        return f"{expected}: http or https, a host, a path"
-    if "@" in parts.netloc or "?" in url or "#" in url:
+    if "@" in urlsplit(url).netloc or "?" in url or "#" in url:
         return f"{expected}, came one that may carry a credential; {remedy}"
     return None

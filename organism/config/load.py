@@ -18,6 +18,7 @@ from organism.config.agents import read_agent_files
 from organism.config.check import Amount, Count, Prefix, Section, Text, Title, came
 from organism.config.code import CheckPayload, Code
 from organism.config.faults import Faults, lies_within, read_text
+from organism.config.host_rules import is_address
 from organism.config.listeners import ListenerReader, names_used
 from organism.config.models import read_models, served_models
 from organism.config.modules import Importer
@@ -172,6 +173,8 @@ def _check_embeddings(root: Section) -> None:
         for key in ("model", "dim") if embedding.provider == "openai" else ():
             if not section.has(key):
                 section.add(f"`{key}` is missing", key)
+        if embedding.provider == "openai" and embedding.base_url and not is_address(embedding.base_url):
+            section.add("expected an address such as https://models.example/v1", "base_url")
         if embedding.provider == "builtin" and embedding.dim != BUILTIN_DIM:
             section.add(f"the built-in model gives {BUILTIN_DIM} numbers; leave `dim` out", "dim")
         defaults += [section] if embedding.default else []

@@ -96,6 +96,11 @@ fx: {eur_per_usd: 0.92}
         ("models: {a: offline}", "2:models.a", 'expected a mapping, came "offline" (text)'),
         ("embeddings: {a: {provider: builtin, dim: -1}}", "2:embeddings.a.dim", "expected at least 1, came -1"),
         ("embeddings: {a: {provider: builtin, dims: 1}}", "2:embeddings.a.dims", "unknown key `dims`; did you mean"),
+        (
+            "embeddings: {a: {provider: openai, model: m, dim: 8, base_url: 'https://[x'}}",
+            "2:embeddings.a.base_url",
+            "expected an address such as https://models.example/v1",
+        ),
         ("embeddings: {a: {provider: openai, model: m}}", "2:embeddings.a.dim", "`dim` is missing"),
         ("embeddings: {a: {provider: builtin, dim: 7}}", "2:embeddings.a.dim", "the built-in model gives 512 numbers"),
         (
