@@ -14,7 +14,15 @@ from organism.cli.log import audit as rebuild
 from organism.cli.options import Offline
 from organism.events.record import Actor
 from organism.events.vocabulary import ThreadCompleted
-from organism.model.commands import ChangeTenantConfig, Inject, Injected, KillThread, PauseAgent, ResumeAgent
+from organism.model.commands import (
+    ChangeTenantConfig,
+    Inject,
+    Injected,
+    KillThread,
+    PauseAgent,
+    ReplayDeadLetter,
+    ResumeAgent,
+)
 from organism.testing import Running
 from tests.flows.spender import tenants
 from tests.flows.world import MakeWorld, World
@@ -101,6 +109,32 @@ async def test_whatever_part_of_the_file_a_crash_has_left_the_rest_is_written_ag
         assert path.read_bytes() == whole, cut
 
 
+async def test_a_call_that_does_several_things_has_one_line_also_after_a_crash_behind_it(world: MakeWorld) -> None:
+    source = "async def broken(payload: Ask, metadata: HandlerMetadata):\n    raise ValueError(payload.text)"
+    made = world(source, {"broken": {"handler": "broken"}}, retry={"attempts": 1})
+    async with made.running() as o:
+        failed = await o.inject("broken", {"text": "no"}, wait=True)
+        await o.do(ReplayDeadLetter(message_id=failed.message_id, actor=ANN))
+        await o.tenant.ended(failed.thread_id, 10)
+    [path] = (made.data / "audit").glob("*")
+    once = path.read_bytes()
+    async with made.running():
+        pass
+    assert path.read_bytes() == once
+    [line] = [orjson.loads(line) for line in once.splitlines()]
+    assert (line["fields"]["action"], line["fields"]["dead_letter"]) == ("message_replayed", failed.message_id)
+
+
+async def test_what_a_tenant_has_said_of_prompts_still_holds_after_a_restart(world: MakeWorld) -> None:
+    made = made_of(world)
+    async with made.running() as o:
+        await o.do(ChangeTenantConfig(changes={"audit_prompts": True}, actor=ANN))
+        await asked(o)
+    async with made.running() as o:
+        await asked(o)
+    assert sum("prompt" in line["fields"] for line in lines(made)) == 8
+
+
 async def test_it_can_be_made_anew_from_the_log_byte_for_byte(world: MakeWorld) -> None:
     made = made_of(world)
     async with made.running() as o:
@@ -137,7 +171,7 @@ async def test_no_secret_and_no_line_of_a_clients_own_gets_into_it(world: MakeWo
     forged = '\n{"tenant":"default","log":"x","position":99999,"event":"call"}\n\u2028'
     key = "sk-" + "a" * 40
     async with made.running() as o:
-        await asked(o, f"{key} {forged} what is 6*7?")
+        await asked(o, f"{key} {forged} what is 6*7?", Actor("default", None, key, "operator"))
     texts = b"".join(files(made).values())
     assert key.encode() not in texts
     assert texts.isascii()

@@ -106,6 +106,7 @@ class Call(Request):
         self.process = process
         self.route = route
         self.access: Access = scope["state"]["access"]
+        self._own_id = self.access.request_id
         self.query: Mapping[str, str] = scope["state"]["query"]
         self.who = NOBODY
         self.tenant = process.organism.tenants[NOBODY.tenant]
@@ -147,6 +148,12 @@ class Call(Request):
                     raise InvalidField(f"{name} is 1 to 255 visible ASCII characters.", param=f"headers.{name.lower()}")
                 self.access.request_id = request_id
                 return
+
+    def refuse_secret_id(self) -> None:
+        """Raise ``InvalidField`` if the caller has named the request by a live secret; then it has our own name."""
+        given, self.access.request_id = self.access.request_id, self._own_id
+        refuse_secret(self.process.redactor, given, f"headers.{REQUEST_ID.lower()}")
+        self.access.request_id = given
 
     @property
     def request_id(self) -> str:

@@ -16,7 +16,7 @@ from organism.errors import OrganismError, Stopping
 from organism.model.commands import Idempotency
 from organism.pump.operate import recorded
 from organism.server.http.auth import token_in
-from organism.server.http.call import LEFT, READING, REQUEST_ID, USER, Call, JsonResponse, Process, Route, refuse_secret
+from organism.server.http.call import LEFT, READING, REQUEST_ID, USER, Call, JsonResponse, Process, Route
 from organism.server.http.connections import GATEWAY_QUOTA, USUAL_QUOTA
 from organism.server.http.middleware import refuse_empty
 from organism.server.http.rights import OPEN
@@ -60,7 +60,7 @@ class Endpoint:
             self._process.connections.note_request(call.who, quota, call.access.headers)
             route.right.check_early(call.who, call.path_params)
         if REQUEST_ID in route.headers:
-            refuse_secret(self._process.redactor, call.request_id, f"headers.{REQUEST_ID.lower()}")
+            call.refuse_secret_id()
         if USER in route.headers:
             call.identify_user()
         tag = f'"{call.tenant.log.head}"' if route.by_head else None  # before the rows are read
