@@ -4,13 +4,26 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
+from typing import Any, cast
 
 import pytest
 from msgspec.structs import replace
 
-from organism.errors import InvalidRequest, NotFound, SessionAgentMismatch, SessionBusy, SessionCompactConflict
+from organism.bootstrap import Parts
+from organism.errors import (
+    CommitUnknown,
+    InvalidRequest,
+    NotFound,
+    SessionAgentMismatch,
+    SessionBusy,
+    SessionCompactConflict,
+)
+from organism.events.record import Record
 from organism.events.vocabulary import (
     ContentErased,
+    Event,
+    MessageRetried,
     MessageSent,
     MessageStarted,
     SessionDeleted,
@@ -19,6 +32,7 @@ from organism.events.vocabulary import (
     TurnEnded,
     TurnStarted,
 )
+from organism.log.log import EventLog
 from organism.model.commands import (
     Answer,
     Command,
@@ -34,10 +48,12 @@ from organism.model.commands import (
     SessionBegun,
 )
 from organism.pump.decide.decision import Decision
-from organism.pump.history import NO_RESULT
+from organism.pump.history import NO_RESULT, Histories
 from organism.pump.sessions import MOST_OPEN_TURNS
-from tests.flows.stage import at_gate, folded_anew, folded_live, open_gate
+from tests.flows.disk import Disk, Fault
+from tests.flows.stage import at_gate, folded_anew, folded_live, open_gate, until
 from tests.flows.talking import begun, history_of, row_of, said, say
+from tests.flows.test_lost_commits import FAULTS, mend
 from tests.flows.world import MakeWorld, World
 
 TALK = """
@@ -533,3 +549,132 @@ async def test_the_authors_of_what_a_turn_has_read_are_those_of_the_turns_after_
         sent = (await o.records(MessageSent, thread=later))[0]
     assert "web" in asked.event.authors
     assert "web" in sent.event.authors
+
+
+# what it costs, and what fails
+
+
+class CountedLog:
+    """A log, and how many records were read of it."""
+
+    def __init__(self, log: EventLog) -> None:
+        self._log = log
+        self.records = 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._log, name)
+
+    async def read(self, *given: Any, **more: Any) -> list[Record[Event]]:
+        found = await self._log.read(*given, **more)
+        self.records += len(found)
+        return found
+
+
+async def test_a_later_turn_reads_no_more_of_the_history_than_an_early_one(world: MakeWorld) -> None:
+    async with talking(world).running(on_disk=False) as o:
+        session = await begun(o)
+        histories, log = Histories(), CountedLog(o.log)
+        read: list[int] = []
+        found: list[dict[str, Any]] = []
+        for number in range(1, 31):
+            await said(o, session, str(number))
+            log.records = 0
+            found = await histories.said_before(cast("EventLog", log), o.views, session, o.log.head + 1)
+            read.append(log.records)
+            assert len(found) == 2 * number
+        assert found == await history_of(o, session)
+    assert set(read[1:]) == {read[0]}
+    assert read[0] < 10
+
+
+@FAULTS
+async def test_a_turn_whose_commit_is_unknown_is_done_once_and_those_that_wait_go_on(
+    world: MakeWorld, fault: Fault
+) -> None:
+    disk = Disk()
+    async with talking(world).running(parts=Parts(driver=disk)) as o:
+        session, other = await begun(o), await begun(o)
+        turns = [await say(o, session, "wait"), await say(o, session, "two")]
+        await at_gate(o, "wait")
+        await o.pump.settled()
+        once = Idempotency("key", "POST", "/", "digest")
+        disk.fail(fault)
+        with pytest.raises(CommitUnknown):
+            await say(o, other, "one", idempotency=once)
+        await mend(o, disk)
+        open_gate(o, "wait")
+        again = await say(o, other, "one", idempotency=once)
+        turns += [await say(o, session, "three")]
+        for turn in (*turns, again):
+            assert await o.tenant.ended(turn, 20)
+        assert [await o.replies(each) for each in turns] == [
+            ({"text": f"heard {it}"},) for it in ("wait", "two", "three")
+        ]
+        assert again == f"{other}.1"
+        assert len(await history_of(o, other)) == 2
+        assert await folded_live(o) == await folded_anew(o.log)
+
+
+@FAULTS
+@pytest.mark.parametrize("good_commits", [0, 1], ids=["the deletion fails", "the erasure fails"])
+async def test_a_deletion_that_is_unknown_can_be_said_again_until_nothing_is_left(
+    world: MakeWorld, fault: Fault, good_commits: int
+) -> None:
+    disk = Disk()
+    made = talking(world)
+    deletion = DeleteSession(session_id="", user="ann")
+    async with made.running(parts=Parts(driver=disk)) as o:
+        session = await begun(o)
+        await said(o, session, "sesame")
+        deletion = replace(deletion, session_id=session)
+        disk.fail(fault, good_commits)
+        with pytest.raises(CommitUnknown):
+            await o.do(deletion)
+        disk.mend()
+        await until(lambda: o.log.available and not o.tenant.recovering)
+        with suppress(NotFound):  # the new life of the organism has erased it
+            await o.do(deletion)
+        with pytest.raises(NotFound):
+            await o.do(deletion)
+    assert not holds(made, b"sesame")
+
+
+BROKEN_OFF = """
+async def talk(payload: Ask, metadata: HandlerMetadata):
+    await metadata.emit("message_start", {"id": "a"})
+    await metadata.emit("message_delta", {"id": "a", "delta": "so far"})
+    if payload.text == "fails":
+        raise ValueError("no")
+    await gate("middle")
+    await metadata.emit("message_end", {"id": "a"})
+    return HandlerResponse.respond(Told(""))
+"""
+
+
+async def test_a_message_that_begins_again_after_a_restart_stands_once(world: MakeWorld) -> None:
+    made = world(BROKEN_OFF, {"talk": {}})
+    async with made.running() as o:
+        session = await begun(o)
+        turn = await say(o, session, "one")
+        await at_gate(o, "middle")
+        await o.crash()
+    async with made.running() as o:
+        await at_gate(o, "middle")
+        open_gate(o, "middle")
+        assert await o.tenant.ended(turn, 20)
+        shown = [(each["role"], each["content"]) for each in await history_of(o, session)]
+        row = await row_of(o, session)
+    assert shown == [("user", '{"text":"one"}'), ("assistant", "so far")]
+    assert row["message_count"] == 2
+
+
+async def test_a_turn_that_is_killed_between_its_attempts_stands_once_with_what_it_said(world: MakeWorld) -> None:
+    async with world(
+        BROKEN_OFF, {"talk": {}}, retry={"attempts": 2, "base_delay_s": 600, "max_delay_s": 600}
+    ).running() as o:
+        session = await begun(o)
+        turn = await say(o, session, "fails")
+        await o.until(MessageRetried, thread=turn)
+        await o.do(KillThread(thread_id=turn))
+        shown = [(each["role"], each["content"], each.get("stop_reason")) for each in await history_of(o, session)]
+    assert shown == [("user", '{"text":"fails"}', None), ("assistant", "so far", "killed")]
