@@ -43,6 +43,9 @@ from organism.pump.recover import Life
 from organism.pump.rules import OWN_PAYLOADS, Rules, payload_classes
 from organism.pump.run.mailboxes import FairShare
 from organism.pump.run.model_call import Models
+from organism.rag.hashed_words import HashedWords
+from organism.rag.library import Embeddings, Library
+from organism.rag.store import Store
 from organism.sqlite.driver import Pysqlite
 from organism.tenants import Tenant, refuse_unless_writable
 from organism.tools.toolbox import Toolbox
@@ -90,6 +93,7 @@ class Parts:
     driver: Pysqlite = field(default_factory=Pysqlite)
     redactor: Redactor = field(default_factory=Redactor)
     net: Net = field(default_factory=Net)
+    embeddings: Embeddings = field(default_factory=HashedWords)
     tracing: Callable[[str], Tracing | None] = lambda _: None
     models: Callable[[str], Models] | None = None
 
@@ -184,7 +188,17 @@ class Organism:
             share=self._share,
             redactor=redactor,
         )
+        tenant.library = Library(
+            Store(library_path(self._data, tenant_id), self.parts.driver),
+            *(views, self.parts.embeddings),
+            recorder=tenant,
+            head=lambda: log.head,
+            now_us=clock.now_us,
+            random_bytes=chance.randbytes,
+            redactor=redactor,
+        )
         await tenant.start(self._rules(log, views), self._life())
+        await tenant.library.open()
         return tenant
 
     def _follow(self, what: str, following: Coroutine[Any, Any, None]) -> None:
@@ -389,6 +403,11 @@ async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Pa
     folder = data / TENANTS
     folder.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
     return await SqliteLog.open(folder / folder_of(tenant_id), clock, READ_MODELS, options)
+
+
+def library_path(data: Path | None, tenant_id: str) -> Path | None:
+    """The file of a tenant's library, beside its log; None: in memory."""
+    return None if data is None else data / TENANTS / folder_of(tenant_id) / "library.sqlite"
 
 
 async def start(config: Path, data: Path | None, parts: Parts | None = None) -> Organism:

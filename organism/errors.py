@@ -322,6 +322,18 @@ class Stopping(Unavailable, code="stopping"):
     """The organism is stopping."""
 
 
+class LibraryUnavailable(Unavailable, code="library_unavailable"):
+    """The library's file cannot be used now."""
+
+    remediation = "Free disk space or repair the disk, then send it again; nothing was changed."
+
+
+class LibraryDamaged(OrganismError, code="library_damaged"):
+    """The library's file is damaged."""
+
+    remediation = "Stop the server, put a backup of the library in its place or move it away, then ingest again."
+
+
 class LogDamaged(OrganismError, code="log_damaged"):
     """The log is damaged."""
 

@@ -16,7 +16,7 @@ from organism.config.settings import Changes
 from organism.config.tenant import TenantConfig
 from organism.errors import Fenced, LogUnavailable, Stopping, Unavailable
 from organism.events.record import ORGANISM_STREAM, Actor, Content
-from organism.events.vocabulary import CallAnswered, OrganismReloaded, OrganismStopped
+from organism.events.vocabulary import CallAnswered, Event, OrganismReloaded, OrganismStopped
 from organism.log.log import EventLog
 from organism.model.commands import Answer, Command, Idempotency
 from organism.model.ids import Ids
@@ -35,6 +35,7 @@ from organism.pump.run.mailboxes import FairShare
 from organism.pump.run.model_call import Models
 from organism.pump.state import State
 from organism.pump.writer import Writer
+from organism.rag.library import Library
 from organism.views.views import ViewStore
 
 POLL_SECONDS: Final = 0.02
@@ -74,6 +75,7 @@ class Tenant:
         self._rules: Rules
         self.pump: Pump
         self.operator: Operator
+        self.library: Library
 
     async def start(self, rules: Rules, life: Life) -> None:
         """Fold the log and begin a new life on it."""
@@ -130,6 +132,25 @@ class Tenant:
         decision = Decision.on(self.pump.state, None, None, actor)
         answered = CallAnswered(once.key, once.method, once.path, once.digest, status, {}, back=0)
         decision.add(answered, Content(ORGANISM_STREAM, body))
+        await self.operator.patiently(self.pump.commit(decision))
+
+    async def settled(self) -> None:
+        """Return once everything that was decided is on disk, or lost. Raises ``CommitUnknown`` if the log stalls."""
+        await self.operator.patiently(self.pump.settled())
+
+    async def answered(self, once: Idempotency) -> bool:
+        """Whether what the key names was done. Raises ``IdempotencyKeyReused``."""
+        return await self.operator.answered(once) is not None
+
+    async def record(self, stream: str, fact: Event, actor: Actor, once: Idempotency | None) -> None:
+        """Write a fact that no message led to, and that the key was used. Raises an ``OrganismError``."""
+        self._refuse_if_stopping()
+        if self.writable() is None:
+            raise LogUnavailable
+        decision = Decision.on(self.pump.state, None, None, actor)
+        decision.thread_id = stream
+        decision.add(fact)
+        self.operator.answer(decision, once, {}, 1)
         await self.operator.patiently(self.pump.commit(decision))
 
     async def ended(self, thread_id: str, seconds: float, *others: asyncio.Future[Any]) -> bool:
@@ -208,6 +229,7 @@ class Tenant:
     async def crash(self) -> None:
         """End this life as ``kill -9`` would: nothing more is written. For tests of restarts."""
         self._drop_all()
+        await self.library.close()
         await self.log.close()
 
     async def stop(self, grace_s: float) -> None:
@@ -227,6 +249,7 @@ class Tenant:
             with suppress(Unavailable):
                 await writer.commit(decision)
                 await recover.leave_snapshot(self.log, writer.state)
+        await self.library.close()
         await self.log.close()
 
 

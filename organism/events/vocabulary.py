@@ -696,6 +696,41 @@ class ModelCalled(Event, frozen=True):
     error: StepError | None = None
 
 
+# -- The library: an index's events are in the stream that ``model/ids.py`` names
+
+
+class IndexCreated(Event, frozen=True):
+    """An index began with these documents, each with its digest; its rows in the store are of ``generation``."""
+
+    index: str
+    generation: int
+    embedding_model: str
+    documents: Mapping[str, str]
+
+
+class DocumentsChanged(Event, frozen=True):
+    """An index is now what its store has as of ``generation``, ``doc_count`` documents.
+
+    ``written`` are those that are new or changed, each with its digest. ``replaced``: no others are left. If the index
+    has another embedding model now, it is ``embedding_model``.
+    """
+
+    index: str
+    generation: int
+    doc_count: int
+    written: Mapping[str, str] = field(default_factory=dict)
+    deleted: tuple[str, ...] = ()
+    replaced: bool = False
+    embedding_model: str = ""
+
+
+class IndexDeleted(Event, frozen=True):
+    """An index was deleted with all of its documents."""
+
+    index: str
+    generation: int
+
+
 # -- What remains
 
 

@@ -51,6 +51,13 @@ def turn_number(thread_id: str) -> int:
 
 
 _SESSION = "ses-"
+
+
+def stream_of_index(index_id: str) -> str:
+    """The stream of the log that has an index's events."""
+    return f"idx-{index_id}"
+
+
 _BLOCK_IDS = 128
 _COUNTS = tuple(f"{count:04x}" for count in range(_BLOCK_IDS))
 _RANDOM_DIGITS = 16

@@ -20,7 +20,7 @@ from starlette.staticfiles import StaticFiles
 
 from organism.errors import Fault, MethodNotAllowed, NotFound, OrganismError
 from organism.server import service
-from organism.server.api import agents, history, open_items, organism, sessions, tenant_config, threads, usage
+from organism.server.api import agents, history, library, open_items, organism, sessions, tenant_config, threads, usage
 from organism.server.http import problems
 from organism.server.http.call import REQUEST_ID, Process, Route
 from organism.server.http.endpoint import Endpoint
@@ -61,6 +61,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *(replace(route, mount=V1, headers=(*route.headers, REQUEST_ID)) for route in FOR_CLIENTS),
     *sessions.ROUTES,
     *chat.ROUTES,
+    *library.ROUTES,
     *tools.AT_ROOT,
     *service.AT_ROOT,
 )

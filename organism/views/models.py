@@ -8,6 +8,7 @@ from typing import Final
 from organism.views.approvals import APPROVALS
 from organism.views.dead_letters import CLOSED_LETTERS, DEAD_LETTERS, INDETERMINATE
 from organism.views.keyed import ANSWERS, VALUES
+from organism.views.library import INDICES
 from organism.views.organism import AGENTS, ORGANISM
 from organism.views.sessions import SESSION_MESSAGES, SESSIONS
 from organism.views.threads import MARKED, MESSAGES, THREADS
@@ -30,6 +31,7 @@ READ_MODELS: Final[tuple[ReadModel, ...]] = (
     MARKED,
     SESSIONS,
     SESSION_MESSAGES,
+    INDICES,
 )
 
 WAITING: Final[Mapping[str, tuple[Where, ...]]] = {

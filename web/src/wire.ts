@@ -754,6 +754,33 @@ export interface Declared {
   version: string;
 }
 
+/** Whether there was anything to delete. */
+export interface Deleted {
+  deleted: boolean;
+}
+
+/** A document of the library; the library's own limits are checked by it, since tools have them too. */
+export interface DocumentBody {
+  id: string;
+  text: string;
+  metadata?: Record<string, unknown>;
+}
+
+/** An index is now what its store has as of `generation`, `doc_count` documents. `written` are those that are new or changed, each with its digest. `replaced`: no others are left. If the index has another embedding model now, it is `embedding_model`. */
+export interface DocumentsChangedData {
+  index: string;
+  generation: number;
+  doc_count: number;
+  written?: Record<string, string>;
+  deleted?: string[];
+  replaced?: boolean;
+  embedding_model?: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
 /** A call of an earlier answer. */
 export interface EarlierCall {
   id: string;
@@ -948,6 +975,9 @@ export type EventData =
     | BudgetReservedData
     | BudgetSettledData
     | ModelCalledData
+    | IndexCreatedData
+    | DocumentsChangedData
+    | IndexDeletedData
     | CallAnsweredData
     | TenantConfigChangedData
     | ValueSetData
@@ -970,6 +1000,9 @@ export type EventType =
     | "confirm_refused"
     | "confirm_requested"
     | "content_erased"
+    | "documents_changed"
+    | "index_created"
+    | "index_deleted"
     | "loop_blocked"
     | "message_dead"
     | "message_discarded"
@@ -1168,6 +1201,44 @@ export interface IndeterminateList {
   indeterminate: Indeterminate[];
 }
 
+/** An index began with these documents, each with its digest; its rows in the store are of `generation`. */
+export interface IndexCreatedData {
+  index: string;
+  generation: number;
+  embedding_model: string;
+  documents: Record<string, string>;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** An index was deleted with all of its documents. */
+export interface IndexDeletedData {
+  index: string;
+  generation: number;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** `POST /a1/rag/indices/{index_id}/documents` and `…/append`. */
+export interface IngestBody {
+  documents: DocumentBody[];
+  /** Of a new index; by default the default one. */
+  embedding_model?: string | null;
+}
+
+/** What came into an index. */
+export interface Ingested {
+  index_id: string;
+  /** How many documents the request had. */
+  ingested: number;
+  /** How many the index has now. */
+  doc_count: number;
+}
+
 /** `POST /inject`: `wait` is in seconds. */
 export interface InjectBody {
   to: string;
@@ -1237,6 +1308,51 @@ export interface KillCommand {
   thread_id: string;
   /** Of any kind, up to 200 bytes of JSON; the answer carries it too. */
   id?: unknown;
+}
+
+/** A document of an index. */
+export interface LibraryDocument {
+  id: string;
+  text: string;
+  metadata: Record<string, unknown>;
+}
+
+/** Documents of an index, in the order in which their ids came first. */
+export interface LibraryDocumentList {
+  /** How many are here. */
+  count: number;
+  /** How many there are. */
+  total: number;
+  limit: number;
+  /** How many come before these. */
+  offset: number;
+  /** The `cursor` of the next page; null on the last. */
+  next: string | null;
+  documents: LibraryDocument[];
+}
+
+/** An index of the library. */
+export interface LibraryIndex {
+  id: string;
+  doc_count: number;
+  /** What made its vectors. */
+  embedding_model: string;
+  /** UTC, ISO 8601. */
+  created_at: string;
+}
+
+/** The indices, oldest first. */
+export interface LibraryIndexList {
+  /** How many are here. */
+  count: number;
+  /** How many there are. */
+  total: number;
+  limit: number;
+  /** How many come before these. */
+  offset: number;
+  /** The `cursor` of the next page; null on the last. */
+  next: string | null;
+  indices: LibraryIndex[];
 }
 
 /** Bounds of the whole organism. Times are in seconds; `pause_after_failures` 0 means never (G8). */
@@ -1686,6 +1802,12 @@ export interface Output {
   outputs: Folded;
 }
 
+/** `PATCH /a1/rag/indices/{index_id}/documents/{doc_id}`: at least one of the two. */
+export interface PatchDocumentBody {
+  text?: string | null;
+  metadata?: Record<string, unknown> | null;
+}
+
 /** Pause an agent or a thread: one of them is named. */
 export interface PauseCommand {
   cmd: "pause";
@@ -1791,6 +1913,30 @@ export interface Resumed {
   position: number;
   /** The name of this log's timeline. */
   log: string;
+}
+
+/** `POST /a1/rag/indices/{index_id}/query`: `filter` names metadata and the values that they must have. */
+export interface RetrieveBody {
+  query: string;
+  top_k?: number;
+  mode?: "vector" | "keyword" | "hybrid";
+  filter?: Record<string, string | number | boolean | null>;
+}
+
+/** What was found, the best first. */
+export interface Retrieved {
+  results: RetrievedDocument[];
+  mode: "vector" | "keyword" | "hybrid";
+  embedding_model: string;
+}
+
+/** A document that was found. */
+export interface RetrievedDocument {
+  id: string;
+  text: string;
+  metadata: Record<string, unknown>;
+  /** The higher the better, among those of one answer; by `vector` a cosine. */
+  score: number;
 }
 
 /** How often a handling is tried in all, and how long it waits in between (seconds, growing to `max_delay_s`). */
@@ -2847,6 +2993,9 @@ export interface EventDataByType {
   confirm_refused: ConfirmRefusedData;
   confirm_requested: ConfirmRequestedData;
   content_erased: ContentErasedData;
+  documents_changed: DocumentsChangedData;
+  index_created: IndexCreatedData;
+  index_deleted: IndexDeletedData;
   loop_blocked: LoopBlockedData;
   message_dead: MessageDeadData;
   message_discarded: MessageDiscardedData;
@@ -3492,6 +3641,72 @@ export interface Routes {
     query: {};
     body: NoBody;
     answer: SessionCompacted;
+  };
+  "GET /a1/rag/indices": {
+    query: {
+      /** How many at most. */
+      limit?: number;
+      /** How many to pass over. */
+      offset?: number;
+      /** `next` of the page before, of this list and filter. */
+      cursor?: string;
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
+    };
+    body: undefined;
+    answer: LibraryIndexList;
+  };
+  "GET /a1/rag/indices/{index_id}": {
+    query: {};
+    body: undefined;
+    answer: LibraryIndex;
+  };
+  "DELETE /a1/rag/indices/{index_id}": {
+    query: {};
+    body: NoBody;
+    answer: Deleted;
+  };
+  "GET /a1/rag/indices/{index_id}/documents": {
+    query: {
+      /** How many at most. */
+      limit?: number;
+      /** How many to pass over. */
+      offset?: number;
+      /** `next` of the page before, of this list and filter. */
+      cursor?: string;
+    };
+    body: undefined;
+    answer: LibraryDocumentList;
+  };
+  "POST /a1/rag/indices/{index_id}/documents": {
+    query: {};
+    body: IngestBody;
+    answer: Ingested;
+  };
+  "POST /a1/rag/indices/{index_id}/documents/append": {
+    query: {};
+    body: IngestBody;
+    answer: Ingested;
+  };
+  "GET /a1/rag/indices/{index_id}/documents/{doc_id}": {
+    query: {};
+    body: undefined;
+    answer: LibraryDocument;
+  };
+  "PATCH /a1/rag/indices/{index_id}/documents/{doc_id}": {
+    query: {};
+    body: PatchDocumentBody;
+    answer: LibraryDocument;
+  };
+  "DELETE /a1/rag/indices/{index_id}/documents/{doc_id}": {
+    query: {};
+    body: NoBody;
+    answer: Deleted;
+  };
+  "POST /a1/rag/indices/{index_id}/query": {
+    query: {};
+    body: RetrieveBody;
+    answer: Retrieved;
   };
   "POST /mcp": {
     query: {};

@@ -9,6 +9,7 @@ from typing import Annotated, Any, Final
 from pydantic import Field
 
 from organism import errors
+from organism.rag.documents import ID_PATTERN
 from organism.server.documents import events
 from organism.server.documents.schemas import Schema, Schemas, example
 from organism.server.http.call import USER, Route
@@ -44,6 +45,7 @@ TAGS: Final[Mapping[str, str]] = {
     "tools": "Tools: what may be called, and calling it. A call is an injection that waits: it is a thread like any "
     "other.",
     "a1": "Talking with agents: which there are, and turns. `SPASS-User-Id` says for which user of the tenant it is.",
+    "rag": "The library: indices of documents, which are searched by meaning and by words. They are the tenant's.",
     "tenant": "The tenant's configuration: by key, what the program, the operator's file and the tenant say.",
     "billing": "What models cost, by hour or by day.",
     "mcp": "The tools of `/v1/tools` over the Model Context Protocol, with the same tokens. It needs the extra `mcp`.",
@@ -133,6 +135,8 @@ PATH: Final[Mapping[str, Any]] = {
     "name": Annotated[AgentName, Field(description="The listener's name.")],
     "id": Annotated[str, Field(description="Its id, as lists and frames show it.")],
     "sid": Annotated[str, Field(description="The session's id.", examples=["ses-01a2b3c4"])],
+    "index_id": Annotated[str, Field(description="The index's id.", pattern=ID_PATTERN, examples=["berlin-info"])],
+    "doc_id": Annotated[str, Field(description="The document's id.")],
 }
 """The parameters of paths."""
 
@@ -193,6 +197,8 @@ def _operation(route: Route, schemas: Schemas) -> Schema:
 
 
 def _resource(route: Route) -> str:
+    if route.path.startswith("/a1/rag/"):
+        return "rag"
     return ELSEWHERE.get(route.path) or route.path.split("/")[1].replace("-", "_")
 
 

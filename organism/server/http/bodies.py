@@ -9,7 +9,19 @@ from functools import cache
 from types import TracebackType
 from typing import Annotated, Any, Final, Literal, TypeVar, dataclass_transform
 
-from pydantic import ConfigDict, Field, Strict, TypeAdapter, ValidationError, with_config
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    TypeAdapter,
+    ValidationError,
+    with_config,
+)
 from pydantic.config import JsonDict
 from pydantic_core import ErrorDetails
 
@@ -23,6 +35,7 @@ from organism.errors import (
     OrganismError,
     UnknownField,
 )
+from organism.rag.documents import ID_PATTERN, MOST_CONDITIONS, MOST_DOCUMENTS, MOST_TOP_K
 from organism.server.http.problems import MOST_DETAILS
 
 MAX_WAIT_SECONDS: Final = 60.0
@@ -30,6 +43,13 @@ _RESULT_OF_DONE: Final[JsonDict] = {
     "anyOf": [{"properties": {"outcome": {"const": "done"}}}, {"properties": {"result": {"type": "null"}}}]
 }
 """The rule of ``IndeterminateBody`` for readers of its schema."""
+_TEXT_OR_METADATA: Final[JsonDict] = {
+    "anyOf": [
+        {"properties": {"text": {"type": "string"}}, "required": ["text"]},
+        {"properties": {"metadata": {"type": "object"}}, "required": ["metadata"]},
+    ]
+}
+"""That of ``PatchDocumentBody``."""
 
 Body = TypeVar("Body")
 Name = Annotated[str, Field(min_length=1, max_length=200)]
@@ -38,6 +58,14 @@ Wait = Annotated[float, Strict(), Field(gt=0, le=MAX_WAIT_SECONDS, allow_inf_nan
 Bound = Annotated[int, Strict(), Field(ge=0, le=1_000_000_000)]
 Amount = Annotated[float, Field(ge=0, le=1_000_000_000, allow_inf_nan=False)]
 Position = Annotated[int, Strict(), Field(ge=0, lt=1 << 63)]
+
+
+def _as_whole(value: Any) -> Any:
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+Whole = Annotated[int, Strict(), BeforeValidator(_as_whole)]
+"""A whole number, which JSON may write as 5.0."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
@@ -108,6 +136,49 @@ class SessionTurnBody(ChatTurnBody):
 
     on_busy: OnBusy | None = None
     on_disconnect: Literal["continue", "kill"] = "continue"
+
+
+@body
+class DocumentBody:
+    """A document of the library; the library's own limits are checked by it, since tools have them too."""
+
+    id: Annotated[str, Strict(), Field(json_schema_extra={"pattern": ID_PATTERN}, examples=["d1"])]
+    text: Annotated[
+        str,
+        Strict(),
+        Field(json_schema_extra={"minLength": 1}, examples=["Der Tiergarten ist der größte Park Berlins."]),
+    ]
+    metadata: Annotated[dict[str, Any], Field(examples=[{"lang": "de"}])] = field(default_factory=dict)
+
+
+@body
+class IngestBody:
+    """``POST /a1/rag/indices/{index_id}/documents`` and ``…/append``."""
+
+    documents: Annotated[list[DocumentBody], Field(json_schema_extra={"maxItems": MOST_DOCUMENTS})]
+    embedding_model: Annotated[Name | None, Field(description="Of a new index; by default the default one.")] = None
+
+
+@with_config(ConfigDict(extra="forbid", json_schema_extra=_TEXT_OR_METADATA))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchDocumentBody:
+    """``PATCH /a1/rag/indices/{index_id}/documents/{doc_id}``: at least one of the two."""
+
+    text: Annotated[str, Strict(), Field(json_schema_extra={"minLength": 1})] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+@body
+class RetrieveBody:
+    """``POST /a1/rag/indices/{index_id}/query``: ``filter`` names metadata and the values that they must have."""
+
+    query: Annotated[str, Strict(), Field(json_schema_extra={"minLength": 1}, examples=["Wo ist der größte Park?"])]
+    top_k: Annotated[Whole, Field(ge=1, le=MOST_TOP_K)] = 5
+    mode: Literal["vector", "keyword", "hybrid"] = "hybrid"
+    filter: Annotated[
+        dict[str, StrictStr | StrictInt | StrictFloat | StrictBool | None],
+        Field(max_length=MOST_CONDITIONS, examples=[{"lang": "de"}]),
+    ] = field(default_factory=dict)
 
 
 @body

@@ -106,9 +106,9 @@ def envelope(name: str, rows: bytes, page: Page, query: Query, next_page: str | 
     )
 
 
-def page_of(call: Call, name: str, rows: Sequence[Any]) -> bytes:
-    """The page, of rows that are all at hand, that the call asks for."""
-    faults = Faults()
+def paging(call: Call) -> Query:
+    """The page that the call asks for of a list that has no filters. Raises an ``InvalidRequest``."""
+    faults, after = Faults(), None
     with faults:
         call.allow_query(*PAGING)
     with faults:
@@ -117,11 +117,18 @@ def page_of(call: Call, name: str, rows: Sequence[Any]) -> bytes:
         offset = whole(call, "offset", 0, 0, _MAX_OFFSET)
     with faults:
         if "cursor" in call.query:
-            offset = _opened(call)[0][0]
+            after = _opened(call)[0]
     faults.raise_found()
-    found = rows[offset : offset + limit]
+    return Query(limit=limit, offset=offset, after=after)
+
+
+def page_of(call: Call, name: str, rows: Sequence[Any]) -> bytes:
+    """The page, of rows that are all at hand, that the call asks for."""
+    query = paging(call)
+    offset = query.offset if query.after is None else query.after[0]
+    found = rows[offset : offset + query.limit]
     page = Page(orjson.dumps(found), len(found), len(rows), offset, (offset + len(found), ""))
-    return envelope(name, page.rows, page, Query(limit=limit), next_cursor(call, page, None))
+    return envelope(name, page.rows, page, query, next_cursor(call, page, None))
 
 
 def next_cursor(call: Call, page: Page, at: int | None, path: str = "") -> str | None:

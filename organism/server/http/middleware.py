@@ -50,7 +50,7 @@ PAGE: Final[tuple[Header, ...]] = (
 COSTS: Final = ("spass-cost-eur", "spass-cost-usd", "spass-cost-source", "spass-cost-sub-calls")
 RATES: Final = ("ratelimit-limit", "ratelimit-remaining", "ratelimit-reset")
 CROSS_ORIGIN: Final[Mapping[str, Sequence[str]]] = {
-    "allow_methods": ("GET", "POST", "PUT", "DELETE"),
+    "allow_methods": ("GET", "POST", "PUT", "PATCH", "DELETE"),
     "allow_headers": (
         *("authorization", "x-api-key", "content-type", "idempotency-key", "if-match", "if-none-match"),
         *("last-event-id", "spass-caller-depth", "spass-parent-request-id", "spass-user-id", "spass-request-id"),

@@ -52,6 +52,8 @@ _READ_AGENT: Final = Right("read", {"name": "agent"})
 _READ_THREAD: Final = Right("read", {"id": "thread"})
 _CONTROL_AGENT: Final = Right("control", {"name": "agent"})
 _CONTROL_THREAD: Final = Right("control", {"id": "thread"})
+_READ_INDEX: Final = Right("rag:read", {"index_id": "index"})
+_WRITE_INDEX: Final = Right("rag:write", {"index_id": "index"})
 _CHAT: Final = Right("agents:chat", {"name": "agent"})
 _SESSION: Final = Right("agents:chat", {"name": "agent", "sid": "session"})
 _OPERATOR: Final = Right("admin", of_process=True)
@@ -105,6 +107,16 @@ ROUTES: Final[Mapping[str, Right]] = {
     "POST /a1/agents/{name}/sessions/{sid}/compact": _SESSION,
     "POST /a1/agents/{name}/sessions/{sid}/uncompact": _SESSION,
     "GET /a1/agents/{name}/sessions/{sid}/lineage": _SESSION,
+    "GET /a1/rag/indices": Right("rag:read"),
+    "GET /a1/rag/indices/{index_id}": _READ_INDEX,
+    "DELETE /a1/rag/indices/{index_id}": _WRITE_INDEX,
+    "GET /a1/rag/indices/{index_id}/documents": _READ_INDEX,
+    "POST /a1/rag/indices/{index_id}/documents": _WRITE_INDEX,
+    "POST /a1/rag/indices/{index_id}/documents/append": _WRITE_INDEX,
+    "GET /a1/rag/indices/{index_id}/documents/{doc_id}": _READ_INDEX,
+    "PATCH /a1/rag/indices/{index_id}/documents/{doc_id}": _WRITE_INDEX,
+    "DELETE /a1/rag/indices/{index_id}/documents/{doc_id}": _WRITE_INDEX,
+    "POST /a1/rag/indices/{index_id}/query": _READ_INDEX,
     "GET /dead-letters": READ,
     "POST /dead-letters/{id}/replay": Right("inject", {"id": "dead_letter"}),
     "DELETE /dead-letters/{id}": Right("control", {"id": "dead_letter"}),

@@ -455,6 +455,65 @@ class SessionMessageList(Page):
     messages: list[SessionMessage]
 
 
+class LibraryIndex(TypedDict):
+    """An index of the library."""
+
+    id: Annotated[str, Field(examples=["berlin-info"])]
+    doc_count: words.Count
+    embedding_model: Annotated[str, Field(description="What made its vectors.", examples=["default"])]
+    created_at: words.Time
+
+
+class LibraryIndexList(Page):
+    """The indices, oldest first."""
+
+    indices: list[LibraryIndex]
+
+
+class LibraryDocument(TypedDict):
+    """A document of an index."""
+
+    id: Annotated[str, Field(examples=["d1"])]
+    text: Annotated[str, Field(examples=["Der Tiergarten ist der größte Park Berlins."])]
+    metadata: words.Object
+
+
+class LibraryDocumentList(Page):
+    """Documents of an index, in the order in which their ids came first."""
+
+    documents: list[LibraryDocument]
+
+
+class Ingested(TypedDict):
+    """What came into an index."""
+
+    index_id: Annotated[str, Field(examples=["berlin-info"])]
+    ingested: Annotated[words.Count, Field(description="How many documents the request had.")]
+    doc_count: Annotated[words.Count, Field(description="How many the index has now.")]
+
+
+class Deleted(TypedDict):
+    """Whether there was anything to delete."""
+
+    deleted: bool
+
+
+class RetrievedDocument(LibraryDocument):
+    """A document that was found."""
+
+    score: Annotated[
+        float, Field(description="The higher the better, among those of one answer; by `vector` a cosine.")
+    ]
+
+
+class Retrieved(TypedDict):
+    """What was found, the best first."""
+
+    results: list[RetrievedDocument]
+    mode: Literal["vector", "keyword", "hybrid"]
+    embedding_model: Annotated[str, Field(examples=["default"])]
+
+
 class Why(TypedDict):
     """How a message came about: it, the one whose handling led to it, and so on; the injection comes last."""
 

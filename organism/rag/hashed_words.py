@@ -1,0 +1,40 @@
+"""Vectors without a model, for tests: texts with the same words, or parts of words, are near each other."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import Final
+from zlib import crc32
+
+import numpy as np
+
+from organism.errors import InvalidField
+from organism.rag.store import Matrix
+
+DIM: Final = 256
+PART_CHARS: Final = 4
+_WORD: Final = re.compile(r"\w+")
+
+
+class HashedWords:
+    """The twin of ``Embeddings``; ``embedded`` counts the texts. A model is any of ``models``, and they differ."""
+
+    def __init__(self, *models: str) -> None:
+        self._models = models or ("hashed-words",)
+        self.embedded = 0
+
+    @property
+    def default(self) -> str:
+        return self._models[0]
+
+    async def embed(self, model: str, texts: Sequence[str], *, is_query: bool = False) -> Matrix:
+        if model not in self._models:
+            raise InvalidField(f"There is no embedding model {model[:80]!r}.", param="/embedding_model")
+        self.embedded += 0 if is_query else len(texts)
+        matrix: Matrix = np.zeros((len(texts), DIM), dtype=np.float32)
+        for at, text in enumerate(texts):
+            for word in _WORD.findall(text.lower()):
+                for part in {word, *(word[i : i + PART_CHARS] for i in range(len(word) - PART_CHARS + 1))}:
+                    matrix[at, crc32(f"{model} {part}".encode()) % DIM] += 1
+        return matrix

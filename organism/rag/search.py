@@ -1,0 +1,135 @@
+"""Search in one index: by vectors, by words, or by both; in the reading thread, over one state of the store."""
+
+from __future__ import annotations
+
+import re
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, Literal
+
+import numpy as np
+
+from organism.rag import store
+from organism.rag.documents import Document
+from organism.rag.store import InForce, Rows, Vector
+from organism.rag.vectors import Exact
+from organism.sqlite.driver import Connection
+
+Mode = Literal["vector", "keyword", "hybrid"]
+MOST_INDICES: Final = 16
+"""The vectors of so many indices of a tenant stay in memory, those that were asked last."""
+MOST_WORDS: Final = 64
+DEPTH: Final = 4
+"""Each part of a hybrid search looks for so many times the documents that are wanted, and at least ``LEAST_DEPTH``."""
+LEAST_DEPTH: Final = 20
+RANK_CONSTANT: Final = 60
+"""That of reciprocal rank fusion: how little the first ranks differ."""
+WEIGHTS: Final[Mapping[str, float]] = {"vector": 1.0, "keyword": 0.7}
+_WORD: Final = re.compile(r"\w+")
+
+Ranking = Sequence[tuple[int, float]]
+"""Rows with their scores, the best first."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is searched for in an index as of a generation: ``text`` by its words, ``vector`` by what is near it."""
+
+    index: InForce
+    mode: Mode
+    text: str
+    vector: Vector | None
+    count: int
+    wanted: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A document that was found. A score compares with those of the same answer alone, but for cosines."""
+
+    document: Document
+    score: float
+
+
+class Searcher:
+    """The searches of one tenant. It belongs to the reading thread."""
+
+    def __init__(self) -> None:
+        self._indices: OrderedDict[str, tuple[int, Exact]] = OrderedDict()
+
+    def search(self, connection: Connection, question: Question) -> list[Hit]:
+        """The best hits, the best first. Raises ``StalePosition`` if the generation is over, ``LibraryDamaged``."""
+        with store.snapshot(connection, question.index):
+            among = _wanted(connection, question)
+            rankings = {
+                mode: self._ranking(connection, question, mode, among)
+                for mode in ("vector", "keyword")
+                if question.mode in {mode, "hybrid"}
+            }
+            ranking = fused(rankings) if question.mode == "hybrid" else rankings[question.mode]
+            chosen = ranking[: question.count]
+            documents = store.found(connection, [row for row, _ in chosen])
+        return [Hit(documents[row], score) for row, score in chosen]
+
+    def _ranking(self, connection: Connection, question: Question, mode: str, among: Rows | None) -> Ranking:
+        is_part = question.mode == "hybrid"
+        count = max(LEAST_DEPTH, DEPTH * question.count) if is_part else question.count
+        if mode == "keyword":
+            return _by_words(connection, question, count, among)
+        if question.vector is None:
+            return ()
+        return self._vectors(connection, question, len(question.vector)).nearest(question.vector, count, among)
+
+    def _vectors(self, connection: Connection, question: Question, dim: int) -> Exact:
+        """The vectors of the index as of the generation, read as far as they changed."""
+        generation, held = self._indices.pop(question.index.index_id, (-1, Exact(dim)))
+        if held.dim != dim:  # it has another embedding model now
+            generation, held = -1, Exact(dim)
+        if generation != question.index.generation:
+            rows = store.rows_in_force(connection, question.index)
+            new = rows[~np.isin(rows, held.rows, assume_unique=True)]
+            held.change(rows, store.vectors(connection, new, dim))
+        self._indices[question.index.index_id] = (question.index.generation, held)
+        while len(self._indices) > MOST_INDICES:
+            self._indices.popitem(last=False)
+        return held
+
+
+def fused(rankings: Mapping[str, Ranking]) -> Ranking:
+    """Reciprocal rank fusion, weighted: each ranking gives a row its weight over the rank, counted from a constant."""
+    scores: dict[int, float] = {}
+    for name, ranking in rankings.items():
+        for rank, (row, _) in enumerate(ranking, 1):
+            scores[row] = scores.get(row, 0.0) + WEIGHTS[name] / (RANK_CONSTANT + rank)
+    return sorted(scores.items(), key=lambda each: (-each[1], each[0]))
+
+
+def expression_of(text: str) -> str:
+    """What FTS5 is asked for: any of the text's words, each quoted, so that none is taken for an operator."""
+    words = dict.fromkeys(word.lower() for word in _WORD.findall(text))
+    return " OR ".join(f'"{word}"' for word in list(words)[:MOST_WORDS])
+
+
+def _by_words(connection: Connection, question: Question, count: int, among: Rows | None) -> Ranking:
+    expression = expression_of(question.text)
+    if not expression:
+        return ()
+    rows = store.rows_in_force(connection, question.index) if among is None else among
+    return _first(store.rows_with_words(connection, expression), set(rows.tolist()), count)
+
+
+def _first(portions: Iterable[Ranking], among: set[int], count: int) -> Ranking:
+    found: list[tuple[int, float]] = []
+    for portion in portions:
+        found += [each for each in portion if each[0] in among]
+        if len(found) >= count:
+            break
+    return found[:count]
+
+
+def _wanted(connection: Connection, question: Question) -> Rows | None:
+    """The rows that the filter leaves; None without one."""
+    if not question.wanted:
+        return None
+    return store.rows_matching(connection, question.index, question.wanted)

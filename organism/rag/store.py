@@ -1,0 +1,318 @@
+"""The store of one tenant's library: one SQLite file with the documents, their vectors and their words.
+
+A row shows in the generations from ``added`` to before ``removed``. Which generation of an index is in force, the log
+alone says: a change is staged here first, unseen; then its fact is written; then what it removed is deleted.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, NamedTuple, TypeVar
+
+import numpy as np
+import orjson
+from numpy.typing import NDArray
+
+from organism.errors import LibraryDamaged, LibraryUnavailable, StalePosition
+from organism.rag.documents import Document, digest_of
+from organism.sqlite.driver import Connection, Failure, Pysqlite, in_memory, json_text, set_up, statements
+from organism.sqlite.thread import ConnectionThread
+
+T = TypeVar("T")
+LAYOUT: Final = 1
+PRIVATE_FILE: Final = 0o600
+PORTION_ROWS: Final = 256
+"""So many vectors are copied at a time: what holds the interpreter's lock stays short."""
+_SQL: Final = statements("rag", "store.sql")
+
+Rows = NDArray[np.int64]
+Matrix = NDArray[np.float32]
+"""A vector a row."""
+Vector = NDArray[np.float32]
+
+
+class InForce(NamedTuple):
+    """An index as of a generation."""
+
+    index_id: str
+    generation: int
+
+
+class Span(NamedTuple):
+    """``limit`` documents behind the place ``after``, without the first ``offset``."""
+
+    after: int
+    offset: int
+    limit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """A version of a document as it is added; ``vector`` is that of its text by ``model``."""
+
+    document: Document
+    salt: bytes
+    digest: str
+    model: str
+    text_digest: str
+    vector: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Staging:
+    """A change of an index that is in force as of ``current``: what shows from ``generation`` on.
+
+    ``removed`` are ids of documents; None: all.
+    """
+
+    index_id: str
+    current: int
+    generation: int
+    at: int
+    added: Sequence[Version] = ()
+    removed: Sequence[str] | None = ()
+
+
+class Store:
+    """The file, a thread that writes it, and a thread that reads it; ``path`` None: in memory, with one thread."""
+
+    def __init__(self, path: Path | None, driver: Pysqlite) -> None:
+        self._path, self._driver = path, driver
+        if path is None:
+            memory = in_memory()
+            self._writer = ConnectionThread("library", lambda: memory, driver, self._explained)
+            self._reader = self._writer
+        else:
+            self._writer = ConnectionThread("library-writer", self._to_write, driver, self._explained)
+            self._reader = ConnectionThread("library-reader", self._to_read, driver, self._explained)
+
+    async def write(self, work: Callable[..., T], *arguments: Any) -> T:
+        """``work(connection, *arguments)`` in the writing thread. Raises ``LibraryDamaged``, ``LibraryUnavailable``."""
+        return await self._writer.submit(work, *arguments)
+
+    async def read(self, work: Callable[..., T], *arguments: Any) -> T:
+        """The same in the reading thread."""
+        return await self._reader.submit(work, *arguments)
+
+    async def close(self) -> None:
+        """End the threads."""
+        if self._reader is not self._writer:
+            await self._reader.stop()
+        await self._writer.stop()
+
+    def _to_write(self) -> Connection:
+        assert self._path is not None  # noqa: S101 - one in memory has no such connection; narrows the type
+        with suppress(FileExistsError):
+            os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE))
+        return set_up(self._driver.connect(str(self._path)), "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL")
+
+    def _to_read(self) -> Connection:
+        return set_up(self._driver.connect(str(self._path)), "PRAGMA query_only = ON")
+
+    def _explained(self, error: Exception) -> Exception:
+        if isinstance(error, self._driver.errors) and self._driver.failure(error) is Failure.DAMAGED:
+            explained: Exception = LibraryDamaged(f"The library's file cannot be read: {error}.")
+        elif isinstance(error, (*self._driver.errors, OSError)):
+            reason = error.strerror if isinstance(error, OSError) else error
+            explained = LibraryUnavailable(f"The library's file cannot be used now: {reason}.")
+        else:
+            return error
+        explained.__cause__ = error
+        return explained
+
+
+# -- writing
+
+
+def open_tables(connection: Connection, in_force: Mapping[str, int]) -> dict[str, int]:
+    """Make the tables if there are none, and drop what no fact names; gives how many documents each index has.
+
+    ``in_force`` has the generation of each index. Raises ``LibraryDamaged`` for a file that cannot be read here.
+    """
+    ((layout,),) = connection.execute(_SQL["layout"])
+    if layout > LAYOUT:
+        raise LibraryDamaged(f"The library's file has the layout {layout} of a newer version; this one knows {LAYOUT}.")
+    ((found,),) = connection.execute(_SQL["check"])
+    if found != "ok":
+        raise LibraryDamaged(f"The library's file is damaged: {found}.")
+    with _transaction(connection):
+        if layout < LAYOUT:
+            for name, statement in _SQL.items():
+                if name.startswith("create_"):
+                    connection.execute(statement)
+            connection.execute(_SQL["set_layout"])
+        for (index_id,) in connection.execute(_SQL["indices"]).fetchall():
+            _sweep(connection, index_id, in_force.get(index_id, 0))
+        connection.execute(_SQL["forget_settled"])
+    connection.execute(_SQL["into_file"])
+    return dict(connection.execute(_SQL["counts"]))
+
+
+def stage(connection: Connection, staging: Staging) -> None:
+    """Write what will show in the generation; what an earlier change staged that never came into force goes."""
+    with _transaction(connection):
+        _sweep(connection, staging.index_id, staging.current)
+        if staging.removed is None:
+            connection.execute(_SQL["remove_all"], (staging.generation, staging.index_id))
+        written = [version.document.id for version in staging.added]
+        replaced = json_text([*(staging.removed or ()), *written])
+        connection.execute(_SQL["remove"], (staging.generation, staging.index_id, replaced))
+        for each in staging.added:
+            document = each.document
+            what = (staging.index_id, document.id, staging.generation, staging.at, each.model, each.text_digest)
+            texts = (each.salt, each.digest, json_text(document.metadata), document.text, each.vector)
+            connection.execute(_SQL["add"], (*what, *texts))
+
+
+def settle(connection: Connection, index_id: str, generation: int) -> None:
+    """The generation is in force: delete what was removed, from the files too."""
+    with _transaction(connection):
+        _delete_removed(connection, index_id, generation)
+    connection.execute(_SQL["into_file"])
+
+
+def embedded(connection: Connection, model: str, text_digests: Sequence[str]) -> dict[str, bytes]:
+    """The vectors of those texts that the model embedded before."""
+    return dict(connection.execute(_SQL["embedded"], (model, json_text(text_digests))))
+
+
+def _sweep(connection: Connection, index_id: str, current: int) -> None:
+    """Undo what never came into force, and end what a change that did left undone."""
+    connection.execute(_SQL["drop_unnamed"], (index_id, current))
+    connection.execute(_SQL["keep_unnamed"], (index_id, current))
+    _delete_removed(connection, index_id, current)
+
+
+def _delete_removed(connection: Connection, index_id: str, generation: int) -> None:
+    connection.execute(_SQL["settle"], (index_id, generation))
+    connection.execute(_SQL["set_settled"], (index_id, generation))
+
+
+@contextmanager
+def _transaction(connection: Connection) -> Iterator[None]:
+    connection.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+    except BaseException:
+        with suppress(*Pysqlite.errors):  # some failures have done it
+            connection.execute("ROLLBACK")
+        raise
+    connection.execute("COMMIT")
+
+
+# -- reading, each over one state of the file
+
+
+@contextmanager
+def snapshot(connection: Connection, index: InForce) -> Iterator[None]:
+    """What is read inside is of one state, which has the generation whole. Raises ``StalePosition`` if that is over."""
+    connection.execute("BEGIN")
+    try:
+        settled = connection.execute(_SQL["settled"], (index.index_id,)).fetchone()
+        if settled is not None and settled[0] > index.generation:
+            raise StalePosition(f"The generation {index.generation} of {index.index_id!r} is over.")
+        yield
+    finally:
+        connection.execute("COMMIT")
+
+
+def document(connection: Connection, index: InForce, document_id: str) -> Document | None:
+    """One document, None if there is none."""
+    with snapshot(connection, index):
+        row = connection.execute(_SQL["document"], (index.index_id, document_id, index.generation)).fetchone()
+    return None if row is None else _document(*row)
+
+
+def present(connection: Connection, index: InForce, ids: Sequence[str]) -> set[str]:
+    """Which of these documents there are."""
+    with snapshot(connection, index):
+        return {found for (found,) in connection.execute(_SQL["present"], (*index, json_text(ids)))}
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """Documents in their order; ``before`` of them lie before the first, ``last`` is the place of the last."""
+
+    documents: Sequence[Document]
+    before: int
+    last: int
+
+
+def page(connection: Connection, index: InForce, span: Span) -> Listed:
+    """Documents in their order."""
+    with snapshot(connection, index):
+        rows = connection.execute(_SQL["page"], (*index, span.after, span.limit, span.offset)).fetchall()
+        ((before,),) = connection.execute(_SQL["before"], (*index, span.after))
+    return Listed([_document(*row[:-1]) for row in rows], before + span.offset, rows[-1][-1] if rows else span.after)
+
+
+def text_bytes(connection: Connection, index: InForce) -> int:
+    """The size of all texts."""
+    with snapshot(connection, index):
+        ((size,),) = connection.execute(_SQL["size"], index)
+    return int(size)
+
+
+def rows_in_force(connection: Connection, index: InForce) -> Rows:
+    """The rows of an index, rising. Inside of a ``snapshot``."""
+    return _sorted(connection.execute(_SQL["rows"], index))
+
+
+def rows_matching(connection: Connection, index: InForce, wanted: Mapping[str, Any]) -> Rows:
+    """Those whose metadata say what the filter wants. Inside of a ``snapshot``."""
+    conditions = json_text([[name, value, *_kinds(value)] for name, value in wanted.items()])
+    return _sorted(connection.execute(_SQL["matching"], (*index, conditions)))
+
+
+def vectors(connection: Connection, rows: Rows, dim: int) -> Iterator[tuple[Rows, Matrix]]:
+    """The vectors of rows, a portion at a time. Raises ``LibraryDamaged``. Inside of a ``snapshot``."""
+    for begin in range(0, len(rows), PORTION_ROWS):
+        portion = rows[begin : begin + PORTION_ROWS]
+        found = connection.execute(_SQL["vectors"], (json_text(portion.tolist()),)).fetchall()
+        joined = b"".join(vector for _, vector in found)
+        if len(found) != len(portion) or len(joined) != len(portion) * dim * 4:
+            raise LibraryDamaged(f"Vectors of rows {portion[0]} to {portion[-1]} of the library are not there.")
+        yield portion, np.frombuffer(joined, dtype="<f4").reshape(len(portion), dim)
+
+
+def rows_with_words(connection: Connection, expression: str) -> Iterator[list[tuple[int, float]]]:
+    """(row, score) of what has any of the words, in any index, the best first. Inside of a ``snapshot``."""
+    cursor = connection.execute(_SQL["with_words"], (expression,))
+    portion: list[tuple[int, float]] = []
+    for row in cursor:
+        portion.append((row[0], row[1]))
+        if len(portion) == PORTION_ROWS:
+            yield portion
+            portion = []
+    yield portion
+
+
+def found(connection: Connection, rows: Sequence[int]) -> dict[int, Document]:
+    """Documents by their rows. Inside of a ``snapshot``."""
+    return {row: _document(*rest) for row, *rest in connection.execute(_SQL["found"], (json_text(rows),))}
+
+
+def _document(document_id: str, text: str, metadata: str, salt: bytes, digest: str) -> Document:
+    with suppress(ValueError):
+        document = Document(document_id, text, orjson.loads(metadata))
+        if digest_of(salt, document) == digest:
+            return document
+    raise LibraryDamaged(f"The document {document_id[:140]!r} of the library is not as it was written.")
+
+
+def _sorted(found: Any) -> Rows:
+    rows: Rows = np.fromiter((row for (row,) in found), dtype=np.int64)
+    rows.sort()
+    return rows
+
+
+def _kinds(value: Any) -> tuple[str, str]:
+    """The JSON types of SQLite that such a value has."""
+    if isinstance(value, bool) or value is None:
+        name = {True: "true", False: "false", None: "null"}[value]
+        return name, name
+    return ("text", "text") if isinstance(value, str) else ("integer", "real")

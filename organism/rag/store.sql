@@ -1,0 +1,157 @@
+-- The library of one tenant. A row is a version of a document: it shows in generations from `added` to before `removed`.
+
+-- create_documents: the texts and their vectors; `ordinal` is the document's place in its index and stays
+CREATE TABLE documents (
+    row INTEGER PRIMARY KEY AUTOINCREMENT,
+    index_id TEXT NOT NULL,
+    id TEXT NOT NULL,
+    ordinal INTEGER NOT NULL,
+    added INTEGER NOT NULL,
+    removed INTEGER,
+    at INTEGER NOT NULL,
+    model TEXT NOT NULL,
+    text_digest TEXT NOT NULL,
+    salt BLOB NOT NULL,
+    digest TEXT NOT NULL,
+    metadata TEXT NOT NULL,
+    text TEXT NOT NULL,
+    vector BLOB NOT NULL
+) STRICT;
+
+-- create_by_id: a document by its id
+CREATE INDEX documents_by_id ON documents (index_id, id);
+
+-- create_by_ordinal: the documents of an index in their order
+CREATE INDEX documents_by_ordinal ON documents (index_id, ordinal);
+
+-- create_in_force: which rows show in a generation
+CREATE INDEX documents_in_force ON documents (index_id, added, removed);
+
+-- create_by_text: what was embedded before
+CREATE INDEX documents_by_text ON documents (model, text_digest);
+
+-- create_words: the words of the texts
+CREATE VIRTUAL TABLE words USING fts5 (
+    text, content = documents, content_rowid = row, tokenize = 'unicode61 remove_diacritics 2'
+);
+
+-- create_words_secure: what is deleted is overwritten
+INSERT INTO words (words, rank) VALUES ('secure-delete', 1);
+
+-- create_words_added: each row has its words
+CREATE TRIGGER words_added AFTER INSERT ON documents BEGIN
+    INSERT INTO words (rowid, text) VALUES (new.row, new.text);
+END;
+
+-- create_words_deleted: and takes them with it
+CREATE TRIGGER words_deleted AFTER DELETE ON documents BEGIN
+    INSERT INTO words (words, rowid, text) VALUES ('delete', old.row, old.text);
+END;
+
+-- create_settled: the generation up to which what was removed is gone
+CREATE TABLE settled (index_id TEXT PRIMARY KEY, generation INTEGER NOT NULL) STRICT;
+
+-- create_graphs: the saved graph of an index, and the digest of its file
+CREATE TABLE graphs (index_id TEXT PRIMARY KEY, file TEXT NOT NULL, digest TEXT NOT NULL) STRICT;
+
+-- layout: how the tables are laid out
+PRAGMA user_version;
+
+-- set_layout: they are laid out so
+PRAGMA user_version = 1;
+
+-- check: what is wrong with the file
+PRAGMA quick_check(1);
+
+-- drop_unnamed: rows that no fact names
+DELETE FROM documents WHERE index_id = ? AND added > ?;
+
+-- keep_unnamed: removals that no fact names
+UPDATE documents SET removed = NULL WHERE index_id = ? AND removed > ?;
+
+-- indices: every index that has rows or once had
+SELECT index_id FROM documents UNION SELECT index_id FROM settled;
+
+-- counts: how many documents each index has, after the sweep
+SELECT index_id, count(*) FROM documents GROUP BY index_id;
+
+-- remove: the versions in force of a list of documents end with a generation
+UPDATE documents SET removed = ? WHERE index_id = ? AND removed IS NULL AND id IN (SELECT value FROM json_each(?));
+
+-- remove_all: those of all documents
+UPDATE documents SET removed = ? WHERE index_id = ? AND removed IS NULL;
+
+-- add: a version of a document, in the place of the one before it or at the end
+INSERT INTO documents
+    (index_id, id, added, at, model, text_digest, salt, digest, metadata, text, vector, ordinal)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, coalesce(
+    (SELECT ordinal FROM documents WHERE index_id = ?1 AND id = ?2 AND removed = ?3),
+    (SELECT max(ordinal) FROM documents WHERE index_id = ?1) + 1,
+    1
+);
+
+-- settle: what was removed up to a generation goes
+DELETE FROM documents WHERE index_id = ? AND removed <= ?;
+
+-- set_settled: a read of an earlier generation would miss it
+INSERT INTO settled VALUES (?1, ?2) ON CONFLICT (index_id) DO UPDATE SET generation = ?2;
+
+-- settled: up to which generation
+SELECT generation FROM settled WHERE index_id = ?;
+
+-- forget_settled: no read of an earlier life is under way
+DELETE FROM settled;
+
+-- into_file: the WAL into the file
+PRAGMA wal_checkpoint(TRUNCATE);
+
+-- embedded: the vectors of texts that were embedded before
+SELECT text_digest, vector FROM documents WHERE model = ? AND text_digest IN (SELECT value FROM json_each(?));
+
+-- document: one document
+SELECT id, text, metadata, salt, digest FROM documents
+WHERE index_id = ?1 AND id = ?2 AND added <= ?3 AND ifnull(removed > ?3, 1);
+
+-- present: which of these documents there are
+SELECT id FROM documents
+WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1) AND id IN (SELECT value FROM json_each(?3));
+
+-- page: documents in their order behind a place
+SELECT id, text, metadata, salt, digest, ordinal FROM documents
+WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1) AND ordinal > ?3 ORDER BY ordinal LIMIT ?4 OFFSET ?5;
+
+-- before: how many documents lie up to a place
+SELECT count(*) FROM documents
+WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1) AND ordinal <= ?3;
+
+-- size: the bytes of all texts
+SELECT ifnull(sum(octet_length(text)), 0) FROM documents
+WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1);
+
+-- rows: the rows of an index
+SELECT row FROM documents
+WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1);
+
+-- vectors: the vectors of rows, in their order
+SELECT row, vector FROM documents WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row;
+
+-- matching: rows of an index whose metadata say so, condition by condition `[name, value, kind, kind]`
+SELECT row FROM documents WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1) AND NOT EXISTS (
+    SELECT 1 FROM json_each(?3) AS wanted WHERE NOT EXISTS (
+        SELECT 1 FROM json_each(documents.metadata) AS said
+        WHERE said.key = wanted.value ->> 0 AND said.atom IS wanted.value ->> 1
+            AND said.type IN (wanted.value ->> 2, wanted.value ->> 3)
+    )
+);
+
+-- with_words: the rows of all indices that have any of the words, the most telling first
+SELECT rowid, -rank FROM words WHERE words MATCH ? ORDER BY rank;
+
+-- found: documents by their rows
+SELECT row, id, text, metadata, salt, digest FROM documents WHERE row IN (SELECT value FROM json_each(?));
+
+-- graph: the saved graph
+SELECT file, digest FROM graphs WHERE index_id = ?;
+
+-- set_graph: another graph was saved
+INSERT INTO graphs VALUES (?1, ?2, ?3) ON CONFLICT (index_id) DO UPDATE SET file = ?2, digest = ?3;

@@ -1,0 +1,57 @@
+"""The vectors of an index in memory, and search among them: exact, by the cosine with each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from organism.rag.store import Matrix, Rows, Vector
+
+
+def normalized(matrix: Matrix) -> Matrix:
+    """The vectors with the length 1; one without direction stays as it is."""
+    lengths = np.linalg.norm(matrix, axis=-1, keepdims=True)
+    return np.asarray(matrix / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+
+
+class Exact:
+    """Compares a query with each vector: always right, and as fast as a graph up to some ten thousand."""
+
+    def __init__(self, dim: int) -> None:
+        self.rows: Rows = np.empty(0, dtype=np.int64)
+        self._matrix: Matrix = np.empty((0, dim), dtype=np.float32)
+
+    @property
+    def dim(self) -> int:
+        """How many numbers a vector has."""
+        return int(self._matrix.shape[1])
+
+    def change(self, rows: Rows, added: Iterable[tuple[Rows, Matrix]]) -> None:
+        """Hold the vectors of these rows, rising: those that are new come with ``added``, rising too."""
+        stays = np.isin(self.rows, rows, assume_unique=True)
+        count = int(stays.sum())
+        matrix: Matrix = np.empty((len(rows), self.dim), dtype=np.float32)
+        matrix[:count] = self._matrix[stays]
+        for portion, vectors in added:
+            matrix[count : count + len(portion)] = normalized(vectors)
+            count += len(portion)
+        self.rows, self._matrix = rows, matrix
+
+    def nearest(self, query: Vector, count: int, among: Rows | None) -> list[tuple[int, float]]:
+        """(row, cosine) of the nearest, the nearest first; ``among`` only these rows."""
+        rows, matrix = self.rows, self._matrix
+        if among is not None:
+            at = np.flatnonzero(np.isin(rows, among, assume_unique=True))
+            rows, matrix = rows[at], matrix[at]
+        return best(rows, matrix @ normalized(query), count)
+
+
+def best(rows: Rows, scores: Vector, count: int) -> list[tuple[int, float]]:
+    """The highest scores; of equal ones the earlier row."""
+    if len(rows) > count:
+        kth = np.partition(scores, len(scores) - count)[len(scores) - count]
+        at = np.flatnonzero(scores >= kth)
+        rows, scores = rows[at], scores[at]
+    order = np.lexsort((rows, -scores))[:count]
+    return [(int(rows[at]), float(scores[at])) for at in order]

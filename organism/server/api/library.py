@@ -1,0 +1,167 @@
+"""The library: ``/a1/rag``. Its indices are the tenant's; the user is named for the log's sake."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from functools import partial
+from typing import Any, Final
+
+import orjson
+from starlette.responses import Response
+
+from organism.errors import LibraryDamaged, LibraryUnavailable, MissingField, NotFound, Upstream
+from organism.rag.documents import Document
+from organism.rag.library import By
+from organism.rag.store import Span
+from organism.server.http import lists
+from organism.server.http.bodies import IngestBody, NoBody, PatchDocumentBody, RetrieveBody
+from organism.server.http.call import FOR_USER, Call, JsonResponse, Route, refuse_secret
+from organism.server.http.contract import ACT, gives
+from organism.server.http.lists import Listing, envelope, list_of, next_cursor
+from organism.server.http.shapes import (
+    Deleted,
+    Ingested,
+    LibraryDocument,
+    LibraryDocumentList,
+    LibraryIndex,
+    LibraryIndexList,
+    Retrieved,
+)
+from organism.views.views import Page, Row
+
+INDICES: Final = Listing("indices", "position")
+
+
+async def library_indices(call: Call) -> Response:
+    """The tenant's indices, oldest first."""
+    return await list_of(call, INDICES)
+
+
+async def library_index(call: Call) -> Response:
+    """One index."""
+    call.allow_query()
+    return JsonResponse(await call.row("indices", call.path_params["index_id"]))
+
+
+async def delete_index(call: Call) -> Response:
+    """Delete the index with all of its documents."""
+    await call.body_as(NoBody)
+    await call.tenant.library.delete_index(call.path_params["index_id"], _by(call))
+    return JsonResponse({"deleted": True})
+
+
+async def replace_documents(call: Call) -> Response:
+    """Make these the only documents of the index, which begins if there is none."""
+    body = await call.body_as(IngestBody)
+    row = await call.tenant.library.replace(_new_id(call), *_asked(call, body), _by(call))
+    return _ingested(row, body)
+
+
+async def append_documents(call: Call) -> Response:
+    """Add these documents, or put them in the place of those with their ids; an index that is not there begins."""
+    body = await call.body_as(IngestBody)
+    row = await call.tenant.library.append(_new_id(call), *_asked(call, body), _by(call))
+    return _ingested(row, body)
+
+
+async def library_documents(call: Call) -> Response:
+    """The documents of the index, in the order in which their ids came first."""
+    query = lists.paging(call)
+    after = query.after[0] if query.after is not None else 0
+    span = Span(after, query.offset, query.limit)
+    listed, total = await call.tenant.library.documents(call.path_params["index_id"], span)
+    shown = [asdict(each) for each in listed.documents]
+    page = Page(orjson.dumps(shown), len(shown), total, listed.before, (listed.last, "") if shown else None)
+    return JsonResponse(envelope("documents", page.rows, page, query, next_cursor(call, page, None)))
+
+
+async def library_document(call: Call) -> Response:
+    """One document."""
+    call.allow_query()
+    found = await call.tenant.library.document(call.path_params["index_id"], call.path_params["doc_id"])
+    return JsonResponse(asdict(found))
+
+
+async def patch_document(call: Call) -> Response:
+    """Replace its text, its metadata or both; only another text is embedded."""
+    body = await call.body_as(PatchDocumentBody)
+    if body.text is None and body.metadata is None:
+        raise MissingField("A patch has `text`, `metadata` or both.", param="/text")
+    named = call.path_params["index_id"], call.path_params["doc_id"]
+    found = await call.tenant.library.patch(*named, body.text, body.metadata, _by(call))
+    return JsonResponse(asdict(found))
+
+
+async def delete_document(call: Call) -> Response:
+    """Delete one document; one that is not there is no error."""
+    await call.body_as(NoBody)
+    named = call.path_params["index_id"], call.path_params["doc_id"]
+    return JsonResponse({"deleted": await call.tenant.library.delete_document(*named, _by(call))})
+
+
+async def query_index(call: Call) -> Response:
+    """The documents that answer the query best."""
+    body = await call.body_as(RetrieveBody)
+    library = call.tenant.library
+    hits, model = await library.query(call.path_params["index_id"], body.query, body.top_k, body.mode, body.filter)
+    results = [{**asdict(hit.document), "score": hit.score} for hit in hits]
+    return JsonResponse({"results": results, "mode": body.mode, "embedding_model": model})
+
+
+def _by(call: Call) -> By:
+    call.refuse_if_match()
+    return By(call.actor, call.idempotency())
+
+
+def _new_id(call: Call) -> str:
+    """The index's id, which may be new. Raises ``InvalidField`` if it holds a live secret, which the log would keep."""
+    index_id: str = call.path_params["index_id"]
+    refuse_secret(call.process.redactor, index_id, "/index_id")
+    return index_id
+
+
+def _asked(call: Call, body: IngestBody) -> tuple[list[Document], str | None]:
+    for at, each in enumerate(body.documents):
+        refuse_secret(call.process.redactor, each.id, f"/documents/{at}/id")
+    return [Document(each.id, each.text, each.metadata) for each in body.documents], body.embedding_model
+
+
+def _ingested(row: Row, body: IngestBody) -> Response:
+    count: Any = row["doc_count"]
+    return JsonResponse({"index_id": row["id"], "ingested": len(body.documents), "doc_count": count})
+
+
+_read = partial(
+    Route, needs_user=True, headers=FOR_USER, by_head=True, refuses=(NotFound, LibraryDamaged, LibraryUnavailable)
+)
+_act = partial(
+    Route,
+    needs_user=True,
+    headers=(*ACT, *FOR_USER),
+    is_recorded=True,
+    refuses=(NotFound, LibraryDamaged, LibraryUnavailable, Upstream),
+)
+_INDICES: Final = "/a1/rag/indices"
+_INDEX: Final = f"{_INDICES}/{{index_id}}"
+_DOCUMENTS: Final = f"{_INDEX}/documents"
+_DOCUMENT: Final = f"{_DOCUMENTS}/{{doc_id}}"
+
+ROUTES: Final = (
+    _read("GET", _INDICES, library_indices, gives=gives(LibraryIndexList), query=INDICES.takes, refuses=()),
+    _read("GET", _INDEX, library_index, gives=gives(LibraryIndex), refuses=(NotFound,)),
+    _act("DELETE", _INDEX, delete_index, gives=gives(Deleted), takes=NoBody),
+    _read("GET", _DOCUMENTS, library_documents, gives=gives(LibraryDocumentList), query=lists.PAGING),
+    _act("POST", _DOCUMENTS, replace_documents, gives=gives(Ingested), takes=IngestBody),
+    _act("POST", f"{_DOCUMENTS}/append", append_documents, gives=gives(Ingested), takes=IngestBody),
+    _read("GET", _DOCUMENT, library_document, gives=gives(LibraryDocument)),
+    _act("PATCH", _DOCUMENT, patch_document, gives=gives(LibraryDocument), takes=PatchDocumentBody),
+    _act("DELETE", _DOCUMENT, delete_document, gives=gives(Deleted), takes=NoBody),
+    Route(
+        *("POST", f"{_INDEX}/query", query_index),
+        gives=gives(Retrieved),
+        takes=RetrieveBody,
+        headers=FOR_USER,
+        needs_user=True,
+        refuses=(NotFound, LibraryDamaged, LibraryUnavailable, Upstream),
+    ),
+)

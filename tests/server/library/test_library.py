@@ -1,0 +1,460 @@
+"""The library over HTTP: what comes in is found again, by meaning and by words; its limits; what the log says of it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from organism.bootstrap import Parts
+from organism.rag.hashed_words import HashedWords
+from tests.server.library.asking import DAMM, DAN, PARK, TOR, Shelf
+from tests.server.served import served
+from tests.server.tenanted import bearer, hello_with
+
+
+def docs(count: int, begin: int = 0) -> list[dict[str, Any]]:
+    return [{"id": f"n{number}", "text": f"text number {number}"} for number in range(begin, begin + count)]
+
+
+def files(folder: Path) -> list[Path]:
+    return [path for path in folder.rglob("*") if path.is_file()]
+
+
+# -- the way of a document
+
+
+async def test_what_is_ingested_is_found(shelf: Shelf) -> None:
+    said = await shelf.put("berlin-info", TOR, PARK)
+    assert said == {"index_id": "berlin-info", "ingested": 2, "doc_count": 2}
+    answer = await shelf.ok("POST", "/berlin-info/query", {"query": "Wo ist der größte Park?", "top_k": 2})
+    assert [each["id"] for each in answer["results"]] == ["d2", "d1"]
+    first = answer["results"][0]
+    assert (first["text"], first["metadata"]) == (PARK["text"], {})
+    assert first["score"] > answer["results"][1]["score"]
+    assert (answer["mode"], answer["embedding_model"]) == ("hybrid", "plain")
+
+
+async def test_an_index_is_described(shelf: Shelf) -> None:
+    await shelf.put("a", TOR, PARK)
+    await shelf.put("b", TOR, embedding_model="other")
+    (a, b) = (await shelf.ok("GET"))["indices"]
+    assert (a["id"], a["doc_count"], a["embedding_model"]) == ("a", 2, "plain")
+    assert (b["id"], b["doc_count"], b["embedding_model"]) == ("b", 1, "other")
+    assert await shelf.ok("GET", "/a") == a
+    await shelf.refused(404, "GET", "/c")
+
+
+async def test_a_full_replace_drops_what_was_there(shelf: Shelf) -> None:
+    await shelf.put("a", TOR, PARK)
+    created = (await shelf.ok("GET", "/a"))["created_at"]
+    assert await shelf.put("a", DAMM) == {"index_id": "a", "ingested": 1, "doc_count": 1}
+    assert await shelf.ids("a") == ["d3"]
+    assert await shelf.found("a", "Brandenburger Tor") == ["d3"]
+    assert await shelf.found("a", "Brandenburger Tor", mode="keyword") == []
+    assert (await shelf.ok("GET", "/a"))["created_at"] == created
+
+
+async def test_append_adds_and_puts_in_the_place_of_what_has_the_id(shelf: Shelf) -> None:
+    await shelf.put("a", TOR, PARK)
+    said = await shelf.add("a", {"id": "d1", "text": "Ein anderer Text."}, DAMM)
+    assert said == {"index_id": "a", "ingested": 2, "doc_count": 3}
+    assert await shelf.ids("a") == ["d1", "d2", "d3"]
+    assert (await shelf.ok("GET", "/a/documents/d1"))["text"] == "Ein anderer Text."
+    assert await shelf.found("a", "Brandenburger", mode="keyword") == []
+
+
+async def test_append_begins_an_index(shelf: Shelf) -> None:
+    assert await shelf.add("new", TOR) == {"index_id": "new", "ingested": 1, "doc_count": 1}
+
+
+async def test_a_patch_replaces_what_it_names_and_embeds_only_another_text(shelf: Shelf) -> None:
+    await shelf.put("a", {**TOR, "metadata": {"lang": "de"}})
+    said = await shelf.ok("PATCH", "/a/documents/d1", {"metadata": {"category": "sights", "source": "manual"}})
+    assert said == {**TOR, "metadata": {"category": "sights", "source": "manual"}}
+    assert shelf.words.embedded == 1
+    said = await shelf.ok("PATCH", "/a/documents/d1", {"text": "Der Reichstag."})
+    assert said == {"id": "d1", "text": "Der Reichstag.", "metadata": {"category": "sights", "source": "manual"}}
+    assert shelf.words.embedded == 2
+    assert await shelf.found("a", "Reichstag", mode="vector") == ["d1"]
+    assert await shelf.ok("GET", "/a/documents/d1") == said
+
+
+async def test_what_was_embedded_is_not_embedded_again(shelf: Shelf) -> None:
+    await shelf.put("a", TOR, PARK)
+    await shelf.put("a", TOR, DAMM)
+    await shelf.add("b", {**TOR, "id": "other"})
+    assert shelf.words.embedded == 3
+
+
+async def test_a_document_is_deleted_once(shelf: Shelf) -> None:
+    await shelf.put("a", TOR, PARK)
+    assert await shelf.ok("DELETE", "/a/documents/d1") == {"deleted": True}
+    assert await shelf.ok("DELETE", "/a/documents/d1") == {"deleted": False}
+    await shelf.refused(404, "GET", "/a/documents/d1")
+    assert await shelf.found("a", "Brandenburger Tor") == ["d2"]
+    assert await shelf.ok("DELETE", "/a/documents/d2") == {"deleted": True}
+    assert await shelf.found("a", "Park") == []
+    assert (await shelf.ok("GET", "/a"))["doc_count"] == 0
+
+
+async def test_an_index_is_deleted_with_all_that_it_has(shelf: Shelf) -> None:
+    await shelf.put("a", TOR)
+    assert await shelf.ok("DELETE", "/a") == {"deleted": True}
+    for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/documents"), ("GET", "/documents/d1")):
+        assert (await shelf.refused(404, method, f"/a{path}"))["code"] == "not_found"
+    await shelf.put("a", PARK)
+    assert await shelf.ids("a") == ["d2"]
+    assert await shelf.found("a", "Brandenburger Tor", mode="keyword") == []
+
+
+async def test_a_list_is_gone_through_while_it_changes(shelf: Shelf) -> None:
+    await shelf.put("a", *docs(5))
+    page = await shelf.ok("GET", "/a/documents?limit=2")
+    assert ([each["id"] for each in page["documents"]], page["total"]) == (["n0", "n1"], 5)
+    await shelf.ok("DELETE", "/a/documents/n0")
+    await shelf.ok("PATCH", "/a/documents/n1", {"text": "changed"})
+    page = await shelf.ok("GET", f"/a/documents?limit=2&cursor={page['next']}")
+    assert ([each["id"] for each in page["documents"]], page["total"], page["offset"]) == (["n2", "n3"], 4, 1)
+    page = await shelf.ok("GET", "/a/documents?limit=2&offset=3")
+    assert ([each["id"] for each in page["documents"]], page["next"]) == (["n4"], None)
+
+
+# -- queries
+
+
+async def test_a_mode_searches_by_meaning_or_by_words(shelf: Shelf) -> None:
+    await shelf.put("a", TOR, PARK, DAMM)
+    assert await shelf.found("a", "Einkaufsstrasse Kurfürstendamms", mode="vector", top_k=1) == ["d3"]
+    assert await shelf.found("a", "1791", mode="keyword") == ["d1"]
+    assert await shelf.found("a", "Nirgendwo", mode="keyword") == []
+    answer = await shelf.ok("POST", "/a/query", {"query": TOR["text"], "mode": "vector", "top_k": 1})
+    assert answer["results"][0]["score"] == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("mode", ["vector", "keyword", "hybrid"])
+@pytest.mark.parametrize(
+    ("wanted", "ids"),
+    [
+        ({"lang": "de"}, ["d1", "d2"]),
+        ({"lang": "de", "year": 1791}, ["d1"]),
+        ({"year": 1791.0}, ["d1"]),
+        ({"old": True}, ["d1"]),
+        ({"old": 1}, []),
+        ({"none": None}, ["d1"]),
+        ({"missing": None}, []),
+        ({"year": "1791"}, []),
+        ({"lang": "fr"}, []),
+        ({'a"b.c': "x"}, ["d2"]),
+    ],
+)
+async def test_a_filter_leaves_what_says_so(shelf: Shelf, mode: str, wanted: dict[str, Any], ids: list[str]) -> None:
+    await shelf.put(
+        "a",
+        {"id": "d1", "text": "same words", "metadata": {"lang": "de", "year": 1791, "old": True, "none": None}},
+        {"id": "d2", "text": "same words", "metadata": {"lang": "de", "old": False, 'a"b.c': "x"}},
+        {"id": "d3", "text": "same words", "metadata": {"lang": ["de"], "year": {"from": 1791}}},
+    )
+    assert await shelf.found("a", "same words", mode=mode, filter=wanted) == ids
+
+
+@pytest.mark.parametrize("query", ['" OR *', "NEAR(", "text:Tor AND", "^%_\\", "\x00", "🏛️", "a" * 8000, "tor " * 3000])
+async def test_no_query_is_taken_for_an_expression(shelf: Shelf, query: str) -> None:
+    await shelf.put("a", TOR)
+    for mode in ("keyword", "hybrid"):
+        await shelf.found("a", query, mode=mode)
+
+
+async def test_a_query_finds_nothing_of_another_index(shelf: Shelf) -> None:
+    await shelf.put("a", TOR)
+    await shelf.put("b", {**TOR, "id": "other"})
+    for mode in ("vector", "keyword", "hybrid"):
+        assert await shelf.found("a", TOR["text"], mode=mode) == ["d1"]
+
+
+# -- embedding models
+
+
+async def test_an_index_keeps_the_model_of_its_first_documents(shelf: Shelf) -> None:
+    await shelf.add("a", TOR, embedding_model="other")
+    await shelf.add("a", PARK)
+    assert (await shelf.ok("GET", "/a"))["embedding_model"] == "other"
+    error = await shelf.refused(400, "POST", "/a/documents/append", {"documents": [DAMM], "embedding_model": "plain"})
+    assert error["param"] == "/embedding_model"
+    assert await shelf.ids("a") == ["d1", "d2"]
+    await shelf.put("a", DAMM, embedding_model="plain")
+    assert (await shelf.ok("POST", "/a/query", {"query": "Westen"}))["embedding_model"] == "plain"
+
+
+async def test_a_model_that_is_not_there_is_refused(shelf: Shelf) -> None:
+    error = await shelf.refused(400, "POST", "/a/documents", {"documents": [TOR], "embedding_model": "none"})
+    assert error["param"] == "/embedding_model"
+    await shelf.refused(404, "GET", "/a")
+
+
+# -- limits
+
+
+async def refused_whole(shelf: Shelf, documents: list[Any], *params: str) -> str:
+    """Both ways in refuse all of it, and name each place; gives the error's text."""
+    error: dict[str, Any] = {}
+    for path in ("/a/documents", "/a/documents/append"):
+        error = await shelf.refused(400, "POST", path, {"documents": documents})
+        named = [each["param"] for each in error.get("details", [])] or [error["param"]]
+        assert named == list(params)
+        await shelf.refused(404, "GET", "/a")
+    return str(error["message"])
+
+
+async def test_256_documents_are_taken_at_once_and_257_are_not(shelf: Shelf) -> None:
+    said = await refused_whole(shelf, docs(257), "/documents")
+    assert "257" in said
+    assert (await shelf.put("a", *docs(256)))["doc_count"] == 256
+    assert (await shelf.add("a", *docs(256, 256)))["doc_count"] == 512
+
+
+async def test_a_text_has_at_most_8192_bytes(shelf: Shelf) -> None:
+    said = await refused_whole(shelf, [TOR, {"id": "long", "text": "é" * 4096 + "x"}], "/documents/1/text")
+    assert "'long'" in said
+    assert "8193" in said
+    await refused_whole(shelf, [{"id": "empty", "text": ""}], "/documents/0/text")
+    await shelf.put("a", {"id": "long", "text": "é" * 4096})
+    error = await shelf.refused(400, "PATCH", "/a/documents/long", {"text": "é" * 4097})
+    assert error["param"] == "/text"
+
+
+async def test_metadata_have_at_most_4096_bytes(shelf: Shelf) -> None:
+    most = {"key": "x" * (4096 - len('{"key":""}'))}
+    said = await refused_whole(shelf, [{**TOR, "metadata": {"key": most["key"] + "x"}}], "/documents/0/metadata")
+    assert "'d1'" in said
+    await shelf.put("a", {**TOR, "metadata": most})
+    error = await shelf.refused(400, "PATCH", "/a/documents/d1", {"metadata": {"key": most["key"] + "x"}})
+    assert error["param"] == "/metadata"
+
+
+@pytest.mark.parametrize("name", ["", "x" * 129, "a b", "a/b", "ä", "a\n", "a'"])
+async def test_an_id_is_of_plain_characters(shelf: Shelf, name: str) -> None:
+    await refused_whole(shelf, [{**TOR, "id": name}], "/documents/0/id")
+
+
+async def test_the_longest_ids_are_taken(shelf: Shelf) -> None:
+    name = ("aZ09._:-" * 16)[:128]
+    await shelf.put(name, {**TOR, "id": name})
+    assert await shelf.ids(name) == [name]
+    error = await shelf.refused(400, "POST", f"/{name}x/documents", {"documents": []})
+    assert error["param"] == "/index_id"
+
+
+async def test_an_id_stands_once_in_a_request(shelf: Shelf) -> None:
+    said = await refused_whole(shelf, [TOR, PARK, TOR], "/documents/0/id", "/documents/2/id")
+    assert "'d1'" in said
+
+
+async def test_all_that_is_wrong_is_named_at_once(shelf: Shelf) -> None:
+    wrong = [{"id": "a b", "text": ""}, {**TOR, "metadata": {"x": "y" * 5000}}]
+    await refused_whole(shelf, wrong, "/documents/0/id", "/documents/0/text", "/documents/1/metadata")
+
+
+@pytest.mark.parametrize(
+    ("document", "place"),
+    [
+        ({"id": "d1"}, "/documents/0/text"),
+        ({"text": "x"}, "/documents/0/id"),
+        ({"id": 1, "text": "x"}, "/documents/0/id"),
+        ({"id": "d1", "text": 1}, "/documents/0/text"),
+        ({"id": "d1", "text": "x", "metadata": []}, "/documents/0/metadata"),
+        ({"id": "d1", "text": "x", "vector": []}, "/documents/0/vector"),
+        ("text", "/documents/0"),
+    ],
+)
+async def test_a_field_of_the_wrong_type_is_named(shelf: Shelf, document: Any, place: str) -> None:
+    await refused_whole(shelf, [document], place)
+
+
+@pytest.mark.parametrize(
+    ("body", "place"),
+    [
+        ({"top_k": 0}, "/top_k"),
+        ({"top_k": 51}, "/top_k"),
+        ({"top_k": "5"}, "/top_k"),
+        ({"top_k": True}, "/top_k"),
+        ({"query": ""}, "/query"),
+        ({"query": "é" * 4097}, "/query"),
+        ({"mode": "fuzzy"}, "/mode"),
+        ({"filter": {str(number): 1 for number in range(17)}}, "/filter"),
+        ({"limit": 5}, "/limit"),
+    ],
+)
+async def test_a_query_beyond_its_limits_is_refused(shelf: Shelf, body: Any, place: str) -> None:
+    await shelf.put("a", TOR)
+    assert (await shelf.refused(400, "POST", "/a/query", {"query": "Tor", **body}))["param"] == place
+
+
+async def test_a_query_gives_1_to_50(shelf: Shelf) -> None:
+    await shelf.put("a", *docs(60))
+    for mode in ("vector", "keyword", "hybrid"):
+        for count in (1, 50):
+            assert len(await shelf.found("a", "text number", mode=mode, top_k=count)) == count
+        assert len(await shelf.found("a", "text number", mode=mode)) == 5
+
+
+async def test_a_patch_without_a_change_is_refused(shelf: Shelf) -> None:
+    await shelf.put("a", TOR)
+    assert (await shelf.refused(400, "PATCH", "/a/documents/d1", {}))["code"] == "missing_field"
+    await shelf.refused(404, "PATCH", "/a/documents/d9", {"text": "x"})
+    await shelf.refused(404, "PATCH", "/b/documents/d1", {"text": "x"})
+
+
+# -- users, tenants, the log
+
+
+async def test_the_user_is_named_by_the_header_alone(shelf: Shelf) -> None:
+    answer = await shelf.server.call("POST", "//a1/rag/indices/a/documents", json={"documents": [TOR]})
+    assert answer.json()["error"]["param"] == "headers.spass-user-id"
+    error = await shelf.refused(400, "POST", "/a/documents", {"documents": [TOR], "user_id": "eve"})
+    assert error["param"] == "/user_id"
+    assert (await shelf.refused(400, "GET", "?user_id=eve"))["param"] == "query.user_id"
+
+
+async def test_every_change_is_a_fact_without_its_text(shelf: Shelf) -> None:
+    await shelf.put("a", TOR, PARK)
+    await shelf.add("a", DAMM)
+    await shelf.ok("DELETE", "/a/documents/d1")
+    await shelf.put("a", PARK, embedding_model="other")
+    await shelf.ok("DELETE", "/a")
+    events = (await shelf.server.get("/log?thread=idx-a&content=true"))["events"]
+    assert [each["type"] for each in events] == ["index_created", *["documents_changed"] * 3, "index_deleted"]
+    assert {each["actor"]["user"] for each in events} == {"dan"}
+    created, added, deleted, replaced, _ = [each["data"] for each in events]
+    assert set(created["documents"]) == {"d1", "d2"}
+    assert (added["doc_count"], list(added["written"])) == (3, ["d3"])
+    assert (deleted["doc_count"], deleted["deleted"]) == (2, ["d1"])
+    assert (replaced["replaced"], replaced["embedding_model"], list(replaced["written"])) == (True, "other", ["d2"])
+    generations = [each["data"]["generation"] for each in events]
+    assert generations == sorted(set(generations))
+    assert "Tiergarten" not in str(events)
+
+
+async def test_two_tenants_have_an_index_of_the_same_name(tmp_path: Path) -> None:
+    config = hello_with(tmp_path, {"acme": {"boss": ["admin"]}, "globex": {"boss": ["admin"]}})
+    words = HashedWords()
+    async with served(config, data=tmp_path / "data", parts=Parts(embeddings=words)) as server:
+        acme, globex = (Shelf(server, words, bearer(tenant, "boss")) for tenant in ("acme", "globex"))
+        await acme.put("foo", TOR)
+        assert (await globex.ok("GET"))["indices"] == []
+        foreign = await globex.call("GET", "/foo/documents/d1")
+        missing = await globex.call("GET", "/bar/documents/d1")
+        assert foreign.status_code == missing.status_code == 404
+        assert foreign.json()["error"]["message"].replace("foo", "bar") == missing.json()["error"]["message"]
+        await globex.put("foo", PARK)
+        assert await acme.ids("foo") == ["d1"]
+        assert await globex.found("foo", TOR["text"]) == ["d2"]
+        await globex.ok("DELETE", "/foo")
+        assert await acme.found("foo", TOR["text"]) == ["d1"]
+
+
+@pytest.mark.parametrize(
+    ("name", "reads", "writes", "lists"),
+    [("reader", 200, 403, 200), ("writer", 403, 200, 403), ("narrow", 200, 403, 403), ("other", 403, 403, 403)],
+)
+async def test_a_token_reads_and_writes_what_it_is_granted(
+    tmp_path: Path, name: str, reads: int, writes: int, lists: int
+) -> None:
+    grants = {
+        "boss": ["admin"],
+        "reader": ["rag:read"],
+        "writer": ["rag:write"],
+        "narrow": ["rag:read:index:foo"],
+        "other": ["rag:read:index:bar", "act-as"],
+    }
+    config = hello_with(tmp_path, {"acme": grants})
+    words = HashedWords()
+    async with served(config, parts=Parts(embeddings=words)) as server:
+        await Shelf(server, words, bearer("acme", "boss")).put("foo", TOR)
+        shelf = Shelf(server, words, bearer("acme", name))
+        assert (await shelf.call("POST", "/foo/query", {"query": "Tor"})).status_code == reads
+        assert (await shelf.call("GET", "/foo/documents/d1")).status_code == reads
+        assert (await shelf.call("POST", "/foo/documents/append", {"documents": [PARK]})).status_code == writes
+        assert (await shelf.call("DELETE", "/foo/documents/d1")).status_code == writes
+        assert (await shelf.call("GET")).status_code == lists
+
+
+async def test_no_live_secret_is_stored(shelf: Shelf, tmp_path: Path) -> None:
+    secret = "a-live-secret-of-this-server"
+    shelf.server.organism.parts.redactor.add(secret)
+    await shelf.put("a", {"id": "d1", "text": f"It is {secret}.", "metadata": {"note": secret}})
+    assert secret not in str(await shelf.ok("GET", "/a/documents/d1"))
+    await shelf.refused(400, "POST", "/a/documents", {"documents": [{"id": secret, "text": "x"}]})
+    await shelf.refused(400, "POST", f"/{secret}/documents", {"documents": []})
+
+
+# -- repetitions and restarts
+
+
+async def test_the_same_key_changes_once(shelf: Shelf) -> None:
+    body = {"documents": [TOR]}
+    first = await shelf.call("POST", "/a/documents/append", body, Idempotency_Key="k1")
+    await shelf.add("a", PARK)
+    again = await shelf.call("POST", "/a/documents/append", body, Idempotency_Key="k1")
+    assert again.content == first.content
+    assert (await shelf.ok("GET", "/a"))["doc_count"] == 2
+    other = await shelf.call("POST", "/a/documents/append", {"documents": [PARK]}, Idempotency_Key="k1")
+    assert other.json()["error"]["code"] == "idempotency_key_reused"
+    for _ in range(2):
+        assert await shelf.ok("DELETE", "/a/documents/d1", Idempotency_Key="k2") == {"deleted": True}
+
+
+async def test_a_restart_embeds_nothing_again(tmp_path: Path) -> None:
+    words = HashedWords()
+    async with served(data=tmp_path, parts=Parts(embeddings=words)) as server:
+        shelf = Shelf(server, words)
+        await shelf.put("a", TOR, PARK)
+        await shelf.ok("DELETE", "/a/documents/d1")
+    again = HashedWords()
+    async with served(data=tmp_path, parts=Parts(embeddings=again)) as server:
+        shelf = Shelf(server, again)
+        assert await shelf.found("a", "größte Park") == ["d2"]
+        assert await shelf.ids("a") == ["d2"]
+    assert again.embedded == 0
+
+
+async def test_what_is_deleted_is_in_no_file(tmp_path: Path) -> None:
+    words = HashedWords()
+    async with served(data=tmp_path, parts=Parts(embeddings=words)) as server:
+        shelf = Shelf(server, words)
+        await shelf.put("a", {"id": "d1", "text": "Geheimniskrämerei"}, PARK)
+        await shelf.ok("DELETE", "/a/documents/d1")
+        held = b"".join(path.read_bytes() for path in files(tmp_path))
+        assert b"Tiergarten" in held
+        assert "Geheimniskrämerei".encode() not in held
+        assert b"geheimniskramerei" not in held
+
+
+async def test_fifty_writers_and_fifty_readers_share_an_index(shelf: Shelf) -> None:
+    await shelf.put("a", PARK)
+
+    async def write(number: int) -> None:
+        await shelf.add("a", {"id": f"n{number}", "text": f"text number {number}"})
+        if number % 2:
+            await shelf.ok("DELETE", f"/a/documents/n{number}")
+
+    async def read(_: int) -> None:
+        assert "d2" in await shelf.found("a", "größte Park", top_k=50)
+        page = await shelf.ok("GET", "/a/documents?limit=500")
+        assert page["count"] == page["total"]
+
+    await asyncio.gather(*map(write, range(50)), *map(read, range(50)))
+    assert set(await shelf.ids("a")) == {"d2", *(f"n{number}" for number in range(0, 50, 2))}
+    assert (await shelf.ok("GET", "/a"))["doc_count"] == 26
+
+
+async def test_an_administrator_of_the_tenant_reads_without_a_user(tmp_path: Path) -> None:
+    config = hello_with(tmp_path, {"acme": {"boss": {"scopes": ["rag:read"], "tenant_admin": True}}})
+    async with served(config) as server:
+        headers = bearer("acme", "boss")
+        assert (await server.call("GET", "//a1/rag/indices", headers=headers)).status_code == 200
+        answer = await server.call("POST", "//a1/rag/indices/a/query", headers=headers, json={"query": "x"})
+        assert answer.status_code == 400
+        assert (await server.call("GET", "//a1/rag/indices", headers={**headers, **DAN})).status_code == 200
