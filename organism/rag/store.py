@@ -108,7 +108,7 @@ class Store:
         assert self._path is not None  # noqa: S101 - one in memory has no such connection; narrows the type
         with suppress(FileExistsError):
             os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, PRIVATE_FILE))
-        return set_up(self._driver.connect(str(self._path)), "PRAGMA journal_mode = WAL", "PRAGMA synchronous = FULL")
+        return set_up(self._driver.connect(str(self._path)), "PRAGMA synchronous = FULL")
 
     def _to_read(self) -> Connection:
         return set_up(self._driver.connect(str(self._path)), "PRAGMA query_only = ON")
@@ -139,6 +139,10 @@ def open_tables(connection: Connection, in_force: Mapping[str, int]) -> dict[str
     ((found,),) = connection.execute(_SQL["check"])
     if found != "ok":
         raise LibraryDamaged(f"The library's file is damaged: {found}.")
+    if layout < LAYOUT:
+        if connection.execute(_SQL["tables"]).fetchone() is not None:
+            raise LibraryDamaged("The library's file is a database of another kind.")
+        connection.execute(_SQL["journal"])
     with _transaction(connection):
         if layout < LAYOUT:
             for name, statement in _SQL.items():
@@ -198,7 +202,7 @@ def _transaction(connection: Connection) -> Iterator[None]:
     try:
         yield
     except BaseException:
-        with suppress(*Pysqlite.errors):  # some failures have done it
+        with suppress(*Pysqlite.errors, OSError):  # some failures have done it
             connection.execute("ROLLBACK")
         raise
     connection.execute("COMMIT")

@@ -60,6 +60,12 @@ PRAGMA user_version;
 -- set_layout: they are laid out so
 PRAGMA user_version = 1;
 
+-- tables: whether there are any
+SELECT name FROM sqlite_schema LIMIT 1;
+
+-- journal: reads go on while it is written
+PRAGMA journal_mode = WAL;
+
 -- check: what is wrong with the file
 PRAGMA quick_check(1);
 

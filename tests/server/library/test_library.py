@@ -160,7 +160,7 @@ async def test_a_filter_leaves_what_says_so(shelf: Shelf, mode: str, wanted: dic
     assert await shelf.found("a", "same words", mode=mode, filter=wanted) == ids
 
 
-@pytest.mark.parametrize("query", ['" OR *', "NEAR(", "text:Tor AND", "^%_\\", "\x00", "🏛️", "a" * 8000, "tor " * 3000])
+@pytest.mark.parametrize("query", ['" OR *', "NEAR(", "text:Tor AND", "^%_\\", "\x00", "🏛️", "a" * 8000, "tor " * 2000])
 async def test_no_query_is_taken_for_an_expression(shelf: Shelf, query: str) -> None:
     await shelf.put("a", TOR)
     for mode in ("keyword", "hybrid"):

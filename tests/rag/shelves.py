@@ -1,0 +1,69 @@
+"""A library in an organism of its own, and what is in it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from organism.bootstrap import Parts
+from organism.errors import NotFound
+from organism.rag.documents import Document
+from organism.rag.hashed_words import HashedWords
+from organism.rag.library import Library
+from organism.rag.store import Span
+from organism.sqlite.driver import Pysqlite
+from organism.testing import Running, running
+from tests.server.served import HELLO
+
+WORDS = HashedWords("plain", "other")
+ALL = Span(0, 0, 1000)
+
+
+@asynccontextmanager
+async def organism(data: Path | None, driver: Pysqlite | None = None) -> AsyncIterator[Running]:
+    """One whose library has the words' twin."""
+    async with running(HELLO, data, Parts(driver=driver or Pysqlite(), embeddings=WORDS)) as o:
+        yield o
+
+
+def texts(**by_id: str) -> list[Document]:
+    return [Document(name, text, {"of": name}) for name, text in by_id.items()]
+
+
+async def content(library: Library, index_id: str) -> dict[str, str] | None:
+    """The texts of an index by their ids, None if there is none; all that tells of them agrees."""
+    try:
+        listed, count = await library.documents(index_id, ALL)
+    except NotFound:
+        return None
+    found = {each.id: each.text for each in listed.documents}
+    assert count == len(found) == (await library.index(index_id))["doc_count"]
+    for each in listed.documents:
+        assert await library.document(index_id, each.id) == each
+        await agrees(library, index_id, found, each.text)
+    return found
+
+
+async def agrees(library: Library, index_id: str, texts: Mapping[str, str], query: str) -> None:
+    """Search by vectors gives what comparing with each text gives; search by words finds each that has one."""
+    model = (await library.index(index_id))["embedding_model"]
+    by_vector = await hits(library, index_id, query, "vector")
+    vectors = await WORDS.embed(model, [query, *texts.values()])
+    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    wanted = dict(zip(texts, (vectors[1:] @ vectors[0]).tolist(), strict=True))
+    assert by_vector.keys() == wanted.keys()
+    assert np.allclose([by_vector[name] for name in wanted], list(wanted.values()), atol=1e-5)
+    assert list(by_vector.values()) == sorted(by_vector.values(), reverse=True)
+    words = set(query.lower().split())
+    having = {name for name, text in texts.items() if words & set(text.lower().split())}
+    assert (await hits(library, index_id, query, "keyword")).keys() == having
+
+
+async def hits(library: Library, index_id: str, query: str, mode: Any, count: int = 50) -> dict[str, float]:
+    """The scores of what is found by its ids, in order."""
+    found, _ = await library.query(index_id, query, count, mode, {})
+    return {hit.document.id: hit.score for hit in found}
