@@ -44,6 +44,7 @@ from organism.pump.rules import OWN_PAYLOADS, Rules, payload_classes
 from organism.pump.run.mailboxes import FairShare
 from organism.pump.run.model_call import Models
 from organism.rag.hashed_words import HashedWords
+from organism.rag.index import Graphs, installed
 from organism.rag.library import Embeddings, Library
 from organism.rag.store import Store
 from organism.sqlite.driver import Pysqlite
@@ -188,9 +189,11 @@ class Organism:
             share=self._share,
             redactor=redactor,
         )
+        folder = None if self._data is None else self._data / TENANTS / folder_of(tenant_id)
         tenant.library = Library(
-            Store(library_path(self._data, tenant_id), self.parts.driver),
+            Store(None if folder is None else folder / "library.sqlite", self.parts.driver),
             *(views, self.parts.embeddings),
+            graphs=Graphs(None if folder is None else folder / "graphs", installed()),
             recorder=tenant,
             head=lambda: log.head,
             now_us=clock.now_us,
@@ -403,11 +406,6 @@ async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Pa
     folder = data / TENANTS
     folder.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
     return await SqliteLog.open(folder / folder_of(tenant_id), clock, READ_MODELS, options)
-
-
-def library_path(data: Path | None, tenant_id: str) -> Path | None:
-    """The file of a tenant's library, beside its log; None: in memory."""
-    return None if data is None else data / TENANTS / folder_of(tenant_id) / "library.sqlite"
 
 
 async def start(config: Path, data: Path | None, parts: Parts | None = None) -> Organism:

@@ -32,6 +32,7 @@ from organism.model.ids import stream_of_index
 from organism.model.redact import Redactor
 from organism.rag import documents, store
 from organism.rag.documents import Document, Filter
+from organism.rag.index import Graphs
 from organism.rag.search import Hit, Mode, Question, Searcher
 from organism.rag.store import InForce, Listed, Matrix, Span, Staging, Store, Version
 from organism.views.views import Query, Row, ViewStore
@@ -83,6 +84,7 @@ class Library:
         views: ViewStore,
         embeddings: Embeddings,
         *,
+        graphs: Graphs,
         recorder: Recorder,
         head: Callable[[], int],
         now_us: Callable[[], int],
@@ -97,7 +99,8 @@ class Library:
         self._now_us = now_us
         self._random_bytes = random_bytes
         self._redactor = redactor
-        self._searcher = Searcher()
+        self._graphs = graphs
+        self._searcher = Searcher(graphs)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._damage = ""
         self._is_closed = False
@@ -107,6 +110,7 @@ class Library:
         """Make the store ready, and drop what no fact names. A damaged one refuses whatever is asked of it."""
         indices = await self._indices()
         generations = {row["id"]: row["_generation"] for row in indices}
+        self._graphs.keep(generations)
         try:
             counts = await self._store.write(store.open_tables, generations)
         except (LibraryDamaged, LibraryUnavailable) as damage:
@@ -119,6 +123,7 @@ class Library:
     async def close(self) -> None:
         """End what runs."""
         self._is_closed = True
+        await self._graphs.close()
         await self._store.close()
 
     async def _indices(self) -> list[Row]:
@@ -321,6 +326,8 @@ class Library:
                     await self._settle(index_id, made.staging.generation)
                     if made.staging.removed is None:
                         self._incomplete.discard(index_id)
+                    if isinstance(made.fact, IndexDeleted):
+                        await self._store.read(self._searcher.forget, index_id)
             return await self._views.private_row(_MODEL, index_id) or {}
 
     async def _settle(self, index_id: str, generation: int) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -12,8 +12,9 @@ import numpy as np
 
 from organism.rag import store
 from organism.rag.documents import Document
+from organism.rag.index import Graphs, Vectors
 from organism.rag.store import InForce, Rows, Vector
-from organism.rag.vectors import Exact
+from organism.rag.vectors import Ranking
 from organism.sqlite.driver import Connection
 
 Mode = Literal["vector", "keyword", "hybrid"]
@@ -27,9 +28,6 @@ RANK_CONSTANT: Final = 60
 """That of reciprocal rank fusion: how little the first ranks differ."""
 WEIGHTS: Final[Mapping[str, float]] = {"vector": 1.0, "keyword": 0.7}
 _WORD: Final = re.compile(r"\w+")
-
-Ranking = Sequence[tuple[int, float]]
-"""Rows with their scores, the best first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +53,9 @@ class Hit:
 class Searcher:
     """The searches of one tenant. It belongs to the reading thread."""
 
-    def __init__(self) -> None:
-        self._indices: OrderedDict[str, tuple[int, Exact]] = OrderedDict()
+    def __init__(self, graphs: Graphs) -> None:
+        self._graphs = graphs
+        self._indices: OrderedDict[str, tuple[int, Vectors]] = OrderedDict()
 
     def search(self, connection: Connection, question: Question) -> list[Hit]:
         """The best hits, the best first. Raises ``StalePosition`` if the generation is over, ``LibraryDamaged``."""
@@ -81,16 +80,22 @@ class Searcher:
             return ()
         return self._vectors(connection, question, len(question.vector)).nearest(question.vector, count, among)
 
-    def _vectors(self, connection: Connection, question: Question, dim: int) -> Exact:
+    def forget(self, _: Connection, index_id: str) -> None:
+        """The index is gone."""
+        self._indices.pop(index_id, None)
+        self._graphs.forget(index_id)
+
+    def _vectors(self, connection: Connection, question: Question, dim: int) -> Vectors:
         """The vectors of the index as of the generation, read as far as they changed."""
-        generation, held = self._indices.pop(question.index.index_id, (-1, Exact(dim)))
-        if held.dim != dim:  # it has another embedding model now
-            generation, held = -1, Exact(dim)
+        index_id = question.index.index_id
+        generation, held = self._indices.pop(index_id, (-1, None))
+        if held is None or held.dim != dim:  # the latter: it has another embedding model now
+            generation, held = -1, Vectors(index_id, dim, self._graphs)
         if generation != question.index.generation:
             rows = store.rows_in_force(connection, question.index)
             new = rows[~np.isin(rows, held.rows, assume_unique=True)]
             held.change(rows, store.vectors(connection, new, dim))
-        self._indices[question.index.index_id] = (question.index.generation, held)
+        self._indices[index_id] = (question.index.generation, held)
         while len(self._indices) > MOST_INDICES:
             self._indices.popitem(last=False)
         return held

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from organism.rag.store import Matrix, Rows, Vector
+
+Ranking = Sequence[tuple[int, float]]
+"""Rows with their scores, the best first."""
 
 
 def normalized(matrix: Matrix) -> Matrix:
@@ -20,34 +23,41 @@ class Exact:
 
     def __init__(self, dim: int) -> None:
         self.rows: Rows = np.empty(0, dtype=np.int64)
-        self._matrix: Matrix = np.empty((0, dim), dtype=np.float32)
+        self.matrix: Matrix = np.empty((0, dim), dtype=np.float32)
 
     @property
     def dim(self) -> int:
         """How many numbers a vector has."""
-        return int(self._matrix.shape[1])
+        return int(self.matrix.shape[1])
 
     def change(self, rows: Rows, added: Iterable[tuple[Rows, Matrix]]) -> None:
         """Hold the vectors of these rows, rising: those that are new come with ``added``, rising too."""
         stays = np.isin(self.rows, rows, assume_unique=True)
         count = int(stays.sum())
         matrix: Matrix = np.empty((len(rows), self.dim), dtype=np.float32)
-        matrix[:count] = self._matrix[stays]
+        matrix[:count] = self.matrix[stays]
         for portion, vectors in added:
             matrix[count : count + len(portion)] = normalized(vectors)
             count += len(portion)
-        self.rows, self._matrix = rows, matrix
+        self.rows, self.matrix = rows, matrix
 
-    def nearest(self, query: Vector, count: int, among: Rows | None) -> list[tuple[int, float]]:
+    def nearest(self, query: Vector, count: int, among: Rows | None) -> Ranking:
         """(row, cosine) of the nearest, the nearest first; ``among`` only these rows."""
-        rows, matrix = self.rows, self._matrix
+        rows, matrix = self.rows, self.matrix
         if among is not None:
             at = np.flatnonzero(np.isin(rows, among, assume_unique=True))
             rows, matrix = rows[at], matrix[at]
         return best(rows, matrix @ normalized(query), count)
 
+    def without(self, rows: Rows) -> Exact:
+        """The same without some of its rows."""
+        stays = ~np.isin(self.rows, rows, assume_unique=True)
+        left = Exact(self.dim)
+        left.rows, left.matrix = self.rows[stays], self.matrix[stays]
+        return left
 
-def best(rows: Rows, scores: Vector, count: int) -> list[tuple[int, float]]:
+
+def best(rows: Rows, scores: Vector, count: int) -> Ranking:
     """The highest scores; of equal ones the earlier row."""
     if len(rows) > count:
         kth = np.partition(scores, len(scores) - count)[len(scores) - count]

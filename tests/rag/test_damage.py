@@ -40,13 +40,24 @@ def flip(file: Path) -> None:
     file.write_bytes(held)
 
 
+def foreign(file: Path) -> None:
+    file.unlink()
+    file.touch()
+    changed(file, "CREATE TABLE documents (x)")
+
+
+def folder(file: Path) -> None:
+    file.unlink()
+    file.mkdir()
+
+
 WHOLE_FILE: dict[str, Callable[[Path], object]] = {
     "truncated": lambda file: file.write_bytes(file.read_bytes()[:6000]),
     "bits flipped": flip,
     "foreign": lambda file: file.write_text("This is no database." * 500),
-    "another's database": lambda file: (file.unlink(), file.touch(), changed(file, "CREATE TABLE documents (x)")),
+    "another's database": foreign,
     "newer": lambda file: changed(file, "PRAGMA user_version = 99"),
-    "a folder": lambda file: (file.unlink(), file.mkdir()),
+    "a folder": folder,
 }
 
 
