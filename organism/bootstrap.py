@@ -94,7 +94,7 @@ class Parts:
     driver: Pysqlite = field(default_factory=Pysqlite)
     redactor: Redactor = field(default_factory=Redactor)
     net: Net = field(default_factory=Net)
-    embeddings: Embeddings = field(default_factory=HashedWords)
+    embeddings: Embeddings | None = None
     tracing: Callable[[str], Tracing | None] = lambda _: None
     models: Callable[[str], Models] | None = None
 
@@ -192,7 +192,7 @@ class Organism:
         folder = None if self._data is None else self._data / TENANTS / folder_of(tenant_id)
         tenant.library = Library(
             Store(None if folder is None else folder / "library.sqlite", self.parts.driver),
-            *(views, self.parts.embeddings),
+            *(views, self.parts.embeddings or HashedWords()),
             graphs=Graphs(None if folder is None else folder / "graphs", installed()),
             recorder=tenant,
             head=lambda: log.head,

@@ -43,6 +43,14 @@ _log = structlog.get_logger("organism")
 T = TypeVar("T")
 
 
+class Embedded(Protocol):
+    """Texts as vectors."""
+
+    @property
+    def vectors(self) -> Matrix:
+        """A vector for each text."""
+
+
 class Embeddings(Protocol):
     """Makes vectors of texts, by the models that the configuration names."""
 
@@ -50,8 +58,8 @@ class Embeddings(Protocol):
     def default(self) -> str:
         """The model of an index that names none."""
 
-    async def embed(self, model: str, texts: Sequence[str], *, is_query: bool = False) -> Matrix:
-        """A vector for each text, float32. Raises ``InvalidField`` if there is no such model, ``Upstream``."""
+    async def embed(self, model: str, texts: Sequence[str]) -> Embedded:
+        """A vector for each text. Raises ``InvalidField`` if there is no such model, ``Upstream``."""
 
 
 class Recorder(Protocol):
@@ -170,7 +178,7 @@ class Library:
             row = await self.index(index_id)
             if mode != "keyword" and row["embedding_model"] != model:
                 model = row["embedding_model"]
-                vector = (await self._embeddings.embed(model, [text], is_query=True))[0]
+                vector = (await self._embeddings.embed(model, [text])).vectors[0]
                 continue  # the index may have changed meanwhile
             question = Question(_in_force(row), mode, text, vector, top_k, wanted)
             try:
@@ -292,7 +300,7 @@ class Library:
         known = await self._store.read(store.embedded, model, list(digests.values()))
         new = [text for text, digest in digests.items() if digest not in known]
         if new:
-            vectors = await self._embeddings.embed(model, new)
+            vectors = (await self._embeddings.embed(model, new)).vectors
             made = [np.asarray(vector, "<f4").tobytes() for vector in vectors]
             known |= {digests[text]: vector for text, vector in zip(new, made, strict=True)}
         versions = []

@@ -52,8 +52,8 @@ async def agrees(library: Library, index_id: str, texts: Mapping[str, str], quer
     """Search by vectors gives what comparing with each text gives; search by words finds each that has one."""
     model = (await library.index(index_id))["embedding_model"]
     by_vector = await hits(library, index_id, query, "vector")
-    vectors = await WORDS.embed(model, [query, *texts.values()])
-    vectors /= np.linalg.norm(vectors, axis=1, keepdims=True)
+    embedded = await WORDS.embed(model, [query, *texts.values()])
+    vectors = embedded.vectors / np.linalg.norm(embedded.vectors, axis=1, keepdims=True)
     wanted = dict(zip(texts, (vectors[1:] @ vectors[0]).tolist(), strict=True))
     assert by_vector.keys() == wanted.keys()
     assert np.allclose([by_vector[name] for name in wanted], list(wanted.values()), atol=1e-5)

@@ -14,7 +14,7 @@ from organism.rag.documents import Document
 from organism.rag.library import By
 from organism.rag.store import Span
 from organism.server.http import lists
-from organism.server.http.bodies import IngestBody, NoBody, PatchDocumentBody, RetrieveBody
+from organism.server.http.bodies import IngestBody, NoBody, PatchDocumentBody, Places, RetrieveBody, named_in
 from organism.server.http.call import FOR_USER, Call, JsonResponse, Route, refuse_secret
 from organism.server.http.contract import ACT, gives
 from organism.server.http.lists import Listing, envelope, list_of, next_cursor
@@ -30,6 +30,7 @@ from organism.server.http.shapes import (
 from organism.views.views import Page, Row
 
 INDICES: Final = Listing("indices", "position")
+_PLACES: Final[Places] = {"/model": "/embedding_model"}
 
 
 async def library_indices(call: Call) -> Response:
@@ -53,14 +54,16 @@ async def delete_index(call: Call) -> Response:
 async def replace_documents(call: Call) -> Response:
     """Make these the only documents of the index, which begins if there is none."""
     body = await call.body_as(IngestBody)
-    row = await call.tenant.library.replace(_new_id(call), *_asked(call, body), _by(call))
+    with named_in(_PLACES):
+        row = await call.tenant.library.replace(_new_id(call), *_asked(call, body), _by(call))
     return _ingested(row, body)
 
 
 async def append_documents(call: Call) -> Response:
     """Add these documents, or put them in the place of those with their ids; an index that is not there begins."""
     body = await call.body_as(IngestBody)
-    row = await call.tenant.library.append(_new_id(call), *_asked(call, body), _by(call))
+    with named_in(_PLACES):
+        row = await call.tenant.library.append(_new_id(call), *_asked(call, body), _by(call))
     return _ingested(row, body)
 
 

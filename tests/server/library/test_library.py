@@ -74,10 +74,10 @@ async def test_a_patch_replaces_what_it_names_and_embeds_only_another_text(shelf
     await shelf.put("a", {**TOR, "metadata": {"lang": "de"}})
     said = await shelf.ok("PATCH", "/a/documents/d1", {"metadata": {"category": "sights", "source": "manual"}})
     assert said == {**TOR, "metadata": {"category": "sights", "source": "manual"}}
-    assert shelf.words.embedded == 1
+    assert shelf.words.texts == [TOR["text"]]
     said = await shelf.ok("PATCH", "/a/documents/d1", {"text": "Der Reichstag."})
     assert said == {"id": "d1", "text": "Der Reichstag.", "metadata": {"category": "sights", "source": "manual"}}
-    assert shelf.words.embedded == 2
+    assert shelf.words.texts == [TOR["text"], "Der Reichstag."]
     assert await shelf.found("a", "Reichstag", mode="vector") == ["d1"]
     assert await shelf.ok("GET", "/a/documents/d1") == said
 
@@ -86,7 +86,7 @@ async def test_what_was_embedded_is_not_embedded_again(shelf: Shelf) -> None:
     await shelf.put("a", TOR, PARK)
     await shelf.put("a", TOR, DAMM)
     await shelf.add("b", {**TOR, "id": "other"})
-    assert shelf.words.embedded == 3
+    assert shelf.words.texts == [TOR["text"], PARK["text"], DAMM["text"]]
 
 
 async def test_a_document_is_deleted_once(shelf: Shelf) -> None:
@@ -417,7 +417,7 @@ async def test_a_restart_embeds_nothing_again(tmp_path: Path) -> None:
         shelf = Shelf(server, again)
         assert await shelf.found("a", "größte Park") == ["d2"]
         assert await shelf.ids("a") == ["d2"]
-    assert again.embedded == 0
+    assert again.texts == ["größte Park"]  # the query alone
 
 
 async def test_what_is_deleted_is_in_no_file(tmp_path: Path) -> None:
