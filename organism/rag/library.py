@@ -212,13 +212,13 @@ class Library:
     async def replace(self, index_id: str, given: Sequence[Document], model: str | None, by: By) -> Row:
         """Make these the documents of the index, which begins if there is none. Gives the index as it then is."""
         documents.check_id(index_id, "/index_id")
-        documents.check(given)
+        await asyncio.to_thread(documents.check, given)
         return await self._changed(index_id, by, lambda row: self._written(row, index_id, given, model, is_all=True))
 
     async def append(self, index_id: str, given: Sequence[Document], model: str | None, by: By) -> Row:
         """Add these documents, or put them in the place of those with their ids; the index may begin with them."""
         documents.check_id(index_id, "/index_id")
-        documents.check(given)
+        await asyncio.to_thread(documents.check, given)
         return await self._changed(index_id, by, lambda row: self._written(row, index_id, given, model, is_all=False))
 
     async def patch(
@@ -268,7 +268,7 @@ class Library:
     ) -> _Change:
         """The change that writes these documents; if ``is_all``, no others stay."""
         chosen = self._model_of(row, model, is_all=is_all)
-        versions = await self._versions(chosen, [self._concealed(each) for each in given])
+        versions = await self._versions(chosen, given)
         written = {each.document.id: each.digest for each in versions}
         staging = self._staging(index_id, row, added=versions, removed=None if is_all else ())
         generation = staging.generation
@@ -295,24 +295,28 @@ class Library:
 
     async def _versions(self, model: str, given: Sequence[Document]) -> list[Version]:
         """The documents with their vectors; what the model embedded before is not embedded again."""
-        digests = {each.text: documents.text_digest_of(each.text) for each in given}
         self._refuse_if_damaged()
+        clean = await asyncio.to_thread(self._concealed, given)
+        digests = await asyncio.to_thread(lambda: {each.text: documents.text_digest_of(each.text) for each in clean})
         known = await self._store.read(store.embedded, model, list(digests.values()))
         new = [text for text, digest in digests.items() if digest not in known]
         if new:
             vectors = (await self._embeddings.embed(model, new)).vectors
             made = [np.asarray(vector, "<f4").tobytes() for vector in vectors]
             known |= {digests[text]: vector for text, vector in zip(new, made, strict=True)}
-        versions = []
-        for each in given:
-            salt, digest = self._random_bytes(documents.SALT_BYTES), digests[each.text]
-            versions.append(Version(each, salt, documents.digest_of(salt, each), model, digest, known[digest]))
-        return versions
+        salts = [self._random_bytes(documents.SALT_BYTES) for _ in clean]
+        sealed = await asyncio.to_thread(lambda: list(map(documents.digest_of, salts, clean)))
+        return [
+            Version(each, salt, digest, model, digests[each.text], known[digests[each.text]])
+            for each, salt, digest in zip(clean, salts, sealed, strict=True)
+        ]
 
-    def _concealed(self, document: Document) -> Document:
-        """The document without this installation's live secrets."""
-        metadata = orjson.loads(self._redactor.masked_bytes(orjson.dumps(document.metadata)))
-        return replace(document, text=self._redactor.masked(document.text), metadata=metadata)
+    def _concealed(self, given: Sequence[Document]) -> list[Document]:
+        """The documents without this installation's live secrets."""
+        mask, mask_bytes = self._redactor.masked, self._redactor.masked_bytes
+        return [
+            Document(each.id, mask(each.text), orjson.loads(mask_bytes(orjson.dumps(each.metadata)))) for each in given
+        ]
 
     def _staging(
         self, index_id: str, row: Row | None, *, added: Sequence[Version] = (), removed: Sequence[str] | None = ()
