@@ -2,8 +2,8 @@
 
 The public API for authors of handlers is ``__all__``. Behind it, each floor imports only downward: ``cli`` and
 ``testing``, ``server``, ``bootstrap``, ``compaction``, ``tenants``, ``agents``, ``audit``, ``tools``, ``tracing`` and
-``watchdog``, ``pump``, ``views``, ``log``, ``sqlite``, ``codec`` and ``config``, ``model``, ``events``, ``errors``.
-``docs/architecture.md`` follows a message through the code.
+``watchdog``, ``rag``, ``pump``, ``views``, ``log``, ``sqlite``, ``codec`` and ``config``, ``model``, ``events``,
+``errors``. ``docs/architecture.md`` follows a message through the code.
 """
 
 from organism.agents.prompt import (

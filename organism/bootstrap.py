@@ -33,7 +33,6 @@ from organism.config.tokens import TOKENS_FILE, TenantEntry, defaults_of, read_t
 from organism.errors import ConfigInvalid, OrganismError
 from organism.events.record import Actor
 from organism.events.vocabulary import EVENTS, Declared
-from organism.log.log import EventLog
 from organism.log.sqlite import Options, SqliteLog
 from organism.model.commands import HOST_PROGRAM, Idempotency, Reloaded
 from organism.model.ids import DEFAULT_TENANT, folder_of
@@ -49,10 +48,9 @@ from organism.rag.library import Embeddings, Library
 from organism.rag.store import Store
 from organism.sqlite.driver import Pysqlite
 from organism.tenants import Tenant, refuse_unless_writable
-from organism.tools.toolbox import Toolbox
+from organism.tools.toolbox import Held, Toolbox
 from organism.tools.web import Net
 from organism.views.models import READ_MODELS
-from organism.views.views import ViewStore
 from organism.watchdog import Watchdog
 
 if TYPE_CHECKING:
@@ -200,7 +198,7 @@ class Organism:
             random_bytes=chance.randbytes,
             redactor=redactor,
         )
-        await tenant.start(self._rules(log, views), self._life())
+        await tenant.start(self._rules(Held(log, views, tenant.library)), self._life())
         await tenant.library.open()
         return tenant
 
@@ -229,9 +227,9 @@ class Organism:
         self._generation += 1
         return codec
 
-    def _rules(self, log: EventLog, views: ViewStore) -> Rules:
-        """The rules in force for the tenant of this log; reply classes that its pump meets stay with the tenant."""
-        return Rules(self.settings, self._codec, self._generation, self._tools.bound(self.settings, log, views))
+    def _rules(self, tenant: Held) -> Rules:
+        """The rules in force for a tenant; reply classes that its pump meets stay with the tenant."""
+        return Rules(self.settings, self._codec, self._generation, self._tools.bound(self.settings, tenant))
 
     def _life(self) -> Life:
         settings = self.settings
@@ -271,7 +269,10 @@ class Organism:
         by: dict[str, tuple[Actor, Idempotency | None]] = {DEFAULT_TENANT: (actor, once)}  # not for other tenants' logs
         reloads = [
             tenant.reload(
-                self._rules(tenant.log, tenant.views), life, changes, *by.get(tenant.id, (HOST_PROGRAM, None))
+                self._rules(Held(tenant.log, tenant.views, tenant.library)),
+                life,
+                changes,
+                *by.get(tenant.id, (HOST_PROGRAM, None)),
             )
             for tenant in self.tenants.values()
         ]

@@ -130,6 +130,8 @@ class Library:
 
     async def close(self) -> None:
         """End what runs."""
+        if self._is_closed:
+            return
         self._is_closed = True
         await self._graphs.close()
         await self._store.close()
@@ -151,6 +153,11 @@ class Library:
         if row is None:
             raise NotFound(f"There is no index {index_id[:140]!r}.")
         return row
+
+    async def indices(self, offset: int, limit: int) -> tuple[list[Row], int]:
+        """Indices as the API shows them, oldest first, and how many there are."""
+        page = await self._views.rows(_MODEL, Query(order_by="position", offset=offset, limit=limit))
+        return orjson.loads(page.rows), page.total
 
     async def document(self, index_id: str, document_id: str) -> Document:
         """One document. Raises ``NotFound``."""

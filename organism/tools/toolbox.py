@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,9 +12,11 @@ from organism.config.settings import Handler, Settings, Ship, ShippedTool
 from organism.config.tools import McpServer, Tools
 from organism.errors import ConfigInvalid
 from organism.log.log import History
-from organism.tools import calculator, current_datetime, http_fetch, key_value, wikipedia
+from organism.rag.library import Library
+from organism.tools import calculator, current_datetime, http_fetch, key_value, library, wikipedia
 from organism.tools.http_fetch import Fetcher
 from organism.tools.key_value import Values
+from organism.tools.library import LibraryTools
 from organism.tools.mcp import assumed_tools
 from organism.tools.web import Net
 from organism.tools.wikipedia import Wiki
@@ -31,6 +33,7 @@ def _own(release: str, tools: Tools) -> list[ShippedTool]:
         *wikipedia.tools(tools),
         http_fetch.tool(tools),
         *key_value.TOOLS,
+        *library.TOOLS,
     )
     return [replace(tool, release=release) for tool in table]
 
@@ -45,9 +48,18 @@ def static_tools(release: str) -> Ship:
     return ship
 
 
-def _bound(tools: Tools, net: Net, log: History, views: ViewStore) -> Mapping[str, Handler]:
+@dataclass(frozen=True, slots=True)
+class Held:
+    """What a tenant has that tools read."""
+
+    log: History
+    views: ViewStore
+    library: Library
+
+
+def _bound(tools: Tools, net: Net, tenant: Held) -> Mapping[str, Handler]:
     """The handler of each shipped tool for one tenant, by the tool's name."""
-    wiki, values = Wiki(tools.wikipedia, net), Values(log, views)
+    wiki, values, shelves = Wiki(tools.wikipedia, net), Values(tenant.log, tenant.views), LibraryTools(tenant.library)
     return {
         "calculator": calculator.calculate,
         "current_datetime": current_datetime.current_datetime,
@@ -58,6 +70,11 @@ def _bound(tools: Tools, net: Net, log: History, views: ViewStore) -> Mapping[st
         "key_value_set": values.set,
         "key_value_list": values.list,
         "key_value_delete": values.delete,
+        "rag_query": shelves.query,
+        "rag_index_list": shelves.index_list,
+        "rag_index_describe": shelves.index_describe,
+        "rag_doc_list": shelves.doc_list,
+        "rag_doc_get": shelves.doc_get,
     }
 
 
@@ -85,9 +102,9 @@ class Toolbox:
         served = self._mcp.tools(tools.mcp, named) if self._mcp is not None else ()
         return [*_own(self._release, tools), *served]
 
-    def bound(self, settings: Settings, log: History, views: ViewStore) -> Mapping[str, Handler]:
-        """The handlers of all tools of the settings, for the tenant of this log."""
-        own = _bound(settings.tools, self._net, log, views)
+    def bound(self, settings: Settings, tenant: Held) -> Mapping[str, Handler]:
+        """The handlers of all tools of the settings, for one tenant."""
+        own = _bound(settings.tools, self._net, tenant)
         if self._mcp is None:
             return own
         shipped = {listener.name for listener in settings.receivers if listener.is_shipped}

@@ -165,6 +165,11 @@ def _charset(name: str) -> str:
     return known if known in _CHARSETS else "utf-8"
 
 
+def written_bytes(text: str) -> int:
+    """How many bytes a text takes at most, as XML or as JSON."""
+    return sum(_COSTS.get(character) or len(character.encode()) for character in text)
+
+
 def cut(text: str, most_bytes: int) -> str:
     """The beginning of a text that takes at most so many bytes, as XML and as JSON."""
     left = most_bytes

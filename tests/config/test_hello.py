@@ -48,6 +48,7 @@ def test_its_listeners_are_those_of_the_hello_organism_the_agents_and_their_tool
         "current_datetime": (False, (), "CurrentDatetime"),
         "wikipedia_search": (False, (), "WikipediaSearch"),
         "wikipedia_summary": (False, (), "WikipediaSummary"),
+        "rag_query": (False, (), "RagQuery"),
     }
 
 

@@ -223,7 +223,6 @@ async def test_each_other_agent_answers_in_words(plain: Path, name: str, message
     [
         ("berlin-rag", "Der Fernsehturm ist 368 m hoch. Wie hoch ist der Fernsehturm?", "368", "index `berlin-info`"),
         ("researcher-rag", "What is 2*21?", "42", "index `matrix-rag-idx`"),
-        ("librarian", "The library was built in 1895. When was the library built?", "1895", "tool `rag_query`"),
     ],
 )
 async def test_an_agent_whose_index_is_not_there_answers_and_says_so(

@@ -143,13 +143,19 @@ ROUTES: Final[Mapping[str, Right]] = {
 """By method and path, below /api/v1; what lies below /a1 is named in full."""
 
 _LISTENER: Final = Right("inject", {"name": "agent"})
-TOOLS: Final[Mapping[str, Right]] = dict.fromkeys(
-    (
-        *("calculator", "current_datetime", "wikipedia_search", "wikipedia_summary", "http_fetch"),
-        *("key_value_get", "key_value_set", "key_value_list", "key_value_delete", "mcp"),
+_TOOL: Final = Right("tools:execute", {"name": "tool"})
+TOOLS: Final[Mapping[str, Right]] = {
+    **dict.fromkeys(
+        (
+            *("calculator", "current_datetime", "wikipedia_search", "wikipedia_summary", "http_fetch"),
+            *("key_value_get", "key_value_set", "key_value_list", "key_value_delete", "mcp"),
+        ),
+        _TOOL,
     ),
-    Right("tools:execute", {"name": "tool"}),
-)
+    **dict.fromkeys(
+        ("rag_query", "rag_index_list", "rag_index_describe", "rag_doc_list", "rag_doc_get"), Right("rag:read")
+    ),
+}
 """What each shipped tool needs, besides ``tools:execute`` for the route; ``mcp``: those of MCP servers."""
 
 SOCKET: Final = READ

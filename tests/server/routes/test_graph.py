@@ -23,8 +23,9 @@ async def test_nodes_are_listeners_and_the_outside_and_edges_are_peers_and_tools
         {"from": "greeter", "to": "shouter"},
         {"from": "shouter", "to": "response-handler"},
         {"from": "response-handler", "to": "console"},
-        *({"from": "researcher-rag", "to": name} for name in TOOLS if name != "wikipedia_summary"),
-        *({"from": "researcher", "to": name} for name in TOOLS),
+        {"from": "librarian", "to": "rag_query"},
+        *({"from": "researcher-rag", "to": name} for name in TOOLS[:3]),
+        *({"from": "researcher", "to": name} for name in TOOLS[:4]),
     ]
 
 

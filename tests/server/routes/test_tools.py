@@ -35,6 +35,8 @@ SHIPPED = [
     "key_value_list",
     "key_value_delete",
 ]
+LIBRARY = ["rag_query", "rag_index_list", "rag_index_describe", "rag_doc_list", "rag_doc_get"]
+"""Those that need `rag:read` besides."""
 SOURCE = """
 from organism import ToolError
 
@@ -81,7 +83,12 @@ def told(answer: httpx2.Response) -> tuple[int, str, str | None]:
 async def test_the_shipped_tools_that_are_on_are_listed_as_models_take_them(hello: Served) -> None:
     reply = await hello.get("//v1/tools")
     assert reply["object"] == "list"
-    assert [tool["function"]["name"] for tool in reply["data"]] == SHIPPED
+    assert [tool["function"]["name"] for tool in reply["data"]] == [
+        *SHIPPED[:4],
+        *LIBRARY[:1],
+        *SHIPPED[4:],
+        *LIBRARY[1:],
+    ]
     calculator = reply["data"][0]
     assert (calculator["type"], calculator["brings_outside_text"]) == ("function", False)
     assert (calculator["approval"], calculator["confirm"]) == (False, False)
@@ -97,14 +104,17 @@ async def test_each_tool_says_whether_it_brings_text_of_strangers(tmp_path: Path
     async with served(config) as server:
         data = (await server.get("//v1/tools"))["data"]
     bringing = {tool["function"]["name"] for tool in data if tool["brings_outside_text"]}
-    assert bringing == {"wikipedia_search", "wikipedia_summary", "http_fetch"}
+    assert bringing == {
+        *("wikipedia_search", "wikipedia_summary", "http_fetch"),
+        *("rag_query", "rag_doc_list", "rag_doc_get"),
+    }
 
 
 async def test_every_listener_that_an_agent_names_is_one_and_no_other(world: MakeWorld) -> None:
     async with served(world(SOURCE, LISTENERS).config) as server:
         data = (await server.get("//v1/tools"))["data"]
         names = [tool["function"]["name"] for tool in data]
-        assert sorted(names) == sorted([*SHIPPED, "helper"])
+        assert sorted(names) == sorted([*SHIPPED, *LIBRARY, "helper"])
         helper = next(tool for tool in data if tool["function"]["name"] == "helper")
         assert (helper["function"]["description"], helper["brings_outside_text"]) == ("Plays helper", True)
         assert told(await execute(server, "lonely", {})) == (404, "not_found", "/name")
@@ -271,6 +281,7 @@ GRANTS: Mapping[str, list[str]] = {
     "tools-and-helper": ["tools:execute", "inject:agent:helper"],
     "boss": ["admin"],
     "reader": ["read"],
+    "scholar": ["tools:execute", "rag:read"],
 }
 
 
@@ -282,7 +293,8 @@ GRANTS: Mapping[str, list[str]] = {
         ("another-tool", 403, 403, []),
         ("injector", 403, 403, None),
         ("tools-and-helper", 200, 200, ["helper", *SHIPPED]),
-        ("boss", 200, 200, ["helper", *SHIPPED]),
+        ("boss", 200, 200, ["helper", *SHIPPED, *LIBRARY]),
+        ("scholar", 200, 403, [*SHIPPED, *LIBRARY]),
         ("reader", 403, 403, None),
     ],
 )
@@ -303,7 +315,7 @@ async def test_a_token_calls_and_lists_what_its_scopes_and_the_tool_allow(
 
 
 async def test_each_shipped_tool_has_a_line_in_the_table_of_rights(hello: Served) -> None:
-    assert set(rights.TOOLS) == {*SHIPPED, "http_fetch", "mcp"}
+    assert set(rights.TOOLS) == {*SHIPPED, *LIBRARY, "http_fetch", "mcp"}
     calculator = hello.organism.tenants["default"].pump.state.rules.listeners["calculator"]
     with pytest.raises(LookupError, match="has no line"):
         rights.tool_right(replace(calculator, name=AgentName("a_new_one")))
