@@ -42,9 +42,9 @@ from organism.pump.recover import Life
 from organism.pump.rules import OWN_PAYLOADS, Rules, payload_classes
 from organism.pump.run.mailboxes import FairShare
 from organism.pump.run.model_call import Models
-from organism.rag.hashed_words import HashedWords
+from organism.rag import library
 from organism.rag.index import Graphs, installed
-from organism.rag.library import Embeddings, Library
+from organism.rag.library import Library
 from organism.rag.store import Store
 from organism.sqlite.driver import Pysqlite
 from organism.tenants import Tenant, refuse_unless_writable
@@ -92,7 +92,7 @@ class Parts:
     driver: Pysqlite = field(default_factory=Pysqlite)
     redactor: Redactor = field(default_factory=Redactor)
     net: Net = field(default_factory=Net)
-    embeddings: Embeddings | None = None
+    embeddings: library.Embeddings | None = None
     tracing: Callable[[str], Tracing | None] = lambda _: None
     models: Callable[[str], Models] | None = None
 
@@ -190,7 +190,7 @@ class Organism:
         folder = None if self._data is None else self._data / TENANTS / folder_of(tenant_id)
         tenant.library = Library(
             Store(None if folder is None else folder / "library.sqlite", self.parts.driver),
-            *(views, self.parts.embeddings or HashedWords()),
+            *(views, self.parts.embeddings or self.embeddings),
             graphs=Graphs(None if folder is None else folder / "graphs", installed()),
             recorder=tenant,
             head=lambda: log.head,
