@@ -1,0 +1,113 @@
+"""The store shows a generation as it was staged, until what it had is gone; who reads then begins again."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from organism.errors import StalePosition
+from organism.model.redact import Redactor
+from organism.rag import store
+from organism.rag.documents import Document, digest_of, text_digest_of
+from organism.rag.index import Graphs
+from organism.rag.library import By, Library
+from organism.rag.store import InForce, Span, Staging, Store, Version
+from organism.sqlite.driver import Pysqlite
+from organism.views.views import Page, Query, Row, ViewStore
+from tests.rag.shelves import WORDS, content, organism, texts
+
+ALL = Span(0, 0, 100)
+
+
+def version(document: Document) -> Version:
+    salt = os.urandom(16)
+    return Version(document, salt, digest_of(salt, document), "plain", text_digest_of(document.text), bytes(8))
+
+
+def staging(generation: int, current: int, *given: Document, removed: list[str] | None = None) -> Staging:
+    return Staging("x", current, generation, 0, [version(each) for each in given], removed)
+
+
+async def ids(files: Store, generation: int) -> list[str]:
+    listed = await files.read(store.page, InForce("x", generation), ALL)
+    return [each.id for each in listed.documents]
+
+
+async def test_a_generation_shows_what_was_staged_for_it(tmp_path: Path) -> None:
+    files = Store(tmp_path / "library.sqlite", Pysqlite())
+    assert await files.write(store.open_tables, {}) == {}
+    await files.write(store.stage, staging(3, 0, *texts(a="one", b="two")))
+    assert (await ids(files, 0), await ids(files, 3)) == ([], ["a", "b"])
+    await files.write(store.stage, staging(5, 3, *texts(b="new", c="three"), removed=["a"]))
+    assert (await ids(files, 3), await ids(files, 5)) == (["a", "b"], ["b", "c"])
+    await files.write(store.settle, "x", 5)
+    assert await ids(files, 5) == ["b", "c"]
+    with pytest.raises(StalePosition):
+        await ids(files, 3)
+    await files.close()
+
+
+async def test_what_never_came_into_force_is_undone(tmp_path: Path) -> None:
+    files = Store(tmp_path / "library.sqlite", Pysqlite())
+    await files.write(store.open_tables, {})
+    await files.write(store.stage, staging(1, 0, *texts(a="one", b="two")))
+    await files.write(store.stage, staging(2, 1, *texts(b="lost"), removed=["a"]))
+    await files.write(store.stage, staging(2, 1, *texts(c="three"), removed=[]))
+    assert await ids(files, 2) == ["a", "b", "c"]
+    await files.close()
+    again = Store(tmp_path / "library.sqlite", Pysqlite())
+    assert await again.write(store.open_tables, {"x": 1}) == {"x": 2}
+    assert (await ids(again, 1), await ids(again, 2)) == (["a", "b"], ["a", "b"])
+    assert await again.write(store.open_tables, {}) == {}
+    await again.close()
+
+
+class Late:
+    """Rows of which the first that is asked for is an old one."""
+
+    def __init__(self, views: ViewStore, old: Row) -> None:
+        self._views = views
+        self._old: Row | None = old
+
+    async def row(self, model: str, key: str, at: int | None = None) -> bytes | None:
+        return await self._views.row(model, key, at)
+
+    async def rows(self, model: str, query: Query) -> Page:
+        return await self._views.rows(model, query)
+
+    async def private_row(self, model: str, key: str) -> Row | None:
+        old, self._old = self._old, None
+        return old or await self._views.private_row(model, key)
+
+
+READS: dict[str, Callable[[Library], Any]] = {
+    "a document": lambda library: library.document("x", "b"),
+    "a list": lambda library: library.documents("x", ALL),
+    "a query": lambda library: library.query("x", "the bridge", 5, "hybrid", {}),
+    "a query by words": lambda library: library.query("x", "bridge", 5, "keyword", {}),
+}
+
+
+@pytest.mark.parametrize("read", READS)
+async def test_a_read_that_a_change_overtakes_begins_again(tmp_path: Path, read: str) -> None:
+    async with organism(tmp_path) as o:
+        library = o.tenant.library
+        await library.replace("x", texts(a="the tower", b="the park"), None, By())
+        old = await library.index("x")
+        await library.replace("x", texts(b="the bridge"), None, By())
+        late = Library(
+            *(Store(tmp_path / "tenants/default/library.sqlite", Pysqlite()), Late(o.views, old), WORDS),
+            graphs=Graphs(None, None),
+            recorder=o.tenant,
+            head=lambda: o.log.head,
+            now_us=lambda: 0,
+            random_bytes=os.urandom,
+            redactor=Redactor(),
+        )
+        assert await READS[read](late) == await READS[read](library)
+        await late.close()
+        assert await content(library, "x") == {"b": "the bridge"}
