@@ -272,6 +272,11 @@ def _media(schema: Schema, schemas: Schemas) -> Schema:
     return {"schema": schema, "example": example(schema, schemas.components)}
 
 
+def _takes_nothing(schema: Schema) -> bool:
+    """Whether an object of this schema may be empty."""
+    return not schema.get("required") and not all(each.get("required") for each in schema.get("anyOf", [{}]))
+
+
 def _body(route: Route, schemas: Schemas) -> Schema:
     schema = schemas.of(route.takes)
     content = {JSON: _media(schema, schemas)}
@@ -280,7 +285,7 @@ def _body(route: Route, schemas: Schemas) -> Schema:
     choices = [schemas.resolved(choice) for choice in schema.get("anyOf", [schema])]
     description = " Or: ".join(choice["description"] for choice in choices)
     return {
-        "required": all(choice.get("required") for choice in choices),
+        "required": not any(map(_takes_nothing, choices)),
         "description": description,
         "content": content,
     }

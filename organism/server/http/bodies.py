@@ -47,7 +47,8 @@ _TEXT_OR_METADATA: Final[JsonDict] = {
     "anyOf": [
         {"properties": {"text": {"type": "string"}}, "required": ["text"]},
         {"properties": {"metadata": {"type": "object"}}, "required": ["metadata"]},
-    ]
+    ],
+    "examples": [{"metadata": {"category": "sights"}}],
 }
 """That of ``PatchDocumentBody``."""
 
@@ -61,11 +62,8 @@ Position = Annotated[int, Strict(), Field(ge=0, lt=1 << 63)]
 
 
 def _as_whole(value: Any) -> Any:
+    """A whole number may be written as 5.0 in JSON."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
-
-
-Whole = Annotated[int, Strict(), BeforeValidator(_as_whole)]
-"""A whole number, which JSON may write as 5.0."""
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
@@ -173,7 +171,7 @@ class RetrieveBody:
     """``POST /a1/rag/indices/{index_id}/query``: ``filter`` names metadata and the values that they must have."""
 
     query: Annotated[str, Strict(), Field(json_schema_extra={"minLength": 1}, examples=["Wo ist der größte Park?"])]
-    top_k: Annotated[Whole, Field(ge=1, le=MOST_TOP_K)] = 5
+    top_k: Annotated[int, Strict(), Field(ge=1, le=MOST_TOP_K), BeforeValidator(_as_whole)] = 5
     mode: Literal["vector", "keyword", "hybrid"] = "hybrid"
     filter: Annotated[
         dict[str, StrictStr | StrictInt | StrictFloat | StrictBool | None],

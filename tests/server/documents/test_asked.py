@@ -30,6 +30,7 @@ NOT_ASKED: Final = {
     "/api/v1/organism/stop": "it would stop the server",
     "/api/v1/events": "its answer has no end",
     "/mcp": "its messages are of a protocol of its own",
+    "/a1/rag/indices/{index_id}/documents/append": "a document may be called so, and what its address takes is allowed",
 }
 """What other tests ask."""
 AGENT: Final = "concise-de"
@@ -37,8 +38,6 @@ PARTS: Final = 4
 """The routes are asked in so many parts, each by a test of its own, so that they run in parallel."""
 ACCEPTED: Final = ["2xx", "3xx", 401, 403, 404, 409, 422, 429]
 """Of a request with every field in order; 422 is a key that was used with another body."""
-SHARED: Final = "/a1/rag/indices/{index_id}/documents/append"
-"""A document may be called `append`: what its own address takes is allowed here too."""
 BOUND: Final = [route.address for route in ROUTES if {"cursor", "at", "from"} & set(route.query)]
 ENDS: Final = (
     "/inject",
@@ -65,12 +64,6 @@ def settings(sent: dict[str, Any], session: str) -> str:
     for path in [*BOUND, *SENDING]:
         lines += ["[[operations]]", f'include-path = "{path}"', "[operations.checks.positive_data_acceptance]"]
         lines += [f"expected-statuses = {json.dumps([*ACCEPTED, 400, 406])}"]
-    lines += [
-        "[[operations]]",
-        f'include-path = "{SHARED}"',
-        "[operations.checks.unsupported_method]",
-        "enabled = false",
-    ]
     return "\n".join(lines)
 
 
