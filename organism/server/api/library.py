@@ -30,7 +30,8 @@ from organism.server.http.shapes import (
 from organism.views.views import Page, Row
 
 INDICES: Final = Listing("indices", "position")
-_PLACES: Final[Places] = {"/model": "/embedding_model"}
+_PLACES: Final[Places] = {"/model": "/embedding_model", "/index_id": None}
+"""Where a request has what the library names; the index stands in its path, which is no field."""
 
 
 async def library_indices(call: Call) -> Response:

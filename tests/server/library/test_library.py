@@ -246,7 +246,7 @@ async def test_the_longest_ids_are_taken(shelf: Shelf) -> None:
     await shelf.put(name, {**TOR, "id": name})
     assert await shelf.ids(name) == [name]
     error = await shelf.refused(400, "POST", f"/{name}x/documents", {"documents": []})
-    assert error["param"] == "/index_id"
+    assert (error["param"], "128" in error["message"]) == (None, True)
 
 
 async def test_an_id_stands_once_in_a_request(shelf: Shelf) -> None:
