@@ -183,10 +183,10 @@ class Pump:
                 del self._followers[thread_id]
 
     def _tell_followers(self, unit: Decision) -> None:
-        for thread_id, following in self._followers.items():
-            if own := [record for record in unit.records if record.thread == thread_id]:
-                for take in following:
-                    take(own)
+        for thread_id in self._followers.keys() & {record.thread for record in unit.records}:
+            own = [record for record in unit.records if record.thread == thread_id]
+            for take in self._followers[thread_id]:
+                take(own)
 
     # -- actor ─▶ respond ─▶ log
 
