@@ -189,7 +189,7 @@ class AuditLines:
         """What the message says; None once it was erased."""
         row = await self._views.private_row("messages", message)
         content = None if row is None else await self.log.content(row["position"])
-        return None if content is None else self._redactor.value(orjson.loads(content[0]))
+        return None if content is None else self._redactor.decoded(content[0])
 
 
 def _place(stream: str) -> dict[str, str | None]:

@@ -86,7 +86,7 @@ class Gateway(Entity):
             raise CompleteError("upstream_error", f"`max_tokens` is a whole number from 1; {most!r} came.")
         request = ModelRequest(
             "",
-            tuple(self._redactor.value(message) for message in call.messages),
+            tuple(self._redactor.decoded(orjson.dumps([dict(message) for message in call.messages]))),
             tuple(options.get("tools", ())),
             options.get("response_format"),
             options.get("temperature", 0.0),

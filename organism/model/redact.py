@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterable, Mapping
 from json import dumps
 from typing import Any, Final, NamedTuple
 
+import msgspec
+
 from organism.model.linear import Found, Linear, linear, searchable
 
 _INVISIBLE: Final = frozenset({"Cf", "Cc", "Co", "Cn", "Zl", "Zp"})
@@ -20,9 +22,11 @@ MASK: Final = "[redacted]"
 _MASK: Final = MASK.encode()
 SHORTEST: Final = 8
 """A shorter value is not treated as a secret: it would be found in half of all texts."""
-NAMED: Final = re.compile(
-    r"(?i)(^|[-_.])(pass(word|wd|phrase)?|secrets?|tokens?|credentials?|authorization|cookie|(api|access|private)[-_]?key)$"
+_NAMES: Final = (
+    "(?:pass(?:word|wd|phrase)?|secrets?|tokens?|credentials?|authorization|cookie|(?:api|access|private)[-_]?key)"
 )
+NAMED: Final = re.compile(f"(?i)(^|[-_.]){_NAMES}$")
+_NAMED_FIELD: Final = linear(f'(?i:{_NAMES}":)')
 _TOKEN: Final = linear(r"\b(?:org|page)_[\w.-]*?[0-9a-f]{64}\b")
 """A token of ours, whichever installation it opens; what begins like one may stand before it."""
 _TOKEN_BEGINS: Final = linear(r"\b(?:org|page)_")
@@ -182,6 +186,16 @@ class Redactor:
     def shown(self, finished: bytes) -> bytes:
         """Finished JSON as it may be shown."""
         return _without_credentials(self.masked_bytes(finished))
+
+    def decoded(self, finished: bytes) -> Any:
+        """Finished JSON decoded, as it may be shown or logged. That there is nothing to mask one search tells."""
+        value = msgspec.json.decode(finished)
+        return self.value(value) if self._may_mask(finished) else value
+
+    def _may_mask(self, finished: bytes) -> bool:
+        if any(form in finished for secret in self._secrets for form in _forms(secret)):
+            return True
+        return _TRACES.search(finished) is not None or _NAMED_FIELD.search(finished) is not None
 
     def value(self, value: Any, name: str = "") -> Any:
         """JSON as it may be shown or logged, with what stands under the names of secrets gone too."""

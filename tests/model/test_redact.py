@@ -130,6 +130,19 @@ def test_no_value_keeps_a_secret(value: object) -> None:
     assert "canary-4711" not in said
 
 
+@given(
+    st.recursive(
+        st.none() | st.integers() | st.text() | st.sampled_from([*LOOKS, SECRET, "x?key=hidden", "Basic dXNlcjpwYXNz"]),
+        lambda inner: (
+            st.lists(inner) | st.dictionaries(st.text() | st.sampled_from(["db.password", "toKens", SECRET]), inner)
+        ),
+    )
+)
+def test_finished_json_shows_what_its_value_shows(value: object) -> None:
+    redactor, finished = Redactor([SECRET]), json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    assert redactor.decoded(finished.encode()) == redactor.value(value)
+
+
 PARTS = (
     "org_laptop_",
     "0a" * 32,
