@@ -16,7 +16,7 @@ from bench.places import ROOT, SCRATCH
 from bench.results import Kept, Round, Store
 from bench.rows import OWN_ENVIRONMENT, Pair, Program, Side
 
-PATIENCE_SECONDS, PATIENCE_WITH_LOGS_SECONDS = 120.0, 900.0
+PATIENCE_SECONDS, PATIENCE_WITH_LOGS_SECONDS = 300.0, 900.0
 
 Say = Callable[[str], None]
 

@@ -182,6 +182,52 @@ PAIRS = (
         ),
     ),
     Pair(
+        "conversations",
+        Program("bench.measures.sessions"),
+        Program("bench.rivals.conversations", "conversations"),
+        (
+            Row(
+                "turn 1,000 of a session / langgraph, SQLite checkpointer, sync",
+                OURS,
+                Figure(Side.RIVAL, "langgraph_ms"),
+                None,
+            ),
+            Row("the same / openai-agents, SQLite session", OURS, Figure(Side.RIVAL, "openai_agents_ms"), None),
+            Row(
+                "until turn 1,000 has started / until turn 10 has",
+                Figure(Side.OURS, "started_ms"),
+                Figure(Side.OURS, "first_started_ms"),
+                at_most(1.5, 1.2),
+            ),
+            Row(
+                "the last page of a history of 2,000 messages / the first",
+                Figure(Side.OURS, "page_ms"),
+                Figure(Side.OURS, "first_page_ms"),
+                at_most(1.5, 1.2),
+            ),
+            Row(
+                "storage of a turn beyond twice its text",
+                Figure(Side.OURS, "kib_a_turn_beyond_text"),
+                None,
+                at_most(8, 6),
+                "KiB",
+            ),
+            Row(
+                "storage of a turn / langgraph",
+                Figure(Side.OURS, "kib_a_turn"),
+                Figure(Side.RIVAL, "langgraph_kib_a_turn"),
+                None,
+            ),
+            Row(
+                "the same / openai-agents",
+                Figure(Side.OURS, "kib_a_turn"),
+                Figure(Side.RIVAL, "openai_agents_kib_a_turn"),
+                None,
+            ),
+        ),
+        most_repeats=3,
+    ),
+    Pair(
         "groups",
         hops(256),
         Program("bench.limits.raw_groups"),
