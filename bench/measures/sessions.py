@@ -1,4 +1,4 @@
-"""A session of a thousand turns: what it takes on the disk, how long turns and pages of its history take early and late.
+"""A session of a thousand turns: its storage, and how long turns and pages of its history take early and late.
 
 The model is scripted. Compaction never comes to it, so the last prompt has all.
 """
