@@ -61,7 +61,8 @@ def chat_listener(limits: Limits, listeners: Mapping[str, Listener], codec: Code
         written = [text_of(message["content"]) for message in leading]
         conversation = Conversation([charter if payload.has_charter else "", *written], metadata.call_id)
         conversation.take(messages[len(leading) :])
-        turn = Turn(Agent(caller, functions, codec, "", response_format=asked.get("response_format")), metadata)
+        form, parameters = asked.get("response_format"), asked.get("parameters", {})
+        turn = Turn(Agent(caller, functions, codec, "", response_format=form, parameters=parameters), metadata)
         try:
             text, notes = repair_json(await turn.go_on(conversation))
         except CompleteError:  # the turn has shown why

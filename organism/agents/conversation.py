@@ -17,6 +17,8 @@ from organism.model.completion import ChatMessage, ToolCall
 from organism.model.sessions import SessionMessage, is_call, results_of
 from organism.pump.history import NO_RESULT
 
+BEFORE: Final = "What did we say so far?"
+"""Comes before the summary with which a successor begins: the templates of some models want a user's message first."""
 _MARK_CHARS: Final = 12
 _FENCED: Final = re.compile(
     r"<<(?P<label>[^\n]*) \[(?P<mark>[0-9a-f]{12})\]>>\n(?P<text>.*)\n<<end \[(?P=mark)\]>>", re.DOTALL
@@ -43,6 +45,8 @@ class Conversation:
 
         ``call_of`` makes the call of a message that is one. A call of a turn that died gets an error as its result.
         """
+        if history and history[0]["role"] != "user":
+            self.ask(BEFORE)
         results, calls = results_of(history), list[tuple[int, ToolCall]]()
         for at, message in enumerate(history):
             if is_call(message):

@@ -91,8 +91,9 @@ class Gateway(Entity):
             options.get("response_format"),
             options.get("temperature", 0.0),
             most,
+            parameters=options.get("parameters", {}),
         )
-        self._refuse_leaks(request.messages, request.tools, request.response_format)
+        self._refuse_leaks(request.messages, request.tools, request.response_format, request.parameters)
         return request
 
     def _refuse_leaks(self, *parts: Any) -> None:

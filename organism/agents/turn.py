@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -41,14 +41,19 @@ class Agent:
     notes: tuple[str, ...] = ()
     """What the model and the reader of its answer are told about it."""
     response_format: Mapping[str, Any] | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
-    def options(self, block: str) -> CompleteOptions:
+    def options(self, round_number: int) -> CompleteOptions:
+        """Of one round's call. A call that the model must make is that of the first: then it goes on as it likes."""
         agent = self.listener.agent
         options: CompleteOptions = {"tools": self.functions.specs}
         if not self.notes:  # else they are added to the text before it is shown
-            options["block"] = block
+            options["block"] = f"say-{round_number + 1}"
         if self.response_format is not None:
             options["response_format"] = self.response_format
+        parameters = {name: each for name, each in self.parameters.items() if name != "tool_choice" or not round_number}
+        if parameters:
+            options["parameters"] = parameters
         if self.listener.model:
             options["model"] = self.listener.model
         if agent is not None and agent.temperature is not None:
@@ -196,8 +201,7 @@ class Turn:
     async def _complete(self, number: int) -> Completion:
         for payload in await self._metadata.steered():
             self._conversation.ask(self._agent.text_of(payload, CONSOLE))
-        options = self._agent.options(f"say-{number + 1}")
-        completion = await self._metadata.complete(self._conversation.messages, **options)
+        completion = await self._metadata.complete(self._conversation.messages, **self._agent.options(number))
         self._has_called = True
         await self._metadata.emit("usage", completion.used)
         return completion

@@ -29,6 +29,7 @@ class CompleteOptions(TypedDict, total=False):
 
     ``model`` is a name of ``models`` in organism.yaml; without it the listener's own is called. ``block`` is the id of
     the run's message under which the text is shown while it arrives; without it the text is shown once it is complete.
+    ``parameters`` are others of the chat completions API, in its words: ``stop``, ``seed``, ``tool_choice`` …
     """
 
     model: str
@@ -36,12 +37,16 @@ class CompleteOptions(TypedDict, total=False):
     response_format: Mapping[str, Any] | None
     temperature: float
     max_tokens: int | None
+    parameters: Mapping[str, Any]
     block: str
 
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """A call for a provider: ``model`` is the provider's own name, ``timeout_s`` bounds the whole call."""
+    """A call for a provider: ``model`` is the provider's own name, ``timeout_s`` bounds the whole call.
+
+    Of the ``parameters`` a provider takes those that its API has.
+    """
 
     model: str
     messages: tuple[ChatMessage, ...]
@@ -50,6 +55,7 @@ class ModelRequest:
     temperature: float = 0.0
     max_tokens: int | None = None
     timeout_s: float = 120.0
+    parameters: Mapping[str, Any] = field(default_factory=dict)
 
     def to(self, model: str, timeout_s: float) -> ModelRequest:
         """The same request to another model, with another timeout."""
@@ -169,7 +175,7 @@ class ChatCompletionRequest:
     """A call of the chat completions API.
 
     ``request`` is JSON text: ``messages``, and if they were given the caller's own ``tools``, ``response_format``,
-    ``temperature`` and ``max_tokens``. ``server_tools`` are offered to the model too.
+    ``temperature``, ``max_tokens`` and further ``parameters``. ``server_tools`` are offered to the model too.
     """
 
     model: str

@@ -178,11 +178,17 @@ CHANGES: Final[Mapping[type[Event], Callable[[Row, Any], None]]] = {
 
 THREADS = ReadModel(
     name="threads",
-    version=2,
+    version=3,
     types=frozenset(kind for kind in EVENTS.values() if not issubclass(kind, SessionEvent)),
     fold=fold,
-    columns={"status": "TEXT", "position": "INTEGER", "last_activity": "TEXT", "participants": "TEXT"},
-    indexes=(("status",),),
+    columns={
+        "status": "TEXT",
+        "position": "INTEGER",
+        "last_activity": "TEXT",
+        "participants": "TEXT",
+        "session_id": "TEXT",
+    },
+    indexes=(("status",), ("session_id",)),
     text_in=("messages", "thread_id"),
 )
 

@@ -506,7 +506,8 @@ export interface CompletionBody {
   model: string;
   messages: MessageBody[];
   tools?: ToolBody[] | null;
-  tool_choice?: "auto" | "none" | null;
+  tool_choice?: "auto" | "none" | "required" | ToolChoice | null;
+  parallel_tool_calls?: boolean | null;
   response_format?: FormatBody | null;
   temperature?: number | null;
   max_tokens?: number | null;
@@ -514,12 +515,23 @@ export interface CompletionBody {
   stream?: boolean | null;
   stream_options?: StreamOptions | null;
   n?: 1 | null;
+  stop?: string | string[] | null;
+  seed?: number | null;
   top_p?: number | null;
   presence_penalty?: number | null;
   frequency_penalty?: number | null;
+  logit_bias?: Record<string, number> | null;
+  reasoning_effort?: 
+    | "none" | "minimal" | "low" | "medium" | "high" | "xhigh"
+    | null;
+  verbosity?: "low" | "medium" | "high" | null;
   logprobs?: false | null;
   store?: false | null;
-  parallel_tool_calls?: true | null;
+  modalities?: "text"[] | null;
+  service_tier?: "auto" | "default" | null;
+  metadata?: Record<string, string> | null;
+  prompt_cache_key?: string | null;
+  safety_identifier?: string | null;
   user?: string | null;
 }
 
@@ -1156,6 +1168,18 @@ export interface Healthy {
   status: "ok";
 }
 
+/** Where an image lies: in the address itself, or where the model's provider fetches it. */
+export interface ImageAddress {
+  url: string;
+  detail?: "auto" | "low" | "high";
+}
+
+/** An image in a user's message, for models of providers that take images. */
+export interface ImagePart {
+  type: "image_url";
+  image_url: ImageAddress;
+}
+
 /** A session of a line; of one that was deleted nothing but its id is known. */
 export interface InLine {
   id: string;
@@ -1420,7 +1444,7 @@ export interface Message {
 /** A message of the conversation; what answers say besides, such as `refusal`, is not read. */
 export interface MessageBody {
   role: "system" | "developer" | "user" | "assistant" | "tool";
-  content?: string | TextPart[] | null;
+  content?: string | unknown[] | null;
   name?: string | null;
   tool_calls?: EarlierCall[] | null;
   tool_call_id?: string | null;
@@ -1696,6 +1720,11 @@ export interface ModelUsage {
   tokens: number;
   /** Exact, as text. */
   cost_usd: string;
+}
+
+/** The function that is to be called. */
+export interface NamedFunction {
+  name: string;
 }
 
 /** A command that needs no fields. */
@@ -2506,7 +2535,7 @@ export interface TextHeard {
   data: TextPiece;
 }
 
-/** A part of a message. There are no other parts than text. */
+/** Text in a message. */
 export interface TextPart {
   type: "text";
   text: string;
@@ -2741,6 +2770,12 @@ export interface Tool {
 export interface ToolBody {
   type: "function";
   function: FunctionBody;
+}
+
+/** The model calls this function. */
+export interface ToolChoice {
+  type: "function";
+  function: NamedFunction;
 }
 
 /** A tool as models are shown it. */
@@ -3116,6 +3151,8 @@ export interface Routes {
       status?: ThreadStatus;
       /** Only what this one takes part in, sent or got. */
       agent?: string;
+      /** Only the threads of this session. */
+      session?: string;
       /** Only what was sent, or last active, at this time or later. */
       since?: string;
       /** Only what has this text in its payload. */

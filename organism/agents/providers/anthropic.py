@@ -12,7 +12,7 @@ from msgspec import Struct
 from organism.agents.providers import ProviderError
 from organism.agents.providers.answer import Answer, Index, arguments_of, deltas
 from organism.agents.providers.failures import Access, server_error
-from organism.agents.providers.messages import SYSTEM_ROLES, text_of
+from organism.agents.providers.messages import SYSTEM_ROLES, images_of, text_of
 from organism.agents.providers.server import Api, Sdk, Server
 from organism.model.completion import ModelRequest, Part, whole_characters
 
@@ -24,6 +24,7 @@ MAX_TOKENS: Final = 4096
 MOST_TEMPERATURE: Final = 1.0
 
 _NO_ID: Final = re.compile(r"[^A-Za-z0-9_-]")
+_IN_URL: Final = re.compile(r"data:([^;,]+);base64,(.*)", re.DOTALL)
 
 
 def _connect(access: Access, key: str, http: httpx2.AsyncClient) -> Sdk:
@@ -54,10 +55,24 @@ def _body(request: ModelRequest, without: frozenset[str]) -> dict[str, Any]:
             {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
             for tool in request.tools
         ]
+    sent |= _parameters(request.parameters)
     schema = _schema(request.response_format)
     if schema is not None:
         sent["output_config"] = {"format": {"type": "json_schema", "schema": _accepted(schema)}}
     return {name: value for name, value in sent.items() if name not in without}
+
+
+def _parameters(given: Mapping[str, Any]) -> dict[str, Any]:
+    """The parameters that this API has too, in its words."""
+    sent = {"top_p": given["top_p"]} if "top_p" in given else {}
+    if (stop := given.get("stop")) is not None:
+        sent["stop_sequences"] = [stop] if isinstance(stop, str) else stop
+    choice, is_parallel = given.get("tool_choice"), given.get("parallel_tool_calls", True)
+    if choice is not None or not is_parallel:
+        form = {"required": {"type": "any"}, None: {"type": "auto"}}
+        named = {"type": "tool", "name": choice["function"]["name"]} if isinstance(choice, Mapping) else form[choice]
+        sent["tool_choice"] = named if is_parallel else {**named, "disable_parallel_tool_use": True}
+    return sent
 
 
 def _accepted(schema: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -106,11 +121,18 @@ def _blocks(message: Mapping[str, Any]) -> list[dict[str, Any]]:
     if message.get("role") == "tool":
         return [{"type": "tool_result", "tool_use_id": _id(message.get("tool_call_id")), "content": text}]
     blocks: list[dict[str, Any]] = [{"type": "text", "text": text}] if text.strip() else []
+    blocks += [_image(url) for url in images_of(message.get("content"))]
     for call in message.get("tool_calls") or ():
         function = call.get("function") or {}
         name, given = function.get("name"), _input(function.get("arguments"))
         blocks.append({"type": "tool_use", "id": _id(call.get("id")), "name": name, "input": given})
     return blocks
+
+
+def _image(url: str) -> dict[str, Any]:
+    if found := _IN_URL.fullmatch(url):
+        return {"type": "image", "source": {"type": "base64", "media_type": found[1], "data": found[2]}}
+    return {"type": "image", "source": {"type": "url", "url": url}}
 
 
 def _id(value: Any) -> str:

@@ -41,6 +41,7 @@ def body(request: ModelRequest, without: frozenset[str]) -> dict[str, Any]:
         ]
     if request.response_format is not None:
         sent["response_format"] = wrapped(request.response_format)
+    sent |= request.parameters
     if "stream" in without:
         del sent["stream_options"]
     return {name: value for name, value in sent.items() if name not in without}

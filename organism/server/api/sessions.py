@@ -93,8 +93,7 @@ def _whole(listener: Listener, *, is_plain: bool) -> dict[str, Any]:
 async def begin_session(call: Call) -> Response:
     """Begin a session of the user's with the agent."""
     body = await call.body_as(SessionBody)
-    agent, user = conversational(call), call.end_user
-    assert user is not None  # noqa: S101 - an act names its user; narrows the type
+    agent, user = conversational(call), call.named_user
     given = {name: getattr(body, name) for name in OF_TENANT}
     settings = SessionSettings(**given, budget=None if body.budget is None else _bounds(body.budget))
     command = CreateSession(agent=agent.name, user=user, settings=settings, **call.command_fields(of_thread=False))
@@ -156,10 +155,8 @@ async def session(call: Call) -> Response:
 async def delete_session(call: Call) -> Response:
     """Delete a session with all its messages; a turn that runs is killed."""
     await call.body_as(NoBody)
-    names, user = call.path_params, call.end_user
-    assert user is not None  # noqa: S101 - as above
-    fields = call.command_fields(of_thread=False)
-    await call.do(DeleteSession(session_id=names["sid"], user=user, agent=names["name"], **fields))
+    names, fields = call.path_params, call.command_fields(of_thread=False)
+    await call.do(DeleteSession(session_id=names["sid"], user=call.named_user, agent=names["name"], **fields))
     return Response(status_code=204)
 
 
@@ -196,8 +193,10 @@ async def lineage_of(call: Call) -> Response:
 
 def caller_of(call: Call, agent: str) -> Caller:
     """For whom a session with the agent is compacted. What the summarizer is asked is asked inside this request."""
-    depth, user = caller_fields(call).get("caller_depth", 0), call.end_user or ""
-    return Caller(user=user, agent=agent, actor=call.actor, caller_depth=depth, caller_request=call.request_id)
+    depth = caller_fields(call).get("caller_depth", 0)
+    return Caller(
+        user=call.named_user, agent=agent, actor=call.actor, caller_depth=depth, caller_request=call.request_id
+    )
 
 
 SESSIONS: Final = lists.Listing("sessions", CHANGED, descending=True, moves=True, has_past=False, reshape=_all_shown)

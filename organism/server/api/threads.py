@@ -12,12 +12,12 @@ from organism.errors import NotFound, SessionBusy
 from organism.model.commands import DiscardDeadLetters, KillThread, PauseThread, ReplayDeadLetters, ResumeThread
 from organism.server.http import lists
 from organism.server.http.bodies import Faults, NoBody
-from organism.server.http.call import Call, JsonResponse, Route
+from organism.server.http.call import USER, Call, JsonResponse, Route
 from organism.server.http.contract import ACT_ON_THREAD, THREAD_REFUSED, gives
 from organism.server.http.shapes import MessageList, Thread, ThreadList, ThreadWithMessages
 from organism.server.http.words import ThreadStatus
 from organism.server.json import splice
-from organism.views.views import CHANGED, Query, Where
+from organism.views.views import CHANGED, Among, Query, Where
 
 OfThread = KillThread | PauseThread | ResumeThread | ReplayDeadLetters | DiscardDeadLetters
 THREADS: Final = lists.Listing(
@@ -28,6 +28,7 @@ THREADS: Final = lists.Listing(
     filters={
         "status": lists.one_of("status", ThreadStatus),
         "agent": lambda name: Where("participants", "has", name),
+        "session": lambda name: Where("session_id", "=", name),
         "since": lists.since_text("last_activity"),
     },
     has_text=True,
@@ -35,8 +36,10 @@ THREADS: Final = lists.Listing(
 
 
 async def threads(call: Call) -> Response:
-    """Every thread, newest activity first."""
-    return await lists.list_of(call, THREADS)
+    """Every thread, newest activity first. A request that names its user finds no threads of another user's session."""
+    is_of_user = "session" in call.query and call.end_user is not None
+    of_user = Among("session_id", "sessions", (Where("user_id", "=", call.end_user),))
+    return await lists.list_of(call, THREADS, *(of_user,) * is_of_user)
 
 
 async def thread(call: Call) -> Response:
@@ -114,7 +117,7 @@ ROUTES: Final = (
         "/threads/{id}/messages", messages, gives=gives(MessageList), query=lists.MESSAGES.takes, refuses=(NotFound,)
     ),
     Route("GET", "/threads/{id}", thread, gives=ONE, query=("xml", lists.AT), is_tagged=True, refuses=(NotFound,)),
-    _list("/threads", threads, gives=gives(ThreadList), query=THREADS.takes),
+    _list("/threads", threads, gives=gives(ThreadList), query=THREADS.takes, headers=(USER,)),
     _control_route("/threads/{id}/kill", kill),
     _control_route("/threads/{id}/pause", pause),
     _control_route("/threads/{id}/resume", resume),

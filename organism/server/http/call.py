@@ -130,7 +130,7 @@ class Call(Request):
             raise InvalidField(f"The user is named by the header {USER} alone.", param="query.user_id")
         if user is None:
             if self.route.needs_user and not (self.method in READING and self.who.is_tenant_admin):
-                raise MissingField(f"The header {USER} is missing; it names the user for whom this is.", param=place)
+                raise self._no_user()
             return
         if not _USER.fullmatch(user):
             raise InvalidField(f"{USER} is 1 to 128 letters, digits, `.`, `_`, `@` and `-`.", param=place)
@@ -138,6 +138,17 @@ class Call(Request):
         if not self.who.may_act_as(user):
             raise Forbidden("This token may not act for that user.", param=place)
         self.end_user = user
+
+    @property
+    def named_user(self) -> str:
+        """The user for whom it is. Raises ``MissingField`` if the request names none."""
+        if self.end_user is None:
+            raise self._no_user()
+        return self.end_user
+
+    def _no_user(self) -> MissingField:
+        place = f"headers.{USER.lower()}"
+        return MissingField(f"The header {USER} is missing; it names the user for whom this is.", param=place)
 
     def take_request_id(self) -> None:
         """The request is called as the caller calls it. Raises ``InvalidField``."""

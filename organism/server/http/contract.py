@@ -71,6 +71,7 @@ QUERY: Final[Mapping[str, Any]] = {
     "status": _text("Only what stands so.", min_length=1),
     "at": Annotated[Position | Time, Field(description="As it stood at this position, or the last one of this time.")],
     "agent": Annotated[AgentName, Field(description="Only what this one takes part in, sent or got.")],
+    "session": _text("Only the threads of this session.", min_length=1),
     "thread_id": _text("Only what belongs to this thread.", min_length=1),
     "since": Annotated[Time, Field(description="Only what was sent, or last active, at this time or later.")],
     "q": _text("Only what has this text in its payload.", "Dan", min_length=1),

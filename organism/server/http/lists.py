@@ -74,7 +74,7 @@ class Listing:
         return (*PAGING, *((AT,) * self.has_past), *self.filters, *(("q",) * self.has_text), *(("xml",) * self.has_xml))
 
 
-async def list_of(call: Call, listing: Listing, *fixed: Where, of: str = "", key: str = "") -> Response:
+async def list_of(call: Call, listing: Listing, *fixed: Where | Among, of: str = "", key: str = "") -> Response:
     """The page of rows that the call asks for; ``fixed`` are the route's own conditions.
 
     Raises ``NotFound`` if the list belongs to the row ``key`` of the read model ``of``, and there is no such row.
@@ -138,7 +138,7 @@ def next_cursor(call: Call, page: Page, at: int | None, path: str = "") -> str |
     return call.process.cursors.seal(_listing_id(call, path), [*page.last, at])
 
 
-async def _query(call: Call, listing: Listing, fixed: tuple[Where, ...]) -> tuple[Query, bool]:
+async def _query(call: Call, listing: Listing, fixed: tuple[Where | Among, ...]) -> tuple[Query, bool]:
     """The query, and whether with envelopes. Raises an ``InvalidRequest`` that names all that is wrong."""
     faults = Faults()
     with faults:

@@ -40,8 +40,7 @@ async def chat(call: Call) -> Response:
 async def session_turn(call: Call) -> Response:
     """Say something in a session; one that was archived leads on to the session that goes on with it."""
     body = await call.body_as(SessionTurnBody)
-    agent, session_id, user = conversational(call), call.path_params["sid"], call.end_user
-    assert user is not None  # noqa: S101 - an act names its user; narrows the type
+    agent, session_id, user = conversational(call), call.path_params["sid"], call.named_user
     streams = is_stream(agent, wanted=body.stream)
     seen = seen_of(call, is_wanted=streams)
     if seen is None:

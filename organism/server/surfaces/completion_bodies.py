@@ -1,6 +1,7 @@
 """What ``/v1/chat/completions`` takes: of OpenAI's API what is kept here, every other field is refused by name.
 
-A parameter that only says what is so anyway (``n: 1``) is taken, since clients send it.
+A parameter that only says what is so anyway (``n: 1``), or that no answer depends on (``metadata``), is taken, since
+clients send it.
 """
 
 from __future__ import annotations
@@ -18,17 +19,36 @@ MOST_MESSAGES: Final = 10_000
 MOST_TOOLS: Final = 128
 FunctionName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$", examples=["find_order"])]
 Flag = Annotated[bool, Strict()]
-Nothing = Annotated[float, Field(ge=0, le=0)] | None
-"""A penalty: none is kept here."""
+Penalty = Annotated[float, Field(ge=-2, le=2)]
+Label = Annotated[str, Field(max_length=1000)]
+StopText = Annotated[str, Field(min_length=1, max_length=1000)]
 _OPEN: Final = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": True})
 
 
 @body
 class TextPart:
-    """A part of a message. There are no other parts than text."""
+    """Text in a message."""
 
     type: Literal["text"]
     text: str
+
+
+@body
+class ImageAddress:
+    """Where an image lies: in the address itself, or where the model's provider fetches it."""
+
+    url: Annotated[
+        str, Field(pattern=r"^(https://|data:image/[a-z.+-]{1,40};base64,)", examples=["https://x.org/a.png"])
+    ]
+    detail: Literal["auto", "low", "high"] = "auto"
+
+
+@body
+class ImagePart:
+    """An image in a user's message, for models of providers that take images."""
+
+    type: Literal["image_url"]
+    image_url: ImageAddress
 
 
 @body
@@ -55,7 +75,7 @@ class MessageBody:
     """A message of the conversation; what answers say besides, such as ``refusal``, is not read."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[TextPart] | None = None
+    content: str | list[Annotated[TextPart | ImagePart, Field(discriminator="type")]] | None = None
     name: str | None = None
     tool_calls: list[EarlierCall] | None = None
     tool_call_id: str | None = None
@@ -66,6 +86,11 @@ class MessageBody:
             yield Fault(f"{place}/content", "is missing")
         if self.role == "tool" and not self.tool_call_id:
             yield Fault(f"{place}/tool_call_id", "is missing")
+
+    def images(self, place: str) -> Iterator[str]:
+        """Where its images stand."""
+        parts = self.content if isinstance(self.content, list) else ()
+        return (f"{place}/content/{at}" for at, part in enumerate(parts) if isinstance(part, ImagePart))
 
 
 @body
@@ -84,6 +109,21 @@ class ToolBody:
 
     type: Literal["function"]
     function: FunctionBody
+
+
+@body
+class NamedFunction:
+    """The function that is to be called."""
+
+    name: FunctionName
+
+
+@body
+class ToolChoice:
+    """The model calls this function."""
+
+    type: Literal["function"]
+    function: NamedFunction
 
 
 @body
@@ -121,7 +161,8 @@ class CompletionBody:
         Field(min_length=1, max_length=MOST_MESSAGES, examples=[[{"role": "user", "content": "Hello!"}]]),
     ]
     tools: Annotated[list[ToolBody], Field(max_length=MOST_TOOLS)] | None = None
-    tool_choice: Literal["auto", "none"] | None = None
+    tool_choice: Literal["auto", "none", "required"] | ToolChoice | None = None
+    parallel_tool_calls: Flag | None = None
     response_format: FormatBody | None = None
     temperature: Annotated[float, Field(ge=0, le=2)] | None = None
     max_tokens: Annotated[int, Strict(), Field(ge=1, le=1_000_000)] | None = None
@@ -129,18 +170,33 @@ class CompletionBody:
     stream: Flag | None = None
     stream_options: StreamOptions | None = None
     n: Literal[1] | None = None
-    top_p: Annotated[float, Field(ge=1, le=1)] | None = None
-    presence_penalty: Nothing = None
-    frequency_penalty: Nothing = None
+    stop: StopText | Annotated[list[StopText], Field(max_length=16)] | None = None
+    seed: Annotated[int, Strict(), Field(ge=-(1 << 63), lt=1 << 63)] | None = None
+    top_p: Annotated[float, Field(ge=0, le=1)] | None = None
+    presence_penalty: Penalty | None = None
+    frequency_penalty: Penalty | None = None
+    logit_bias: Annotated[dict[str, Annotated[float, Field(ge=-100, le=100)]], Field(max_length=1024)] | None = None
+    reasoning_effort: Literal["none", "minimal", "low", "medium", "high", "xhigh"] | None = None
+    verbosity: Literal["low", "medium", "high"] | None = None
     logprobs: Literal[False] | None = None
     store: Literal[False] | None = None
-    parallel_tool_calls: Literal[True] | None = None
-    user: Annotated[str, Field(max_length=1000)] | None = None
+    modalities: list[Literal["text"]] | None = None
+    service_tier: Literal["auto", "default"] | None = None
+    metadata: Annotated[dict[str, Label], Field(max_length=16)] | None = None
+    prompt_cache_key: Label | None = None
+    safety_identifier: Label | None = None
+    user: Label | None = None
 
     @property
     def includes_usage(self) -> bool:
         """Whether a stream tells its usage."""
         return self.stream_options is not None and bool(self.stream_options.include_usage)
+
+
+FORWARDED: Final = (
+    *("stop", "seed", "top_p", "presence_penalty", "frequency_penalty", "logit_bias", "reasoning_effort", "verbosity"),
+)
+"""What the model's provider is sent as it came, if its API has it."""
 
 
 def request_of(asked: CompletionBody) -> dict[str, Any]:
@@ -169,9 +225,18 @@ def request_of(asked: CompletionBody) -> dict[str, Any]:
         "response_format": _format(asked.response_format),
         "temperature": asked.temperature,
         "max_tokens": asked.max_tokens or asked.max_completion_tokens,
+        "parameters": _parameters(asked),
     }
     messages = [_without_null(asdict(message)) for message in asked.messages]
-    return {"messages": messages, **{name: value for name, value in given.items() if value not in (None, [])}}
+    return {"messages": messages, **{name: value for name, value in given.items() if value not in (None, [], {})}}
+
+
+def _parameters(asked: CompletionBody) -> dict[str, Any]:
+    choice = asdict(asked.tool_choice) if isinstance(asked.tool_choice, ToolChoice) else asked.tool_choice
+    given = {name: getattr(asked, name) for name in FORWARDED}
+    given["tool_choice"] = None if choice in ("auto", "none") else choice
+    given["parallel_tool_calls"] = False if asked.parallel_tool_calls is False else None
+    return _without_null(given)
 
 
 def _format(asked: FormatBody | None) -> dict[str, Any] | None:

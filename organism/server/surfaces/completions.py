@@ -15,6 +15,7 @@ from msgspec import field
 from starlette.responses import Response
 
 from organism import errors
+from organism.agents.functions import function_names
 from organism.errors import InvalidField, ModelNotInAllowlist, OrganismError, Stopping
 from organism.events.entity import Entity
 from organism.model.commands import Inject, Injected
@@ -25,7 +26,7 @@ from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, c
 from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
 from organism.server.http.shapes import ChatCompleted
 from organism.server.http.streaming import SSE, live_response
-from organism.server.surfaces.completion_bodies import CompletionBody, request_of
+from organism.server.surfaces.completion_bodies import CompletionBody, ToolChoice, request_of
 from organism.server.surfaces.costs import tell_cost, with_cost
 from organism.server.surfaces.run import begun, entries_of, refusal, written
 from organism.server.surfaces.tool_calls import tools_of
@@ -39,6 +40,8 @@ APPLIED: Final = "SPASS-Augment-Applied"
 ADDITIONS: Final = ("system-prompt", "server-tools", "memory")
 FINISHES: Final = {"stop": "stop"}
 """A run's stop reason in the API's words; any other one means that the answer was cut: ``length``."""
+SEEING: Final = frozenset({"openai", "anthropic"})
+"""The providers that take images; whether the model sees them is for its server to say."""
 BETWEEN: Final = "\n\n"
 """Between the texts of two rounds."""
 
@@ -60,8 +63,9 @@ async def complete(call: Call) -> Response:
     """The model's answer, at once or as it comes. Its last calls are those of the caller's own functions."""
     body = await call.body_as(CompletionBody)
     request = request_of(body)
-    _check_model(call, body.model)
+    _check_model(call, body)
     added = _additions(call)
+    _check_choice(body, added)
     payload = {
         "model": body.model,
         "request": orjson.dumps(request).decode(),
@@ -80,12 +84,25 @@ async def complete(call: Call) -> Response:
     return await unless_left(call, _batch(call, sent, head, entries, headers))
 
 
-def _check_model(call: Call, name: str) -> None:
-    """Raise ``ModelNotInAllowlist`` for a model that is not there, or that the token may not use."""
-    models, allowed = call.tenant.pump.state.rules.settings.models, call.who.models
+def _check_model(call: Call, body: CompletionBody) -> None:
+    """Raise ``ModelNotInAllowlist``, or ``InvalidField`` for images that the model does not read."""
+    models, allowed, name = call.tenant.pump.state.rules.settings.models, call.who.models, body.model
     if name not in models or (allowed is not None and name not in allowed):
         what = f"There is no model {name[:80]!r} for this token. GET /v1/models lists those that there are."
         raise ModelNotInAllowlist(what, param="/model")
+    images = [place for at, each in enumerate(body.messages) for place in each.images(f"/messages/{at}")]
+    if images and models[name].provider not in SEEING:
+        raise InvalidField(f"{name} reads no images; send text, or ask a model that does.", param=images[0])
+
+
+def _check_choice(body: CompletionBody, added: Additions) -> None:
+    """Raise ``InvalidField`` for the choice of a function that is not offered."""
+    offered = {tool.function.name for tool in body.tools or ()} | set(function_names(added.tools).values())
+    chosen = body.tool_choice.function.name if isinstance(body.tool_choice, ToolChoice) else None
+    if chosen is not None and chosen not in offered:
+        raise InvalidField(f"There is no function {chosen!r} in `tools`.", param="/tool_choice/function/name")
+    if body.tool_choice == "required" and not offered:
+        raise InvalidField("A call is required, but no function is offered in `tools`.", param="/tool_choice")
 
 
 def _additions(call: Call) -> Additions:

@@ -64,14 +64,8 @@ async def _invoke(call: Call, named: str | None) -> Response:
 
 
 def _next_turn(call: Call, wanted: request.InvokeRequest, json: Mapping[str, Any], places: Places) -> NextTurn:
-    named = wanted.session_id or ""
-    if call.end_user is None:
-        with named_in(places):
-            raise errors.NotFound(
-                f"There is no session {named[:80]!r} of nobody's; {USER} names its user.", param="/session_id"
-            )
     on_busy: OnBusy | None = "force" if wanted.flags.force else wanted.on_busy
-    return NextTurn(named, call.end_user, wanted.agent, json, on_busy, wanted.place, places)
+    return NextTurn(wanted.session_id or "", call.named_user, wanted.agent, json, on_busy, wanted.place, places)
 
 
 async def _answer(call: Call, wanted: request.InvokeRequest, shape: Shape, turn: Begun) -> Response:

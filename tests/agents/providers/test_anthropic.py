@@ -58,6 +58,38 @@ async def test_a_request_says_what_was_asked_for(peer: Peer, provider: Anthropic
     }
 
 
+REQUIRED = {"type": "function", "function": {"name": "search"}}
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ({"tool_choice": "required"}, {"tool_choice": {"type": "any"}}),
+        ({"tool_choice": REQUIRED}, {"tool_choice": {"type": "tool", "name": "search"}}),
+        ({"parallel_tool_calls": False}, {"tool_choice": {"type": "auto", "disable_parallel_tool_use": True}}),
+        ({"stop": "END", "top_p": 0.5, "seed": 7}, {"stop_sequences": ["END"], "top_p": 0.5}),
+        ({"stop": ["a", "b"]}, {"stop_sequences": ["a", "b"]}),
+    ],
+)
+async def test_the_parameters_of_the_other_api_are_told_in_the_words_of_this_one(
+    peer: Peer, provider: AnthropicProvider, given: dict[str, Any], told: dict[str, Any]
+) -> None:
+    body = await sent(peer, provider, "Hello!", parameters=given)
+    assert {name: body.get(name) for name in ("tool_choice", "stop_sequences", "top_p", "seed") if name in body} == told
+
+
+async def test_an_image_is_given_as_it_lies_in_its_address(peer: Peer, provider: AnthropicProvider) -> None:
+    urls = ("data:image/png;base64,aGk=", "https://x.org/a.png")
+    images = [{"type": "image_url", "image_url": {"url": url}} for url in urls]
+    talk = {"role": "user", "content": [{"type": "text", "text": "See:"}, *images]}
+    body = await sent(peer, provider, talk)
+    sources = [
+        {"type": "base64", "media_type": "image/png", "data": "aGk="},
+        {"type": "url", "url": "https://x.org/a.png"},
+    ]
+    assert body["messages"][0]["content"][1:] == [{"type": "image", "source": source} for source in sources]
+
+
 async def test_the_api_gets_a_bound_and_no_more_heat_than_it_takes(peer: Peer, provider: AnthropicProvider) -> None:
     body = await sent(peer, provider, "Hello!", temperature=1.7)
     assert (body["max_tokens"], body["temperature"]) == (4096, 1.0)

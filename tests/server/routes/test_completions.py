@@ -24,6 +24,7 @@ FIND: Any = {
     "type": "function",
     "function": {"name": "find", "description": "Finds an order", "parameters": {"type": "object"}},
 }
+PICTURE: Any = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk=", "detail": "low"}}
 SUM = Called("calculator", {"expression": "6*7"}, "call_sum")
 PATH = "//v1/chat/completions"
 
@@ -44,7 +45,7 @@ def config(tmp_path: Path, peer: Peer) -> Path:
         tmp_path,
         "",
         {},
-        models={"m": model, "other": model},
+        models={"m": model, "other": model, "blind": {"provider": "offline"}},
         retry={"attempts": 1},
     )
     chat = ["agents:chat", "read"]
@@ -87,7 +88,7 @@ async def last_asked(peer: Peer) -> Any:
 
 async def test_the_official_client_lists_models_and_chats(client: openai.AsyncOpenAI, peer: Peer) -> None:
     await peer.script(Answer(text="Hello, you.", input_tokens=11, output_tokens=5))
-    assert [model.id async for model in await client.models.list()] == ["m", "other"]
+    assert [model.id async for model in await client.models.list()] == ["m", "other", "blind"]
     answer = await client.chat.completions.create(model="m", messages=HELLO, temperature=0.5, max_tokens=99)
     assert answer.choices[0].message.content == "Hello, you."
     assert (answer.model, answer.choices[0].finish_reason) == ("m", "stop")
@@ -215,6 +216,50 @@ async def test_no_tool_at_all_is_offered_where_none_is_chosen(server: Served, pe
     assert "tools" not in await last_asked(peer)
 
 
+async def test_a_call_that_must_be_made_is_that_of_the_first_round(server: Served, peer: Peer) -> None:
+    named = {"type": "function", "function": {"name": "calculator"}}
+    for choice in ("required", named):
+        await peer.script(Answer(calls=(SUM,)), Answer(text="It is 42."))
+        answer = await post(server, {"tool_choice": choice})
+        assert answer.json()["choices"][0]["message"]["content"] == "It is 42."
+        first, second = [request["body"] for request in (await peer.requests())[-2:]]
+        assert (first["tool_choice"], "tool_choice" in second) == (choice, False)
+    refused = await post(server, {"tool_choice": "required"}, **{"spass-augment": "server-tools=off"})
+    assert (refused.status_code, refused.json()["error"]["param"]) == (400, "/tool_choice")
+
+
+async def test_the_parameters_of_the_official_client_reach_the_models_server(
+    client: openai.AsyncOpenAI, peer: Peer
+) -> None:
+    await peer.script(Answer(text="Hello."))
+    sent: Any = {
+        "stop": ["END"],
+        "seed": 7,
+        "top_p": 0.9,
+        "presence_penalty": 0.5,
+        "frequency_penalty": -0.5,
+        "logit_bias": {"50256": -100},
+        "reasoning_effort": "low",
+        "parallel_tool_calls": False,
+    }
+    ignored: Any = {"user": "dan", "metadata": {"a": "b"}, "n": 1, "service_tier": "auto", "modalities": ["text"]}
+    await client.chat.completions.create(
+        model="m", messages=HELLO, tools=[FIND], max_completion_tokens=9, **sent, **ignored
+    )
+    asked = await last_asked(peer)
+    assert {name: asked.get(name) for name in sent} == sent
+    assert asked["max_tokens"] == 9
+    assert not asked.keys() & ignored.keys()
+
+
+async def test_an_image_reaches_a_model_that_reads_it(client: openai.AsyncOpenAI, peer: Peer) -> None:
+    await peer.script(Answer(text="A cat."))
+    talk: Any = [{"role": "user", "content": [{"type": "text", "text": "What is it?"}, PICTURE]}]
+    answer = await client.chat.completions.create(model="m", messages=talk)
+    assert answer.choices[0].message.content == "A cat."
+    assert (await last_asked(peer))["messages"][-1] == talk[0]
+
+
 async def test_the_form_of_the_answer_is_the_models_to_keep(server: Served, peer: Peer) -> None:
     await peer.script(Answer(text="{}"), Answer(text="{}"), Answer(text="Hello."))
     schema = {"type": "json_schema", "json_schema": {"name": "order", "schema": {"type": "object"}, "strict": True}}
@@ -226,13 +271,25 @@ async def test_the_form_of_the_answer_is_the_models_to_keep(server: Served, peer
 
 
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
-    "a parameter that is not kept": ({"stop": ["x"]}, "unknown_field", "/stop"),
+    "a parameter that is not kept": ({"audio": {"voice": "x"}}, "unknown_field", "/audio"),
+    "an empty stop": ({"stop": ""}, "invalid_field", "/stop"),
+    "a probability beyond all": ({"top_p": 1.5}, "invalid_field", "/top_p"),
+    "a broken seed": ({"seed": 1.5}, "invalid_field", "/seed"),
     "more than one answer": ({"n": 2}, "invalid_field", "/n"),
-    "a call that must be made": ({"tool_choice": "required"}, "invalid_field", "/tool_choice"),
-    "an image": (
-        {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "x"}}]}]},
+    "a call of a function that is not offered": (
+        {"tools": [FIND], "tool_choice": {"type": "function", "function": {"name": "lose"}}},
+        "invalid_field",
+        "/tool_choice/function/name",
+    ),
+    "an image of this machine": (
+        {"messages": [{"role": "user", "content": [{"type": "image_url", "image_url": {"url": "file:///x.png"}}]}]},
         "invalid_field",
         "/messages/0/content",
+    ),
+    "an image for a model that reads none": (
+        {"model": "blind", "messages": [{"role": "user", "content": [PICTURE]}]},
+        "invalid_field",
+        "/messages/0/content/0",
     ),
     "no message": ({"messages": []}, "invalid_field", "/messages"),
     "a result of no call": (

@@ -104,8 +104,13 @@ async def test_the_same_key_gives_the_same_turn(dan: User) -> None:
 @pytest.mark.parametrize("place", ["/session_id", "headers.x-ag-session-id"])
 async def test_a_session_that_is_not_there_or_not_the_users_is_named_where_it_was(dan: User, place: str) -> None:
     session = await dan.begin()
-    for user, wanted in ((User(dan.server, "eve"), session), (dan, "ses-none"), (User(dan.server, None), session)):
+    missing, no_user = (404, "not_found", place), (400, "missing_field", "headers.spass-user-id")
+    for user, wanted, error in (
+        (User(dan.server, "eve"), session, missing),
+        (dan, "ses-none", missing),
+        (User(dan.server, None), session, no_user),
+    ):
         named: dict[str, Any] = {} if place == "/session_id" else {"x_ag_session_id": wanted}
         answer = await invoke(user, None if named else wanted, "x", **named)
-        assert error_of(answer) == (404, "not_found", place)
+        assert error_of(answer) == error
     assert error_of(await invoke(dan, session, "x", "other")) == (400, "session_agent_mismatch", "/agent")

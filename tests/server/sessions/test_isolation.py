@@ -13,6 +13,7 @@ import pytest_asyncio
 
 from organism.server.app import ROUTES
 from organism.server.http.call import Route
+from tests.server.served import TOKEN
 from tests.server.sessions.talking import User, error_of, talking
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -112,6 +113,19 @@ async def test_a_key_and_the_id_of_an_event_are_of_their_user_alone(estate: Esta
     refused = await other.say(estate.ids["live"], "more", stream=True, Last_Event_ID=seen)
     assert refused.status_code in {400, 404}
     assert SECRET not in refused.text
+
+
+async def test_the_threads_of_a_session_are_listed_for_its_user_and_for_a_reader_who_names_none(estate: Estate) -> None:
+    server, session = estate.dan.server, estate.ids["live"]
+
+    async def found(user: str | None, session: str = session) -> set[str]:
+        answer = await User(server, user).call(
+            "GET", f"/api/v1/threads?session={session}", Authorization=f"Bearer {TOKEN}"
+        )
+        return {thread["session_id"] for thread in answer.json()["threads"]}
+
+    assert await found("dan") == await found(None) == {session}
+    assert await found("eve") == await found(None, "ses-none") == set()
 
 
 async def test_an_administrator_of_the_tenant_reads_all_of_its_sessions_and_of_no_other(estate: Estate) -> None:
