@@ -43,6 +43,7 @@ from organism.events.vocabulary import (
     StepResolved,
     StepStarted,
     TenantConfigChanged,
+    TextsEmbedded,
     ThreadKilled,
     ThreadPaused,
     ThreadResumed,
@@ -63,7 +64,7 @@ ACTS: Final = (
     *(ApprovalResolved, StepResolved, TenantConfigChanged),
 )
 """What tokens do. The first of them in a unit stands for the whole call."""
-WANTED: Final = EventFilter(types=(*ACTS, StepStarted, ModelCalled))
+WANTED: Final = EventFilter(types=(*ACTS, StepStarted, ModelCalled, TextsEmbedded))
 READ_EVENTS: Final = 1000
 MOST_WAITING: Final = 1000
 """So many lines wait for the disk; then the followers do."""
@@ -119,6 +120,9 @@ class AuditLines:
         if isinstance(event, ModelCalled):
             who = await self._root(record)
             return await self._line(record, "model_call", who, who.request_id, _model_call(event))
+        if isinstance(event, TextsEmbedded):
+            who = record.actor or Actor()
+            return await self._line(record, "model_call", who, who.request_id, _embedding(event))
         if isinstance(event, MessageSent):
             if record.actor is not None and record.cause is None:
                 self._remember(event.message, record.actor)
@@ -212,6 +216,19 @@ def _model_call(event: ModelCalled) -> dict[str, Any]:
         "attempts": event.attempts,
         "duration_us": event.duration,
         "prompt_digest": event.prompt or None,
+        "error": event.error and event.error.code,
+    }
+
+
+def _embedding(event: TextsEmbedded) -> dict[str, Any]:
+    return {
+        "model": event.model,
+        "provider": event.provider,
+        "texts": event.texts,
+        "input_tokens": event.input_tokens,
+        "cost_usd": event.cost_usd,
+        "cost_source": event.cost_source,
+        "duration_us": event.duration,
         "error": event.error and event.error.code,
     }
 

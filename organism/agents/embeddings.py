@@ -1,6 +1,6 @@
 """Embeddings: vectors of texts, by the models that ``embeddings`` of organism.yaml names, or by the one that ships.
 
-They are no calls of a language model: nothing is decided by them, so they are neither messages nor in the log.
+They are no calls of a language model: nothing is decided by them, so they are no messages.
 """
 
 from __future__ import annotations
@@ -164,6 +164,10 @@ class Embeddings:
             there = ", ".join(self._terms)
             raise InvalidField(f"There is no embedding model {model[:80]!r}; there are {there}.", param="/model")
         return self._terms[model].dim
+
+    def terms(self, model: str) -> EmbeddingSection:
+        """What the configuration says of a model that is there."""
+        return self._terms[model]
 
     def is_builtin(self, model: str) -> bool:
         """Whether the model is in this process."""

@@ -9,13 +9,14 @@ import hashlib
 import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from decimal import Decimal
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeVar
 
 from pydantic import Field
 
 from organism.config.agents import read_agent_files
-from organism.config.check import Amount, Count, Prefix, Section, Text, Title, came
+from organism.config.check import Amount, Count, Money, Prefix, Section, Text, Title, came
 from organism.config.code import CheckPayload, Code
 from organism.config.faults import Faults, lies_within, read_text
 from organism.config.host_rules import is_address
@@ -60,6 +61,7 @@ class EmbeddingSection:
     api_key_env: Text = ""
     dim: Count = BUILTIN_DIM
     batch: Annotated[int, Field(ge=1, le=256)] = 32
+    input_usd_per_million: Money = Decimal(0)
     default: bool = False
 
 

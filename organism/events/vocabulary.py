@@ -696,6 +696,19 @@ class ModelCalled(Event, frozen=True):
     error: StepError | None = None
 
 
+class TextsEmbedded(Event, frozen=True):
+    """An embedding model was asked for the vectors of so many texts."""
+
+    model: str
+    provider: str
+    texts: int
+    input_tokens: int
+    cost_usd: str
+    cost_source: Literal["price", "zero"]
+    duration: int
+    error: StepError | None = None
+
+
 # -- The library: an index's events are in the stream that ``model/ids.py`` names
 
 

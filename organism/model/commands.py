@@ -13,7 +13,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from organism.events.record import Actor
-from organism.events.vocabulary import OnBusy, Role, SessionSettings
+from organism.events.vocabulary import OnBusy, Role, SessionSettings, TextsEmbedded
 
 HOST_PROGRAM: Final = Actor()
 """Acts where no person or token does."""
@@ -151,6 +151,12 @@ class ChangeTenantConfig(Command, frozen=True, kw_only=True):
     """Write keys of the tenant's configuration, which were checked; null takes a key back."""
 
     changes: Mapping[str, Any]
+
+
+class RecordEmbedding(Command, frozen=True, kw_only=True):
+    """Record the call of an embedding model that was made."""
+
+    embedded: TextsEmbedded
 
 
 class KillThread(Command, frozen=True, kw_only=True):

@@ -168,6 +168,7 @@ class Operator:
             c.PauseOrganism: self._pause_organism,
             c.ResumeOrganism: self._pause_organism,
             c.ChangeTenantConfig: self._change_config,
+            c.RecordEmbedding: self._record_embedding,
             c.KillThread: self._kill_thread,
             c.ReplayDeadLetter: self._replay,
             c.DiscardDeadLetter: self._discard,
@@ -366,6 +367,11 @@ class Operator:
         decision = Decision.on(self._writer.state, None, None, command.actor)
         if command.changes:
             decision.add(TenantConfigChanged(command.changes))
+        return await self._finish(decision, command)
+
+    async def _record_embedding(self, command: c.RecordEmbedding) -> c.Done:
+        decision = Decision.on(self._writer.state, None, None, command.actor)
+        decision.add(command.embedded)
         return await self._finish(decision, command)
 
     async def _pause_thread(self, command: c.PauseThread | c.ResumeThread) -> c.Done:

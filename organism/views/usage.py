@@ -1,7 +1,7 @@
 """What models cost: calls, tokens, money and time, of the tenant, each agent, each thread, each hour and day (of UTC).
 
-It is counted by ``model_called``, failed calls included: what they used is spent. ``models`` divides the same by the
-model that answered and the provider that served it. ``model_seconds`` is the time of the calls.
+It is counted by ``model_called`` and ``texts_embedded``, failed calls included: what they used is spent. ``models``
+divides the same by the model that answered and the provider that served it. ``model_seconds`` is the time of the calls.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from organism.events.record import Actor, Record
-from organism.events.vocabulary import Event, MessageSent, ModelCalled
+from organism.events.vocabulary import Event, MessageSent, ModelCalled, TextsEmbedded
 from organism.model.completion import CostSource
 from organism.model.money import plain
 from organism.model.times import iso
@@ -28,11 +28,12 @@ def dearer(source: CostSource, other: CostSource) -> CostSource:
     return max(source, other, key=_SOURCES.index)
 
 
-def _accounts(record: Record[ModelCalled]) -> Sequence[str]:
-    """A kind and a name, which has no space before it."""
-    at = iso(record.at)
+def _accounts(record: Record[ModelCalled | TextsEmbedded]) -> Sequence[str]:
+    """A kind and a name, which has no space before it. Embeddings are no agent's and of no thread."""
+    at, event = iso(record.at), record.event
     spans = f"hour {at[:HOUR_CHARS]}", f"day {at[:DAY_CHARS]}"
-    return (TOTAL, f"agent {record.event.agent}", f"thread {record.thread}", *spans)
+    callers = (f"agent {event.agent}", f"thread {record.thread}") if isinstance(event, ModelCalled) else ()
+    return (TOTAL, *callers, *spans)
 
 
 def empty_usage() -> dict[str, Any]:
@@ -49,7 +50,7 @@ def empty_usage() -> dict[str, Any]:
     }
 
 
-def _used(key: str, row: Row | None, record: Record[ModelCalled]) -> Row:
+def _used(key: str, row: Row | None, record: Record[ModelCalled | TextsEmbedded]) -> Row:
     if row is None:
         kind, _, name = key.partition(" ")
         row = {"kind": kind, "name": name, **empty_usage(), "_us": 0, "_source": "zero"}
@@ -73,15 +74,16 @@ def _of_model(models: list[dict[str, Any]], model: str, served_by: str) -> dict[
     return models[-1]
 
 
-def _count(counted: dict[str, Any], event: ModelCalled) -> None:
+def _count(counted: dict[str, Any], event: ModelCalled | TextsEmbedded) -> None:
+    output_tokens = event.output_tokens if isinstance(event, ModelCalled) else 0
     counted["calls"] += 1
     counted["input_tokens"] += event.input_tokens
-    counted["output_tokens"] += event.output_tokens
-    counted["tokens"] += event.input_tokens + event.output_tokens
+    counted["output_tokens"] += output_tokens
+    counted["tokens"] += event.input_tokens + output_tokens
     counted["cost_usd"] = plain(Decimal(counted["cost_usd"]) + Decimal(event.cost_usd))
 
 
-_USAGE_KEYS: Final[Mapping[type[Event], Keys]] = {ModelCalled: _accounts}
+_USAGE_KEYS: Final[Mapping[type[Event], Keys]] = {ModelCalled: _accounts, TextsEmbedded: _accounts}
 
 USAGE = ReadModel(
     name="usage",

@@ -987,6 +987,7 @@ export type EventData =
     | BudgetReservedData
     | BudgetSettledData
     | ModelCalledData
+    | TextsEmbeddedData
     | IndexCreatedData
     | DocumentsChangedData
     | IndexDeletedData
@@ -1059,6 +1060,7 @@ export type EventType =
     | "step_resolved"
     | "step_started"
     | "tenant_config_changed"
+    | "texts_embedded"
     | "thread_completed"
     | "thread_created"
     | "thread_failed"
@@ -2548,6 +2550,22 @@ export interface TextPiece {
   offset: number;
 }
 
+/** An embedding model was asked for the vectors of so many texts. */
+export interface TextsEmbeddedData {
+  model: string;
+  provider: string;
+  texts: number;
+  input_tokens: number;
+  cost_usd: string;
+  cost_source: "price" | "zero";
+  duration: number;
+  error?: StepError;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
 /** A thread. */
 export interface Thread {
   id: string;
@@ -3075,6 +3093,7 @@ export interface EventDataByType {
   step_resolved: StepResolvedData;
   step_started: StepStartedData;
   tenant_config_changed: TenantConfigChangedData;
+  texts_embedded: TextsEmbeddedData;
   thread_completed: ThreadCompletedData;
   thread_created: ThreadCreatedData;
   thread_failed: ThreadFailedData;

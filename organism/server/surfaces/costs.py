@@ -6,7 +6,7 @@ an idempotency key is told the same.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from decimal import Decimal
 from typing import Final
@@ -14,6 +14,7 @@ from typing import Final
 import orjson
 
 from organism.config.check import money
+from organism.events.vocabulary import TextsEmbedded
 from organism.model.commands import Injected
 from organism.model.completion import CostSource
 from organism.model.money import NOTHING, cents
@@ -27,8 +28,7 @@ MOST_INNER: Final = 1000
 
 async def tell_cost(call: Call, sent: Injected) -> None:
     """Tell the cost of what the call has sent in the headers of its answer, whatever that will be."""
-    told = await _told(call, sent)
-    call.access.headers.update({f"SPASS-Cost-{name.title()}": said for name, said in told.items()})
+    _tell(call, await _told(call, sent))
 
 
 async def with_cost(call: Call, sent: Injected, parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
@@ -41,7 +41,6 @@ async def with_cost(call: Call, sent: Injected, parts: AsyncGenerator[bytes, Non
 
 
 async def _told(call: Call, sent: Injected) -> dict[str, str]:
-    """Without a rate of exchange no euros are told, but of nothing."""
     usd, calls = NOTHING, 0
     source: CostSource = "zero"
     for thread in await _threads(call, sent):
@@ -49,6 +48,20 @@ async def _told(call: Call, sent: Injected) -> dict[str, str]:
         if row is not None:
             usd, calls = usd + Decimal(row["cost_usd"]), calls + row["calls"]
             source = dearer(source, row["_source"])
+    return _shown(call, usd, source, calls)
+
+
+def tell_embedding(call: Call, event: TextsEmbedded) -> None:
+    """Tell what a call of an embedding model cost, as ``tell_cost`` does."""
+    _tell(call, _shown(call, Decimal(event.cost_usd), event.cost_source, 1))
+
+
+def _tell(call: Call, told: Mapping[str, str]) -> None:
+    call.access.headers.update({f"SPASS-Cost-{name.title()}": said for name, said in told.items()})
+
+
+def _shown(call: Call, usd: Decimal, source: CostSource, calls: int) -> dict[str, str]:
+    """Without a rate of exchange no euros are told, but of nothing."""
     rate = call.process.organism.settings.fx.get("eur_per_usd", None if usd else 1)
     eur = {} if rate is None else {"eur": cents(usd * money(rate))}
     return {**eur, "usd": cents(usd), "source": source, "sub-calls": str(calls)}

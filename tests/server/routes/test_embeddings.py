@@ -37,13 +37,20 @@ async def shared_builtin(tmp_path_factory: pytest.TempPathFactory) -> AsyncItera
 
 
 @pytest.fixture
-async def remote(tmp_path: Path, peer: Peer, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Served]:
-    """An organism whose model is the peer's."""
+def priced(tmp_path: Path, peer: Peer, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The configuration of an organism whose model is the peer's, and costs something."""
     monkeypatch.setenv("NOMIC_KEY", "key-of-nomic")
     retry = {"attempts": 2, "base_delay_s": 0.01, "max_delay_s": 0.02}
-    made = World(tmp_path, "", {}, embeddings={"nomic": {**NOMIC, "base_url": peer.url}}, retry=retry)
+    nomic = {**NOMIC, "base_url": peer.url, "input_usd_per_million": 2000}
+    made = World(tmp_path, "", {}, embeddings={"nomic": nomic}, retry=retry)
     write_tokens(tmp_path, {DEFAULT_TENANT: {"m-only": {"scopes": ["agents:chat"], "models": ["m"]}}})
-    async with served(made.config) as server:
+    return made.config
+
+
+@pytest.fixture
+async def remote(priced: Path) -> AsyncIterator[Served]:
+    """An organism whose model is the peer's."""
+    async with served(priced) as server:
         yield server
 
 
@@ -163,6 +170,24 @@ async def test_a_token_uses_the_models_that_it_may_and_the_built_in_one(remote: 
     with pytest.raises(openai.BadRequestError, match="may not use"):
         await narrow.embeddings.create(model="nomic", input="a")
     assert len((await narrow.embeddings.create(model="builtin", input="a")).data) == 1
+
+
+async def test_each_call_is_billed_and_audited_one_that_failed_too(priced: Path, peer: Peer) -> None:
+    await peer.script(vectors([1.0, 0.0]), Answer(status=400, error="No."))
+    async with served(priced, priced.parent / "data") as server:
+        answer = await post(server, model="nomic", input="a")
+        told = [answer.headers[f"spass-cost-{name}"] for name in ("usd", "source", "sub-calls")]
+        assert told == ["0.01", "price", "1"]
+        refused = await post(server, model="nomic", input="b")
+        assert (refused.status_code, refused.headers["spass-cost-usd"]) == (502, "0.00")
+        total = (await server.get("/usage"))["total"]
+        assert (total["calls"], total["failed_calls"], total["tokens"], total["cost_usd"]) == (2, 1, 5, "0.01")
+        billed = (await server.call("GET", "//v1/billing/usage?granularity=day")).json()["total"]
+        assert (billed["calls"], billed["cost_usd"]) == (2, "0.01")
+    lines = [orjson.loads(line) for line in next(priced.parent.glob("data/audit/*")).read_bytes().splitlines()]
+    first, second = (line["fields"] for line in lines if line["event"] == "model_call")
+    assert (first["model"], first["texts"], first["cost_usd"], "error" in first) == ("nomic", 1, "0.01", False)
+    assert (first["parent_request_id"], second["error"]) == (answer.headers["spass-request-id"], "upstream_error")
 
 
 async def test_no_live_secret_is_sent(remote: Served, peer: Peer) -> None:
