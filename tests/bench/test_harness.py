@@ -208,6 +208,7 @@ def test_every_pair_has_a_name_of_its_own() -> None:
 
 
 def test_every_environment_of_a_rival_is_pinned() -> None:
-    places = {pair.rival.environment for pair in PAIRS if pair.rival} - {OWN_ENVIRONMENT}
+    programs = [program for pair in PAIRS for program in (pair.rival, pair.prepare) if program]
+    places = {program.environment for program in programs} - {OWN_ENVIRONMENT}
     pinned = {path.stem for path in (Path(table.__file__).parent / "rivals" / "requirements").glob("*.txt")}
     assert places == pinned

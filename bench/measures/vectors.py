@@ -1,0 +1,155 @@
+"""The library over many vectors, which lie in clusters of unequal sizes and along few directions, as those of texts do.
+
+``build`` makes the indices unless they are there: of 10,240 and of 100,096 documents with vectors of 384 numbers, with
+their saved graphs. ``recall`` is the part of the ten nearest that a search finds; ``latency`` is the time of a search
+for ten, by turns with one in the very same graph by hnswlib itself, which gives numbers of rows and no documents.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from collections.abc import Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Final
+
+import hnswlib
+import numpy as np
+import uvloop
+from numpy.typing import NDArray
+
+from bench import ours
+from bench.load import WARM_UP_SECONDS, Measurement, arguments, percentiles_us
+from bench.places import SCRATCH
+from organism.bootstrap import Parts
+from organism.rag.documents import MOST_DOCUMENTS, Document
+from organism.rag.hashed_words import Embedded
+from organism.rag.index import EF, name_of
+from organism.rag.library import By, Library
+from organism.testing import running
+from tests.rag import questions
+
+Matrix = NDArray[np.float32]
+DIM: Final = 384
+CLUSTERS: Final = 1000
+NEAREST: Final = 10
+QUERIES: Final = 500
+SIZES: Final = {"small": 40 * MOST_DOCUMENTS, "large": 391 * MOST_DOCUMENTS}
+FOLDER: Final = SCRATCH / "library"
+STORE: Final = FOLDER / "data"
+
+
+def drawn(seed: int, count: int) -> Matrix:
+    """Vectors of the length 1: a cluster's size falls with its number, a direction's weight with its own."""
+    weights = np.arange(1, DIM + 1) ** -0.5
+    centres = np.random.default_rng(0).normal(size=(CLUSTERS, DIM)) * weights
+    chance = np.random.default_rng(seed)
+    shares = 1 / np.arange(1, CLUSTERS + 1)
+    chosen = centres[chance.choice(CLUSTERS, count, p=shares / shares.sum())]
+    vectors = chosen + 0.7 * weights * chance.normal(size=(count, DIM))
+    return np.asarray(vectors / np.linalg.norm(vectors, axis=1, keepdims=True), np.float32)
+
+
+class Numbered:
+    """Embeddings of texts that begin with the number of their vector, negative for a query."""
+
+    default = "drawn"
+
+    def __init__(self) -> None:
+        self.stored, self.queries = drawn(1, SIZES["large"]), drawn(2, QUERIES)
+
+    async def embed(self, model: str, texts: Sequence[str]) -> Embedded:
+        numbers = [int(text.partition(" ")[0]) for text in texts]
+        return Embedded(np.stack([self.stored[at] if at >= 0 else self.queries[-1 - at] for at in numbers]))
+
+
+def graph_file(index_id: str) -> Path:
+    """The saved graph of an index."""
+    (found,) = STORE.rglob(f"{name_of(index_id)}.*.hnsw")
+    return found
+
+
+async def graph_made(library: Library, index_id: str) -> None:
+    """Return once a search goes by the graph: the first one begins to make or load it."""
+    await asked(library, index_id, 0)
+    for thread in threading.enumerate():
+        if thread.name == "library-graph":
+            await asyncio.to_thread(thread.join)
+
+
+async def asked(library: Library, index_id: str, number: int) -> list[int]:
+    hits, _ = await library.query(index_id, f"{-1 - number} ", NEAREST, "vector", {})
+    return [int(hit.document.id) for hit in hits]
+
+
+async def build(vectors: Numbered) -> Measurement:
+    passages, _ = questions.read()
+    if ours.read_stamp(FOLDER) != ours.source_digest():
+        ours.empty(FOLDER)
+        async with running(ours.CONFIG, STORE, Parts(embeddings=vectors)) as o:
+            library = o.tenant.library
+            for index_id, size in SIZES.items():
+                for begin in range(0, size, MOST_DOCUMENTS):
+                    numbers = range(begin, begin + MOST_DOCUMENTS)
+                    texts = (f"{number} {passages[number % len(passages)].text}" for number in numbers)
+                    given = [Document(str(at), text) for at, text in zip(numbers, texts, strict=True)]
+                    await library.append(index_id, given, None, By())
+                await graph_made(library, index_id)
+        np.save(FOLDER / "stored.npy", vectors.stored)
+        np.save(FOLDER / "queries.npy", vectors.queries)
+        ours.write_stamp(FOLDER, ours.source_digest())
+    return Measurement("library", "documents", sum(SIZES.values()))
+
+
+async def recall(library: Library, vectors: Numbered) -> Measurement:
+    found: dict[str, float] = {}
+    for index_id, size in SIZES.items():
+        await graph_made(library, index_id)
+        hits = 0
+        for number in range(QUERIES):
+            nearest = np.argpartition(vectors.stored[:size] @ vectors.queries[number], -NEAREST)[-NEAREST:]
+            hits += len({*nearest.tolist()} & {*await asked(library, index_id, number)})
+        found[index_id] = hits / QUERIES / NEAREST
+    return Measurement("library", "recall@10", found["large"], found)
+
+
+async def latency(library: Library, vectors: Numbered, seconds: float) -> Measurement:
+    await graph_made(library, "large")
+    bare = hnswlib.Index("ip", DIM)
+    bare.load_index(str(graph_file("large")))
+    bare.set_ef(EF)
+    taken: tuple[list[float], list[float]] = ([], [])
+    begin, number = time.perf_counter() + WARM_UP_SECONDS, 0
+    while (started := time.perf_counter()) < begin + seconds:
+        number = (number + 1) % QUERIES
+        await asked(library, "large", number)
+        between = time.perf_counter()
+        bare.knn_query(vectors.queries[number], NEAREST, num_threads=1)
+        if started > begin:
+            taken[0].append(between - started)
+            taken[1].append(time.perf_counter() - between)
+    percentiles = [percentiles_us(each) for each in taken]
+    found = {
+        "p99_us": percentiles[0]["p99_us"],
+        "bare_us": percentiles[1]["p50_us"],
+        "bare_p99_us": percentiles[1]["p99_us"],
+    }
+    found["a_second"] = len(taken[0]) / sum(taken[0])
+    return Measurement("library", "us", percentiles[0]["p50_us"], found)
+
+
+async def measure(what: str, seconds: float) -> Measurement:
+    vectors = Numbered()
+    if what == "build":
+        return await build(vectors)
+    async with AsyncExitStack() as stack:
+        o = await stack.enter_async_context(running(ours.CONFIG, STORE, Parts(embeddings=vectors)))
+        library = o.tenant.library
+        return await recall(library, vectors) if what == "recall" else await latency(library, vectors, seconds)
+
+
+if __name__ == "__main__":
+    options = arguments(__doc__, what=("build", "recall", "latency"))
+    print(uvloop.run(measure(options.what, options.seconds)).line())
