@@ -225,9 +225,9 @@ def named(answer: httpx2.Response, status: int = 400) -> list[str | None]:
 @pytest.mark.parametrize(
     ("asked", "params"),
     [
-        ("/threads?odd=1&even=2&limit=0&status=x", ["odd", "even", "status", "limit"]),
-        ("/messages?since=y&offset=-1&at=z&xml=maybe", ["since", "offset", "at", "xml"]),
-        ("/log?after=x&until=y&limit=0&type=odd&odd=1", ["odd", "limit", "after", "until", "type"]),
+        ("/threads?odd=1&even=2&limit=0&status=x", ["odd", "even", "limit", "status"]),
+        ("/messages?since=y&offset=-1&at=z&xml=maybe", ["since", "offset", "xml", "at"]),
+        ("/log?after=x&until=y&limit=0&type=odd&odd=1", ["odd", "after", "until", "limit", "type"]),
         ("/threads/none?xml=maybe&at=z&odd=1", ["odd", "xml", "at"]),
         ("/events?odd=1&since=x&events=odd", ["odd", "since", "events"]),
         ("/threads?limit=0", ["limit"]),

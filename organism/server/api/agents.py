@@ -13,25 +13,23 @@ from organism.config.shown import shown_section
 from organism.errors import NotAcceptable, NotFound
 from organism.model.commands import PauseAgent, ResumeAgent
 from organism.model.principal import ADMIN
-from organism.model.times import iso
 from organism.server.http.accept import chosen
 from organism.server.http.bodies import NoBody
 from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import ACT, ACT_REFUSED, Gives, gives
-from organism.server.http.lists import AT, Listing, as_of, list_of, one_of
+from organism.server.http.lists import AT, Listing, as_of, equals, list_of, since_text
 from organism.server.http.shapes import Agent, AgentList, ControlledAgent, Section
 from organism.server.http.words import AgentName, AgentState, Object, Time
-from organism.server.json import encoded, microseconds, splice
-from organism.views.views import Where
+from organism.server.json import encoded, splice
 
 AGENTS: Final = Listing(
     "agents",
     "ordinal",
     moves=True,
     filters={
-        "status": one_of("state", AgentState, name="status"),
-        "agent": lambda name: Where("name", "=", name),
-        "since": lambda text: Where("last_activity", ">=", iso(max(0, microseconds(text, "query.since")))),
+        "status": equals("state"),
+        "agent": equals("name"),
+        "since": since_text("last_activity"),
     },
 )
 XSD: Final = "application/xml"

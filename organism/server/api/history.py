@@ -7,19 +7,18 @@ from typing import Any, Final
 import orjson
 from starlette.responses import Response
 
-from organism.errors import InvalidField, NotFound
+from organism.errors import NotFound
 from organism.events.record import Record
 from organism.events.vocabulary import EVENTS, Event
 from organism.log.log import EventFilter
 from organism.log.streams import shown
 from organism.model.redact import Redactor
 from organism.server.http import lists
-from organism.server.http.bodies import Faults
 from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import gives
 from organism.server.http.shapes import Events, Message, MessageList, Why
 from organism.server.http.words import ThreadStatus
-from organism.server.json import MAX_POSITION, splice
+from organism.server.json import splice
 from organism.server.push.past import read_records
 
 TAKES: Final = ("after", "until", "thread", "type", "limit", "content")
@@ -32,9 +31,9 @@ async def messages(call: Call) -> Response:
 
 async def message(call: Call) -> Response:
     """One message; with ``?xml=true`` its recorded envelope too."""
-    call.allow_query("xml")
+    is_xml = call.parameters().get("xml")
     row = await call.row("messages", call.path_params["id"])
-    return JsonResponse(await lists.message_with_xml(call, row) if lists.flag(call, "xml") else row)
+    return JsonResponse(await lists.message_with_xml(call, row) if is_xml else row)
 
 
 async def why(call: Call) -> Response:
@@ -42,46 +41,27 @@ async def why(call: Call) -> Response:
 
     Of a very long path these are the first 500; ``next`` is the message where it goes on.
     """
-    call.allow_query("xml")
+    is_xml = call.parameters().get("xml")
     found: list[bytes] = []
     wanted: str | None = call.path_params["id"]
     while wanted is not None and len(found) < lists.MAX_LIMIT:
         found.append(await call.row("messages", wanted))
         wanted = orjson.loads(found[-1])["cause"]
     rows = b"[" + b",".join(found) + b"]"
-    shown = await lists.with_xml(call, rows) if lists.flag(call, "xml") else rows
+    shown = await lists.with_xml(call, rows) if is_xml else rows
     return JsonResponse(splice(b"{}", {"messages": shown, "count": len(found), "next": wanted}))
 
 
 async def events(call: Call) -> Response:
     """Events after ``after`` and up to ``until``: ``{events, next}``; ``next`` is the ``after`` of the next page."""
-    head = call.tenant.log.head
-    faults = Faults()
-    with faults:
-        call.allow_query(*TAKES)
-    with faults:
-        limit = lists.whole(call, "limit", lists.DEFAULT_LIMIT, 1, lists.MAX_LIMIT)
-    with faults:
-        after = lists.whole(call, "after", 0, 0, MAX_POSITION)
-    with faults:
-        until = lists.whole(call, "until", head, 0, MAX_POSITION)
-    with faults:
-        kinds = _kinds(call)
-    with faults:
-        has_content = lists.flag(call, "content")
-    faults.raise_found()
-    thread = call.query.get("thread", "")
-    wanted = EventFilter((thread,) if thread else (), kinds, has_content)
-    found = await read_records(call.tenant.log, after, min(until, head), wanted, limit)
+    head, given = call.tenant.log.head, call.parameters()
+    threads = (given["thread"],) if "thread" in given else ()
+    kinds = (EVENTS[given["type"]],) if "type" in given else ()
+    limit, until = given.get("limit", lists.DEFAULT_LIMIT), min(given.get("until", head), head)
+    wanted = EventFilter(threads, kinds, given.get("content", False))
+    found = await read_records(call.tenant.log, given.get("after", 0), until, wanted, limit)
     more = found[-1].position if len(found) == limit and found[-1].position < head else None
     return JsonResponse({"events": [_shown(record, call.process.redactor) for record in found], "next": more})
-
-
-def _kinds(call: Call) -> tuple[type[Event], ...]:
-    name = call.query.get("type", "")
-    if name and name not in EVENTS:
-        raise InvalidField(f"There is no event type {name[:40]!r}; docs/events.md lists them.", param="query.type")
-    return (EVENTS[name],) if name else ()
 
 
 def _shown(record: Record[Event], redactor: Redactor) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter, Resolve
 from organism.server.http.bodies import ApprovalBody, IndeterminateBody, NoBody, ReplayBody, payload_at
 from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import ACT_ON_THREAD, QUESTION_REFUSED, SENDING_REFUSED, gives
-from organism.server.http.lists import Filter, Listing, list_of, one_of, since
+from organism.server.http.lists import Filter, Listing, equals, list_of, since
 from organism.server.http.shapes import (
     Approval,
     ApprovalList,
@@ -26,11 +26,10 @@ from organism.server.http.shapes import (
     Thread,
 )
 from organism.server.http.words import ApprovalStatus
-from organism.views.views import Where
 
 OF_THREAD_OR_AGENT: Final[dict[str, Filter]] = {
-    "thread_id": lambda thread: Where("thread_id", "=", thread),
-    "agent": lambda name: Where("agent", "=", name),
+    "thread_id": equals("thread_id"),
+    "agent": equals("agent"),
 }
 DEAD_LETTERS: Final = Listing(
     "dead_letters",
@@ -43,7 +42,7 @@ APPROVALS: Final = Listing(
     "approvals",
     "position",
     filters={
-        "status": one_of("status", ApprovalStatus),
+        "status": equals("status"),
         **OF_THREAD_OR_AGENT,
         "since": since("asked_at"),
     },

@@ -17,12 +17,10 @@ from organism.model.ids import CONSOLE
 from organism.server.http.bodies import NoBody
 from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import ACT, ACT_REFUSED, Gives, gives
-from organism.server.http.lists import AT, allowed_word, as_of
+from organism.server.http.lists import AT, as_of
 from organism.server.http.shapes import Configuration, Graph, Organism, Reloaded, StopBegun
 from organism.server.push.snapshot import organism_row
 from organism.views.models import waiting_for_people
-
-FORMATS: Final = ("json", "mermaid")
 
 
 async def organism(call: Call) -> Response:
@@ -88,8 +86,7 @@ async def graph(call: Call) -> Response:
 
     As ``mermaid`` it is the text of a flowchart, which many viewers of Markdown draw.
     """
-    call.allow_query("format")
-    drawn = allowed_word("format", call.query.get("format", FORMATS[0]), FORMATS)
+    drawn = call.parameters().get("format", "json")
     settings = call.process.organism.settings
     edges = _edges(settings)
     nodes = _nodes(settings, edges)

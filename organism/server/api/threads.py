@@ -26,9 +26,9 @@ THREADS: Final = lists.Listing(
     descending=True,
     moves=True,
     filters={
-        "status": lists.one_of("status", ThreadStatus),
+        "status": lists.equals("status"),
         "agent": lambda name: Where("participants", "has", name),
-        "session": lambda name: Where("session_id", "=", name),
+        "session": lists.equals("session_id"),
         "since": lists.since_text("last_activity"),
     },
     has_text=True,
@@ -45,10 +45,7 @@ async def threads(call: Call) -> Response:
 async def thread(call: Call) -> Response:
     """A thread with its first 500 messages; ``next`` is where ``/threads/{id}/messages`` goes on."""
     faults = Faults()
-    with faults:
-        call.allow_query("xml", lists.AT)
-    with faults:
-        is_xml = lists.flag(call, "xml")
+    given = call.parameters(faults)
     with faults:
         at = await lists.as_of(call)
     faults.raise_found()
@@ -56,7 +53,7 @@ async def thread(call: Call) -> Response:
     query = Query((Where("thread_id", "=", call.path_params["id"]),), "position", limit=lists.MAX_LIMIT, at=at)
     page = await call.tenant.views.rows("messages", query)
     more = lists.next_cursor(call, page, at, call.path + "/messages")
-    messages = await lists.with_xml(call, page.rows) if is_xml else page.rows
+    messages = await lists.with_xml(call, page.rows) if given.get("xml") else page.rows
     tag = f'"{orjson.loads(row)["position"]}"'
     return JsonResponse(splice(row, {"messages": messages, "next": more}), headers={"etag": tag})
 

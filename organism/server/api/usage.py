@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from typing import Annotated, Any, Final, Literal, NamedTuple
@@ -21,7 +21,7 @@ from organism.server.http.contract import gives
 from organism.server.http.lists import AT, LAST_US, MAX_LIMIT, as_of
 from organism.server.http.shapes import Billed, UsageOfAgent, UsageOfAll, UsageOfThread
 from organism.server.http.words import Time
-from organism.server.json import encoded, microseconds
+from organism.server.json import encoded
 from organism.views.usage import DAY_CHARS, HOUR_CHARS, TOTAL, empty_usage
 from organism.views.views import Query, Row, Where
 
@@ -89,11 +89,9 @@ async def billing(call: Call) -> Response:
 
     They are whole hours or days, from the one of ``from`` to the last one that begins before ``to``.
     """
-    call.allow_query(*BILLED)
-    kind = call.query.get("granularity", "day")
-    if kind not in SPANS:
-        raise InvalidField(f"`granularity` is {' or '.join(SPANS)}; came {kind[:40]!r}.", param="query.granularity")
-    since, until = _asked_span(call)
+    given = call.parameters()
+    kind = given.get("granularity", "day")
+    since, until = _asked_span(given, call.tenant.clock.now_us())
     span = SPANS[kind]
     since, until = since // span.us * span.us, -(-until // span.us) * span.us
     named = (Where("name", op, iso(at)[: span.chars]) for op, at in ((">=", since), ("<", until)))
@@ -104,11 +102,11 @@ async def billing(call: Call) -> Response:
     return JsonResponse(encoded({**shown, "total": _shown(call, _sum(rows)), "buckets": buckets}))
 
 
-def _asked_span(call: Call) -> tuple[int, int]:
+def _asked_span(given: Mapping[str, Any], now_us: int) -> tuple[int, int]:
     """From when to when (µs), by default the 31 days up to now. Raises ``InvalidField``."""
     most = DAYS_SHOWN * DAY_US
-    until = microseconds(call.query["to"], "query.to") if "to" in call.query else call.tenant.clock.now_us()
-    since = microseconds(call.query["from"], "query.from") if "from" in call.query else max(0, until - most)
+    until = given.get("to", now_us)
+    since = given.get("from", max(0, until - most))
     if not 0 <= since < until <= LAST_US - DAY_US:
         raise InvalidField("`from` is before `to`, and both are of the years 1970 to 9999.", param="query.from")
     if until - since > most:

@@ -21,9 +21,9 @@ from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.server.http.auth import Authenticator, Tokens
-from organism.server.http.bodies import Body, Places, named_in, parsed, payload_at, refuse_unknown
+from organism.server.http.bodies import Body, Faults, Places, named_in, parsed, payload_at, refuse_unknown
 from organism.server.http.connections import ConnectionRegistry, Timeouts
-from organism.server.http.contract import Contract
+from organism.server.http.contract import Contract, read_parameter
 from organism.server.http.logs import Access
 from organism.server.http.rights import ROUTES, Right, right_of
 from organism.server.json import Cursors, encoded, parse_json, whole_number
@@ -192,6 +192,18 @@ class Call(Request):
     def allow_query(self, *names: str) -> None:
         """Raise ``UnknownField`` for parameters that this route does not take."""
         refuse_unknown(self.query, names)
+
+    def parameters(self, faults: Faults | None = None) -> Mapping[str, Any]:
+        """The query's parameters as the route declares them. Raises what is wrong, or adds it to ``faults``."""
+        found, declared, given = faults or Faults(), self.route.parameters(), dict[str, Any]()
+        with found:
+            refuse_unknown(self.query, tuple(declared))
+        for name, text in self.query.items():
+            with found:
+                given.update({name: read_parameter(declared[name], text, name)} if name in declared else {})
+        if faults is None:
+            found.raise_found()
+        return given
 
     def permit(self, **fields: str) -> None:
         """Raise ``Forbidden`` unless the token may do this to what the body names."""

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
 from pydantic import Field
+from typing_extensions import TypeAliasType
 
 from organism.errors import (
     AlreadyResolved,
+    InvalidField,
     InvalidPayload,
     MailboxFull,
     NotFound,
@@ -19,6 +21,7 @@ from organism.errors import (
     ThreadKilled,
 )
 from organism.server.http.words import AgentName, EventType, Position, Time
+from organism.server.json import microseconds, whole_number
 
 JSON: Final = "application/json"
 XML: Final = "application/xml"
@@ -91,6 +94,39 @@ QUERY: Final[Mapping[str, Any]] = {
     "agents": Annotated[list[AgentName], Field(min_length=1, description="Only these agents, parted by commas.")],
 }
 """Every query parameter must be declared here. A contract names those that its route takes."""
+
+
+def read_parameter(kind: Any, text: str, name: str) -> Any:
+    """The value of a query parameter of this kind: a whole number, yes or no, one of some words, a time (µs) or text.
+
+    Raises ``InvalidField``.
+    """
+    place = f"query.{name}"
+    kind, described = _described(kind)
+    limits = [limit for each in described for limit in each.metadata]
+    bounds = {name: getattr(each, name) for each in limits for name in ("ge", "le", "lt") if hasattr(each, name)}
+    extra = {key: value for each in described for key, value in (each.json_schema_extra or {}).items()}
+    words = get_args(kind) if get_origin(kind) is Literal else ("true", "false") if kind is bool else extra.get("enum")
+    if words is not None and text not in words:
+        raise InvalidField(f"`{name}` is one of {', '.join(words)}; came {text[:40]!r}.", param=place)
+    if kind is int:
+        most = bounds["le"] if "le" in bounds else bounds["lt"] - 1
+        return whole_number(text, place, bounds["ge"], most)
+    if kind is bool:
+        return text == "true"
+    return microseconds(text, place) if extra.get("format") == "date-time" else text
+
+
+def _described(kind: Any) -> tuple[Any, list[Any]]:
+    """The type below its names, and the descriptions on the way."""
+    if isinstance(kind, TypeAliasType):
+        return _described(kind.__value__)
+    if get_origin(kind) is not Annotated:
+        return kind, []
+    inner, *descriptions = get_args(kind)
+    kind, others = _described(inner)
+    return kind, [*others, *descriptions]
+
 
 HEADERS: Final[Mapping[str, Any]] = {
     "Idempotency-Key": _text(

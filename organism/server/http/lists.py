@@ -11,14 +11,12 @@ from typing import Any, Final
 
 import orjson
 from starlette.responses import Response
-from typing_extensions import TypeAliasType
 
 from organism.errors import BadPosition, InvalidField
 from organism.model.times import iso
 from organism.server.http.bodies import Faults
 from organism.server.http.call import Call, JsonResponse
-from organism.server.http.words import ThreadStatus, choices
-from organism.server.json import MAX_POSITION, encoded, microseconds, splice, whole_number
+from organism.server.json import MAX_POSITION, encoded, microseconds, splice
 from organism.views.views import Among, Page, PageKey, Query, Where
 
 AT: Final = "at"
@@ -43,10 +41,9 @@ DEFAULT_LIMIT: Final = 50
 MAX_LIMIT: Final = 500
 LAST_US: Final = 253_402_300_799_999_999
 """The end of the year 9999: later times do not sort as text."""
-_MAX_OFFSET: Final = 1 << 40
 PAGING: Final = ("limit", "offset", "cursor")
 
-Filter = Callable[[str], Where | Among]
+Filter = Callable[[Any], Where | Among]
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,17 +106,12 @@ def envelope(name: str, rows: bytes, page: Page, query: Query, next_page: str | 
 def paging(call: Call) -> Query:
     """The page that the call asks for of a list that has no filters. Raises an ``InvalidRequest``."""
     faults, after = Faults(), None
-    with faults:
-        call.allow_query(*PAGING)
-    with faults:
-        limit = whole(call, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
-    with faults:
-        offset = whole(call, "offset", 0, 0, _MAX_OFFSET)
+    given = call.parameters(faults)
     with faults:
         if "cursor" in call.query:
             after = _opened(call)[0]
     faults.raise_found()
-    return Query(limit=limit, offset=offset, after=after)
+    return Query(limit=given.get("limit", DEFAULT_LIMIT), offset=given.get("offset", 0), after=after)
 
 
 def page_of(call: Call, name: str, rows: Sequence[Any]) -> bytes:
@@ -140,39 +132,28 @@ def next_cursor(call: Call, page: Page, at: int | None, path: str = "") -> str |
 
 async def _query(call: Call, listing: Listing, fixed: tuple[Where | Among, ...]) -> tuple[Query, bool]:
     """The query, and whether with envelopes. Raises an ``InvalidRequest`` that names all that is wrong."""
-    faults = Faults()
-    with faults:
-        call.allow_query(*listing.takes)
-    conditions: list[Where | Among] = [*fixed]
-    for name, make in listing.filters.items():
-        with faults:
-            conditions += [make(call.query[name])] if name in call.query else []
-    with faults:
-        limit = whole(call, "limit", DEFAULT_LIMIT, 1, MAX_LIMIT)
-    with faults:
-        offset = whole(call, "offset", 0, 0, _MAX_OFFSET)
+    faults, after = Faults(), None
+    given = call.parameters(faults)
+    conditions = [*fixed, *(make(given[name]) for name, make in listing.filters.items() if name in given)]
     with faults:
         at = await as_of(call)
-    after = None
     with faults:
         if "cursor" in call.query:
             after, recorded = _opened(call)
             at = recorded if at is None else at
-    with faults:
-        is_xml = listing.has_xml and flag(call, "xml")
     faults.raise_found()
     query = Query(
         tuple(each for each in conditions if isinstance(each, Where)),
         listing.order_by,
         listing.descending,
-        limit,
-        offset,
-        call.query.get("q", ""),
+        given.get("limit", DEFAULT_LIMIT),
+        given.get("offset", 0),
+        given.get("q", ""),
         at,
         after,
         tuple(each for each in conditions if isinstance(each, Among)),
     )
-    return query, is_xml
+    return query, given.get("xml", False)
 
 
 def _opened(call: Call) -> tuple[PageKey, int | None]:
@@ -189,40 +170,19 @@ def _listing_id(call: Call, path: str = "") -> str:
     return repr((call.tenant.id, call.end_user, call.tenant.log.timeline, path or call.path, chosen))
 
 
-def whole(call: Call, name: str, default: int, least: int, most: int) -> int:
-    """A whole number from the query. Raises ``InvalidField``."""
-    text = call.query.get(name)
-    return default if text is None else whole_number(text, f"query.{name}", least, most)
-
-
-def flag(call: Call, name: str) -> bool:
-    """A yes or no from the query: ``true`` or ``false``. Raises ``InvalidField``."""
-    text = call.query.get(name, "false")
-    if text not in {"true", "false"}:
-        raise InvalidField(f"`{name}` is true or false; came {text[:40]!r}.", param=f"query.{name}")
-    return text == "true"
-
-
-def allowed_word(name: str, text: str, allowed: Sequence[str]) -> str:
-    """The word, if it is one of those that are allowed. Raises ``InvalidField``."""
-    if text not in allowed:
-        raise InvalidField(f"`{name}` is one of {', '.join(allowed)}; came {text[:40]!r}.", param=f"query.{name}")
-    return text
-
-
 def since(column: str) -> Filter:
-    """A filter on a column of times: at or after an ISO 8601 time."""
-    return lambda text: Where(column, ">=", microseconds(text, "query.since"))
+    """A filter on a column of times: at or after it (µs)."""
+    return lambda at: Where(column, ">=", at)
 
 
 def since_text(column: str) -> Filter:
     """The same on a column that holds times as they are shown, which sort as the times do."""
-    return lambda text: Where(column, ">=", iso(min(max(0, microseconds(text, "query.since")), LAST_US)))
+    return lambda at: Where(column, ">=", iso(min(max(0, at), LAST_US)))
 
 
-def one_of(column: str, words: TypeAliasType, name: str = "") -> Filter:
-    """A filter on a column that has few values; ``name`` is the parameter's, if it is not the column's."""
-    return lambda text: Where(column, "=", allowed_word(name or column, text, choices(words)))
+def equals(column: str) -> Filter:
+    """A filter on what a column holds."""
+    return lambda value: Where(column, "=", value)
 
 
 MESSAGES: Final = Listing(
@@ -230,9 +190,7 @@ MESSAGES: Final = Listing(
     "position",
     filters={
         "agent": lambda name: Where("", "=", name, any_of=("from", "to")),
-        "status": lambda text: Among(
-            "thread_id", "threads", (Where("status", "=", allowed_word("status", text, choices(ThreadStatus))),)
-        ),
+        "status": lambda text: Among("thread_id", "threads", (Where("status", "=", text),)),
         "since": since_text("timestamp"),
     },
     has_text=True,

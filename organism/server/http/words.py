@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Annotated, Any, Literal, get_args
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 from typing_extensions import TypeAliasType  # the one of typing comes with Python 3.12
@@ -80,9 +80,3 @@ ErrorType = TypeAliasType(
         Field(description="The kind of an error."),
     ],
 )
-
-
-def choices(kind: TypeAliasType) -> tuple[str, ...]:
-    """The words of one of these types."""
-    literal, _description = get_args(kind.__value__)
-    return get_args(literal)
