@@ -198,9 +198,9 @@ class Call(Request):
         found, declared, given = faults or Faults(), self.route.parameters(), dict[str, Any]()
         with found:
             refuse_unknown(self.query, tuple(declared))
-        for name, text in self.query.items():
+        for name in [name for name in self.query if name in declared]:
             with found:
-                given.update({name: read_parameter(declared[name], text, name)} if name in declared else {})
+                given[name] = read_parameter(declared[name], self.query[name], name)
         if faults is None:
             found.raise_found()
         return given

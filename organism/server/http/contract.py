@@ -11,14 +11,21 @@ from typing_extensions import TypeAliasType
 
 from organism.errors import (
     AlreadyResolved,
+    BudgetExhausted,
+    HandlingFailed,
     InvalidField,
     InvalidPayload,
+    LeakRefused,
     MailboxFull,
+    ModelNotInAllowlist,
     NotFound,
     OrganismError,
     PayloadTooLarge,
+    RecursionDepthExceeded,
     StalePosition,
     ThreadKilled,
+    Upstream,
+    UpstreamTimeout,
 )
 from organism.server.http.words import AgentName, EventType, Position, Time
 from organism.server.json import microseconds, whole_number
@@ -183,3 +190,8 @@ THREAD_REFUSED: Final = (NotFound, StalePosition, ThreadKilled)
 QUESTION_REFUSED: Final = (*THREAD_REFUSED, AlreadyResolved)
 SENDING_REFUSED: Final = (*THREAD_REFUSED, InvalidPayload, PayloadTooLarge, MailboxFull)
 """What acts refuse: any, one on a thread, one that answers a question, one that sends a payload."""
+RUN_REFUSED: Final = (
+    *(ModelNotInAllowlist, LeakRefused, RecursionDepthExceeded, BudgetExhausted, Upstream, UpstreamTimeout),
+    HandlingFailed,
+)
+"""What a run may end with before its first word."""

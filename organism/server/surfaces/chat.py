@@ -14,7 +14,7 @@ from organism.model.ids import session_of
 from organism.server.api.sessions import OF_SESSION, address_of, caller_of, conversational, replacing
 from organism.server.http.bodies import ChatTurnBody, NoBody, SessionTurnBody, named_in
 from organism.server.http.call import CALLER, FOR_USER, IN_PATH, Call, JsonResponse, Route, caller_fields
-from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
+from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Gives, gives
 from organism.server.http.shapes import ChatTurn, SessionCompacted, SessionTurn
 from organism.server.http.streaming import SSE
 from organism.server.surfaces.costs import tell_cost
@@ -83,17 +83,7 @@ ask = partial(
     headers=(*ACT, *CALLER, *FOR_USER, "Last-Event-ID"),
     needs_user=True,
 )
-REFUSED: Final = (
-    *SENDING_REFUSED,
-    errors.NotAcceptable,
-    errors.ModelNotInAllowlist,
-    errors.LeakRefused,
-    errors.RecursionDepthExceeded,
-    errors.BudgetExhausted,
-    errors.Upstream,
-    errors.UpstreamTimeout,
-    errors.HandlingFailed,
-)
+REFUSED: Final = (*SENDING_REFUSED, *RUN_REFUSED, errors.NotAcceptable)
 EVENTS: Final = Gives(str, kind=SSE)
 
 ROUTES: Final = (

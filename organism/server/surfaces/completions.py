@@ -23,12 +23,12 @@ from organism.model.ids import SYSTEM_CHAT
 from organism.model.run import RunEntry
 from organism.server.http import problems
 from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields
-from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
+from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Gives, gives
 from organism.server.http.shapes import ChatCompleted
 from organism.server.http.streaming import SSE, live_response
 from organism.server.surfaces.completion_bodies import CompletionBody, ToolChoice, request_of
-from organism.server.surfaces.costs import tell_cost, with_cost
-from organism.server.surfaces.run import begun, entries_of, refusal, written
+from organism.server.surfaces.costs import begun_or_costed, tell_cost, with_cost
+from organism.server.surfaces.run import entries_of, refusal, written
 from organism.server.surfaces.tool_calls import tools_of
 from organism.server.surfaces.turns import killed_if_left
 from organism.server.surfaces.vercel import DONE
@@ -210,11 +210,7 @@ def finish_of(stop_reason: str, calls: Sequence[object]) -> str:
 async def _stream(
     call: Call, sent: Injected, chunks: ChunkWriter, entries: AsyncGenerator[RunEntry, None], headers: Mapping[str, str]
 ) -> Response:
-    try:
-        entries = await begun(entries)
-    except OrganismError:
-        await tell_cost(call, sent)
-        raise
+    entries = await begun_or_costed(call, sent, entries)
     parts = with_cost(call, sent, written(entries, SSE, chunks.lines))
     return await live_response(call, parts, SSE, headers)
 
@@ -323,17 +319,7 @@ ROUTES: Final = (
         gives=gives(ChatCompleted, Gives(str, kind=SSE)),
         takes=CompletionBody,
         headers=(*ACT, *CALLER, USER, AUGMENT),
-        refuses=(
-            *SENDING_REFUSED,
-            errors.ModelNotInAllowlist,
-            errors.LeakRefused,
-            errors.RecursionDepthExceeded,
-            errors.RateLimitExceeded,
-            errors.BudgetExhausted,
-            errors.Upstream,
-            errors.UpstreamTimeout,
-            errors.HandlingFailed,
-        ),
+        refuses=(*SENDING_REFUSED, *RUN_REFUSED, errors.RateLimitExceeded),
     ),
 )
 """Mounted below /v1, beside ``/models`` and ``/tools``."""

@@ -14,11 +14,14 @@ from typing import Final
 import orjson
 
 from organism.config.check import money
+from organism.errors import OrganismError
 from organism.events.vocabulary import TextsEmbedded
 from organism.model.commands import Injected
 from organism.model.completion import CostSource
 from organism.model.money import NOTHING, cents
+from organism.model.run import RunEntry
 from organism.server.http.call import Call
+from organism.server.surfaces.run import begun
 from organism.views.usage import dearer
 from organism.views.views import Query, Where
 
@@ -29,6 +32,17 @@ MOST_INNER: Final = 1000
 async def tell_cost(call: Call, sent: Injected) -> None:
     """Tell the cost of what the call has sent in the headers of its answer, whatever that will be."""
     _tell(call, await _told(call, sent))
+
+
+async def begun_or_costed(
+    call: Call, sent: Injected, entries: AsyncGenerator[RunEntry, None]
+) -> AsyncGenerator[RunEntry, None]:
+    """The entries, once the run has begun; with the error of one that has not, what it cost is told."""
+    try:
+        return await begun(entries)
+    except OrganismError:
+        await tell_cost(call, sent)
+        raise
 
 
 async def with_cost(call: Call, sent: Injected, parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:

@@ -20,12 +20,12 @@ from organism.model.commands import Inject
 from organism.model.ids import session_of
 from organism.server.http.bodies import Places, named_in
 from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields
-from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
+from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Gives, gives
 from organism.server.http.shapes import Invoked
 from organism.server.http.streaming import live_response
 from organism.server.surfaces import requests as request
-from organism.server.surfaces.costs import tell_cost, with_cost
-from organism.server.surfaces.run import begun, entries_of, written
+from organism.server.surfaces.costs import begun_or_costed, tell_cost, with_cost
+from organism.server.surfaces.run import entries_of, written
 from organism.server.surfaces.session_turns import Begun, NextTurn, begin_turn
 from organism.server.surfaces.vercel import FORMAT, STREAM, UiStream, with_parts
 from organism.server.surfaces.waiting import unless_left
@@ -70,11 +70,7 @@ def _next_turn(call: Call, wanted: request.InvokeRequest, json: Mapping[str, Any
 
 async def _answer(call: Call, wanted: request.InvokeRequest, shape: Shape, turn: Begun) -> Response:
     sent = turn.sent
-    try:
-        entries = await begun(entries_of(call.tenant, sent))
-    except errors.OrganismError:
-        await tell_cost(call, sent)
-        raise
+    entries = await begun_or_costed(call, sent, entries_of(call.tenant, sent))
     if shape.is_stream:
         write = UiStream(sent.message_id).lines if wanted.is_ui else None
         parts = written(entries, wanted.kind, write)
@@ -125,13 +121,7 @@ _ask = partial(
         errors.SessionAgentMismatch,
         errors.SessionBusy,
         errors.SessionCompactConflict,
-        errors.ModelNotInAllowlist,
-        errors.LeakRefused,
-        errors.RecursionDepthExceeded,
-        errors.BudgetExhausted,
-        errors.Upstream,
-        errors.UpstreamTimeout,
-        errors.HandlingFailed,
+        *RUN_REFUSED,
     ),
 )
 

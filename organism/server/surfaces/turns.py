@@ -24,8 +24,8 @@ from organism.model.run import COUNTS, RunEntry
 from organism.server.http.bodies import named_in
 from organism.server.http.call import Call, JsonResponse
 from organism.server.http.streaming import SSE, live_response
-from organism.server.surfaces.costs import tell_cost, with_cost
-from organism.server.surfaces.run import begun, beyond, entries_of, written
+from organism.server.surfaces.costs import begun_or_costed, tell_cost, with_cost
+from organism.server.surfaces.run import beyond, entries_of, written
 from organism.server.surfaces.waiting import unless_left
 
 LAST_SEEN: Final = "headers.last-event-id"
@@ -67,11 +67,7 @@ async def _answer(call: Call, turn: Turn, seen: Seen | None) -> Response:
     entries = killed_if_left(call, turn.sent) if turn.is_killed else entries_of(call.tenant, turn.sent)
     if seen is not None:
         return await _stream(call, turn, seen, _after(entries, seen))
-    try:
-        entries = await begun(entries)
-    except OrganismError:
-        await tell_cost(call, turn.charged)
-        raise
+    entries = await begun_or_costed(call, turn.charged, entries)
     if turn.is_stream:
         return await _stream(call, turn, Seen(turn.sent), entries)
     answer = await _batch(call, turn, entries)
