@@ -25,6 +25,13 @@ _FENCED: Final = re.compile(
 )
 
 
+class Passage(NamedTuple):
+    """A document that was found; ``source`` is its index and its id, ``INDEX/ID``."""
+
+    source: str
+    text: str
+
+
 class Conversation:
     """A turn's messages, as OpenAI-compatible servers take them. The fences' marks are made of ``secret``."""
 
@@ -73,10 +80,14 @@ class Conversation:
         """Messages as a caller has them."""
         self._messages += [dict(message) for message in messages]
 
-    def ask(self, text: str, sender: str | None = None) -> None:
-        """The message of this turn; with ``sender``, fenced as the text of another agent or tool."""
+    def ask(self, text: str, sender: str | None = None, passages: Iterable[Passage] = ()) -> None:
+        """The message of this turn, behind the passages that were found for it, each in a fence.
+
+        With ``sender`` it is fenced too, as the text of another agent or tool.
+        """
+        quoted = [fenced(f"passage {each.source}", each.text, f"{self._secret}/{each.source}") for each in passages]
         content = text if sender is None else fenced(f"message from {sender}", text, self._secret)
-        self._messages.append({"role": "user", "content": content})
+        self._messages.append({"role": "user", "content": "\n\n".join((*quoted, content))})
 
     def say(self, text: str, calls: Iterable[ToolCall] = ()) -> None:
         written = [_written(call) for call in calls]
@@ -99,6 +110,15 @@ class Fenced(NamedTuple):
 
     label: str
     text: str
+
+
+def parted(content: str) -> tuple[list[str], str]:
+    """The texts of the fences with which a message begins, and what follows them."""
+    texts, end = list[str](), 0
+    while (found := _FENCED.match(content, end)) is not None and found.end() < len(content):
+        texts.append(found["text"])
+        end = found.end() + len("\n\n")
+    return texts, content[end:]
 
 
 def fenced(label: str, text: str, secret: str) -> str:

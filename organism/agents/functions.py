@@ -76,11 +76,17 @@ def functions_of(agent: Listener, listeners: Mapping[str, Listener], codec: Code
     offered = [listeners[name] for name in named if name in listeners]
     reminders = REMINDERS if SYSTEM_TODO in agent.peers else {}
     names = function_names((*(listener.name for listener in offered), *reminders))
-    functions = [_function(listener, names[listener.name], codec) for listener in offered]
+    functions = [function_of(listener, names[listener.name], codec) for listener in offered]
     return Functions([*functions, *(_reminder(names[name], kind, codec) for name, kind in reminders.items())])
 
 
-def _function(listener: Listener, name: str, codec: Codec) -> Function:
+def lookups_of(agent: Listener, listeners: Mapping[str, Listener], codec: Codec) -> dict[str, Function]:
+    """The tools that its turns ask unbidden, by name."""
+    return {name: function_of(listeners[name], name, codec) for name in agent.looks_up if name in listeners}
+
+
+def function_of(listener: Listener, name: str, codec: Codec) -> Function:
+    """The function ``name`` that asks the listener."""
     payload_class = listener.payload_class
 
     def make(arguments: Mapping[str, Any]) -> object:

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
 import orjson
 
-from organism.agents.conversation import Conversation
-from organism.agents.functions import Functions, functions_of
+from organism.agents.conversation import Conversation, Passage
+from organism.agents.functions import Function, Functions, functions_of, lookups_of
 from organism.agents.prompt import AgentFactory, AgentPromptValidationError, check_payload
 from organism.agents.tool_calls import CallReader, ParsedAnswer, RequestedCall, xml_safe_text
 from organism.codec import Codec, PayloadSchema, RepairedPayload, repair_json
 from organism.config.prompts import PromptConfig
-from organism.config.settings import Handler, Listener
+from organism.config.settings import INDEX_TOOL, INDICES_TOOL, Handler, Listener
 from organism.errors import InvalidPayload
 from organism.model.agent import Answer, Prompt
 from organism.model.completion import CompleteError, CompleteOptions, Completion
@@ -23,11 +23,13 @@ from organism.model.handler import AskError, HandlerMetadata, HandlerResponse
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.ids import CONSOLE, SYSTEM_TODO
 from organism.model.run import StopReason
-from organism.model.tool import ToolError
+from organism.model.tool import ToolError, ToolSpec
 
 MAX_TOOL_ROUNDS: Final = 8
 MOST_CALLS: Final = 32
 """Per round; further calls get an error as their result."""
+LONGEST_QUERY: Final = 2_000
+"""So many characters of a prompt passages are looked for by."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +44,13 @@ class Agent:
     """What the model and the reader of its answer are told about it."""
     response_format: Mapping[str, Any] | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
+    lookups: Mapping[str, Function] = field(default_factory=dict)
+    """The tools that its turns ask unbidden, by name."""
 
-    def options(self, round_number: int) -> CompleteOptions:
+    def options(self, round_number: int, tools: tuple[ToolSpec, ...]) -> CompleteOptions:
         """Of one round's call. A call that the model must make is that of the first: then it goes on as it likes."""
         agent = self.listener.agent
-        options: CompleteOptions = {"tools": self.functions.specs}
+        options: CompleteOptions = {"tools": tools}
         if not self.notes:  # else they are added to the text before it is shown
             options["block"] = f"say-{round_number + 1}"
         if self.response_format is not None:
@@ -78,8 +82,8 @@ class Result(NamedTuple):
 
 def turn_of(listener: Listener, listeners: Mapping[str, Listener], codec: Codec, charter: str) -> Handler:
     """The handler of a listener that has none: each message is a turn of its model."""
-    notes = tuple(missing_indices(listener, listeners))
-    agent = Agent(listener, functions_of(listener, listeners, codec), codec, charter, notes)
+    notes, lookups = tuple(missing_tools(listener, listeners)), lookups_of(listener, listeners, codec)
+    agent = Agent(listener, functions_of(listener, listeners, codec), codec, charter, notes, lookups=lookups)
 
     async def turn(payload: object, metadata: HandlerMetadata) -> HandlerResponse:
         return await Turn(agent, metadata).run(payload)
@@ -87,13 +91,9 @@ def turn_of(listener: Listener, listeners: Mapping[str, Listener], codec: Codec,
     return turn
 
 
-def missing_indices(listener: Listener, listeners: Mapping[str, Listener]) -> Iterator[str]:
-    """A note for the index and for each tool that the agent names and that is not there."""
-    if listener.agent is None:
-        return
-    if listener.agent.rag_index is not None:
-        yield f"The index `{listener.agent.rag_index}` is not there yet: this answer rests on none of its passages."
-    for tool in listener.agent.tools:
+def missing_tools(listener: Listener, listeners: Mapping[str, Listener]) -> Iterator[str]:
+    """A note for each tool that the agent names and that is not there."""
+    for tool in listener.agent.tools if listener.agent is not None else ():
         if tool not in listeners:
             yield f"The tool `{tool}` is not there yet: this answer was given without it."
 
@@ -106,12 +106,15 @@ class Turn:
         self._metadata = metadata
         self._reader = CallReader(agent.functions, agent.codec)
         self._conversation: Conversation
+        self._tools = agent.functions.specs
+        self._citations: dict[str, None] = {}  # in order
         self._has_called = False
         self._last_text = ""
 
     async def run(self, payload: object) -> HandlerResponse:
         """Run until the model answers in words or must stop. Raises ``CompleteError`` if it gave no answer."""
-        return _answered(*repair_json(await self._finish(await self._begin(payload))))
+        text, repairs = repair_json(await self._finish(await self._begin(payload)))
+        return _answered(text, repairs, [*self._citations])
 
     async def go_on(self, conversation: Conversation) -> str:
         """Go on with a caller's conversation; gives the last text. Raises as ``run`` does."""
@@ -120,6 +123,7 @@ class Turn:
 
     async def _finish(self, conversation: Conversation) -> str:
         self._conversation = conversation
+        self._tools = await self._offered()
         try:
             reason = await self._rounds()
         except CompleteError as error:
@@ -140,28 +144,60 @@ class Turn:
         self._last_text = f"{self._last_text}\n\n{explained}" if self._last_text else explained
 
     async def _begin(self, payload: object) -> Conversation:
-        agent, metadata = self._agent, self._metadata
+        metadata, text = self._metadata, self._agent.text_of(payload, self._metadata.from_id)
+        passages = await self._passages(text)
         instructions = (
-            agent.charter,
-            agent.listener.prompt or "",
+            self._agent.charter,
+            self._agent.listener.prompt or "",
             metadata.usage_instructions,
             await self._reminders(),
-            *agent.notes,
+            *self._agent.notes,
         )
         conversation = Conversation(instructions, metadata.call_id)
         history = await metadata.history()
         self._reader.remember(history)
         conversation.resume(history, self._reader.earlier_call)
-        sender = metadata.from_id
-        text = agent.text_of(payload, sender)
-        if sender != CONSOLE:
+        if metadata.from_id != CONSOLE:
             self._reader.add_outside(text)
-            conversation.ask(text, sender)
+            conversation.ask(text, metadata.from_id, passages)
             return conversation
         if isinstance(payload, Prompt):
             conversation.remember(payload.history)
-        conversation.ask(text)
+        conversation.ask(text, passages=passages)
         return conversation
+
+    async def _passages(self, text: str) -> list[Passage]:
+        """The passages of the agent's index that fit the prompt best; none, with a note, if it cannot be searched."""
+        own, search = self._agent.listener.agent, self._agent.lookups.get(INDEX_TOOL)
+        query = text[:LONGEST_QUERY].strip()
+        if own is None or own.rag_index is None or not query:
+            return []
+        result = _failure("not_found", "")
+        if search is not None:
+            asked = search.make({"index_id": own.rag_index, "query": query, "top_k": own.rag_top_k})
+            result = await self._ask(INDEX_TOOL, "", asked)
+        if result.is_error:
+            note = _note_on(own.rag_index, orjson.loads(result.output)["error"])
+            self._agent = replace(self._agent, notes=(*self._agent.notes, note))
+            return []
+        self._reader.add_outside(result.output)
+        return self._cited(result)
+
+    def _cited(self, result: Result) -> list[Passage]:
+        """What a search has found, which the answer cites from now on."""
+        found = orjson.loads(result.output)
+        passages = [Passage(f"{found['index_id']}/{each['id']}", each["text"]) for each in found["results"]]
+        self._citations |= dict.fromkeys(each.source for each in passages)
+        return passages
+
+    async def _offered(self) -> tuple[ToolSpec, ...]:
+        """The functions; that which searches the library says which indices there are."""
+        specs, listing = self._agent.functions.specs, self._agent.lookups.get(INDICES_TOOL)
+        if listing is None:
+            return specs
+        found = orjson.loads((await self._ask(INDICES_TOOL, "", listing.make({}))).output)
+        ids = [each["id"] for each in found.get("indices", ())]
+        return tuple(_of_indices(spec, ids) if spec.name == INDEX_TOOL and ids else spec for spec in specs)
 
     async def _reminders(self) -> str:
         """The reminders that are due: a recorded step, since they change over time."""
@@ -201,7 +237,8 @@ class Turn:
     async def _complete(self, number: int) -> Completion:
         for payload in await self._metadata.steered():
             self._conversation.ask(self._agent.text_of(payload, CONSOLE))
-        completion = await self._metadata.complete(self._conversation.messages, **self._agent.options(number))
+        options = self._agent.options(number, self._tools)
+        completion = await self._metadata.complete(self._conversation.messages, **options)
         self._has_called = True
         await self._metadata.emit("usage", completion.used)
         return completion
@@ -221,6 +258,8 @@ class Turn:
             results = [task.result() for task in tasks] + [over] * (len(calls) - len(tasks))
         for requested, result in zip(calls, results, strict=True):
             self._reader.add_outside(result.output)
+            if requested.function is not None and requested.function.to == INDEX_TOOL and not result.is_error:
+                self._cited(result)
             self._conversation.answer(requested.call, result.output)
             entry = {"id": requested.call.id, "output": result.output, "isError": result.is_error}
             await self._metadata.emit("tool_result", entry)
@@ -256,6 +295,18 @@ class Turn:
         return Result(PayloadSchema.of(type(reply)).json(reply).decode())
 
 
+def _note_on(index: str, error: Mapping[str, str]) -> str:
+    is_there = error["code"] != "not_found"
+    why = f"could not be searched ({error['message']})" if is_there else "is not there yet"
+    return f"The index `{index}` {why}: this answer rests on none of its passages."
+
+
+def _of_indices(spec: ToolSpec, ids: Sequence[str]) -> ToolSpec:
+    fields = spec.parameters["properties"]
+    named = {**fields, "index_id": {**fields["index_id"], "enum": list(ids)}}
+    return replace(spec, parameters={**spec.parameters, "properties": named})
+
+
 def _failure(code: str, message: str, details: Sequence[Mapping[str, str]] = ()) -> Result:
     error = {"code": code, "message": message, **({"details": list(details)} if details else {})}
     return Result(orjson.dumps({"error": error}).decode(), is_error=True)
@@ -273,8 +324,8 @@ def _call_entry(requested: RequestedCall) -> dict[str, Any]:
     return entry if call.input is not None else {**entry, "rawInput": call.raw or ""}
 
 
-def _answered(text: str, notes: tuple[str, ...]) -> HandlerResponse:
-    answer = Answer(text=text)
+def _answered(text: str, notes: tuple[str, ...], citations: Sequence[str] = ()) -> HandlerResponse:
+    answer = Answer(text, list(citations))
     return HandlerResponse.respond(RepairedPayload(answer, notes) if notes else answer)
 
 

@@ -23,7 +23,7 @@ from organism.config.check import (
 from organism.config.code import Code, Named
 from organism.config.faults import near, written
 from organism.config.prompts import prompt_path
-from organism.config.settings import Agent, Budget, Limits, Listener, Model, ShippedTool, is_reserved
+from organism.config.settings import INDEX_TOOL, Agent, Budget, Limits, Listener, Model, ShippedTool, is_reserved
 from organism.model.agent import Answer, Prompt
 from organism.model.ids import CONSOLE, SYSTEM_TODO, AgentName
 
@@ -33,9 +33,6 @@ _VERSION_DIGITS: Final = 16
 _CALLED: Final = {"peers": "listener", "tools": "tool"}
 _OWN: Final = frozenset({"handler", "payload_class", "model", "prompt", "prompt_ref"})
 """A section with one of these keys that has a shipped tool's name puts a listener of its own in the tool's place."""
-INDEX_TOOL: Final = "rag_query"
-"""The tool that asks an index of documents. An agent that names it goes without it where there is none, and says so."""
-
 
 PromptRef = Annotated[str, matching(r"[A-Za-z0-9_.-]+(@[A-Za-z0-9_.-]+)?", "a prompt such as `A2@v1`")]
 
@@ -329,7 +326,7 @@ class ListenerReader:
     def _with_shipped(self, own: tuple[Listener, ...]) -> Listeners:
         """Own listeners go before shipped ones of their name; and what nobody names gives way to their classes, too."""
         names = {listener.name for listener in own}
-        wanted = {name for listener in own for name in (*listener.peers, *listener.tools)}
+        wanted = {name for listener in own for name in (*listener.peers, *listener.tools, *listener.looks_up)}
         wanted |= {tool.name for tool in self._shipped.values() if tool.is_listed}
         classes = {kind.__name__ for listener in own for kind in (listener.payload_class, *listener.accepts)}
         unused = [tool for tool in self._shipped.values() if tool.name not in names and not tool.is_off]

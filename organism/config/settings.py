@@ -37,6 +37,9 @@ from organism.model.ids import CONSOLE, SYSTEM_TODO, AgentName
 FileName = Annotated[str, matching(r"[a-zA-Z0-9_-]+", "a name of letters, digits, `_` and `-`", 128)]
 _INDEX: Final = "the name of an index: at most 128 letters, digits, `.`, `_`, `:` or `-`"
 IndexName = Annotated[str, matching(r"[A-Za-z0-9._:-]{1,128}", _INDEX)]
+INDEX_TOOL: Final = "rag_query"
+"""The tool that asks an index of documents. An agent that names it goes without it where there is none, and says so."""
+INDICES_TOOL: Final = "rag_index_list"
 Provider = Literal["openai", "anthropic", "offline", "scripted", "replay", "local"]
 Taint = Literal["escalate", "allow"]
 
@@ -215,9 +218,16 @@ class Listener:
         own = self.agent.taint if self.agent is not None else None
         return self.is_agent and (own or taint) == "escalate"
 
+    @property
+    def looks_up(self) -> tuple[str, ...]:
+        """The tools that its turns ask unbidden: for the passages of its index, and for which indices there are."""
+        passages = self.agent is not None and self.agent.rag_index is not None
+        return (INDEX_TOOL,) * passages + (INDICES_TOOL,) * (INDEX_TOOL in self.tools)
+
     def may_send_to(self, name: str) -> bool:
         """Whether ``name`` is a peer: so named, a tool of its, by ``"*"``, itself, or ``system.todo``, always one."""
-        return self.any_peer or name in self.peers or name in self.tools or name in {self.name, SYSTEM_TODO}
+        named = self.any_peer or name in self.peers or name in self.tools or name in {self.name, SYSTEM_TODO}
+        return named or name in self.looks_up
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

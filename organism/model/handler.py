@@ -180,6 +180,7 @@ class HandlerMetadata(ABC):
     async def ask(self, to: str, payload: object, timeout: float | None = None, *, tool_call_id: str = "") -> Any:
         """Send ``payload`` to the peer ``to`` and give the payload of its reply.
 
+        ``payload`` may be a dict of the fields of the peer's payload class, for a class that is not at hand.
         ``timeout`` is in seconds (default: the organism's ``ask_timeout_s``); time in which the peer is paused does not
         count. Raises ``AskError``. While it waits, the handler's slot is free for others. ``tool_call_id`` is that of
         the ``tool_call`` entry by which the run shows it: if a person is asked about the call, the run shows that too.

@@ -49,6 +49,8 @@ def test_its_listeners_are_those_of_the_hello_organism_the_agents_and_their_tool
         "wikipedia_search": (False, (), "WikipediaSearch"),
         "wikipedia_summary": (False, (), "WikipediaSummary"),
         "rag_query": (False, (), "RagQuery"),
+        "rag_index_list": (False, (), "RagIndexList"),
+        "library": (True, ("rag_query",), "LibraryQuery"),
     }
 
 

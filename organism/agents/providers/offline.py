@@ -16,7 +16,7 @@ from importlib.resources import files
 from itertools import chain
 from typing import Any, Final
 
-from organism.agents.conversation import unfenced
+from organism.agents.conversation import parted, unfenced
 from organism.agents.providers import messages
 from organism.agents.providers import offline_words as words
 from organism.model.arithmetic import is_arithmetic
@@ -55,6 +55,8 @@ def reply(request: ModelRequest) -> tuple[str, list[Call]]:
     turns = [(str(message.get("role")), plain(message)) for message in request.messages]
     newest = max((at for at, (role, _) in enumerate(turns) if role == "user"), default=len(turns))
     message = "".join(text for _, text in turns[newest : newest + 1])
+    quoted, rest = parted(message)
+    message = plain({"content": rest})
     before = [text for role, text in turns[:newest] if role not in messages.SYSTEM_ROLES]
     earlier = (text for role, text in reversed(turns[:newest]) if role == "user")
     system = "\n".join(text for role, text in turns if role in messages.SYSTEM_ROLES)
@@ -65,7 +67,8 @@ def reply(request: ModelRequest) -> tuple[str, list[Call]]:
     if request.response_format and request.response_format.get("type") != "text":
         material = before if len(message.split()) <= SHORT_WORDS else []
         return _filled(request.response_format, "\n".join([*material, *results, message]), request.max_tokens), []
-    text = "\n".join(results) or _summary(message, system, before) or _quote(message, before, language)
+    said = "\n".join(filter(None, results)) or _summary(message, system, before)
+    text = said or _quote(message, [*before, *quoted], language)
     return text or words.STAND_IN[language], []
 
 
@@ -100,7 +103,7 @@ def _calls(message: str, tools: Sequence[ToolSpec], language: str) -> list[Call]
     """The calls that the message asks for, clause by clause."""
     calls: list[Call] = []
     for clause in () if words.NO_TOOLS.search(message) else words.CLAUSE_END.split(message)[:50]:
-        rules = () if words.NEGATED.search(clause) else (_computed, _ordered, _looked_up)
+        rules = () if words.NEGATED.search(clause) else (_computed, _ordered, _looked_up, _searched)
         calls += next(filter(None, (rule(tool, clause, language) for rule in rules for tool in tools)), [])
     return [call for at, call in enumerate(calls) if call not in calls[:at]]
 
@@ -140,6 +143,13 @@ def _looked_up(tool: ToolSpec, clause: str, _language: str) -> list[Call]:
     return [(tool.name, {text: found["what"].strip(" ?!.")})] if fits else []
 
 
+def _searched(tool: ToolSpec, clause: str, _language: str) -> list[Call]:
+    """A question, put to each index that the tool names."""
+    index = tool.parameters.get("properties", {}).get("index_id", {})
+    is_asked = clause.endswith("?") and not words.ASKS_TIME.search(clause)
+    return [(tool.name, {"index_id": each, "query": clause}) for each in index.get("enum", ()) if is_asked]
+
+
 def _only_text(tool: ToolSpec) -> str | None:
     """The one text that a tool takes: its only required parameter, or its only one."""
     fields = tool.parameters.get("properties", {})
@@ -159,10 +169,18 @@ def _result(call: Mapping[str, Any], text: str, language: str) -> str:
     error = value if isinstance(value, dict) and value.keys() in ({"error"}, {"code", "message"}) else None
     if error is not None:
         return words.FAILED[language].format(name, _spoken(error.get("error", error)))
+    if isinstance(value, dict) and value.keys() >= {"index_id", "results"}:
+        return _cited(given, value["results"], language)
     said = _spoken(value)
     if isinstance(given, dict) and "expression" in given:
         return words.IS[language].format(given["expression"], said)
     return " ".join(key_sentences(said, 5)) or words.NOTHING[language].format(name)
+
+
+def _cited(asked: Any, passages: Sequence[Mapping[str, Any]], language: str) -> str:
+    """The sentence that answers the query, and the passage that it stands in."""
+    best = [(best_sentence(str(asked.get("query")), [each["text"]]), each["id"]) for each in passages]
+    return next((f"{words.QUOTED[language].format(said)} [{source}]" for said, source in best if said), "")
 
 
 def _spoken(value: Any) -> str:

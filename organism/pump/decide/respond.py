@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -61,6 +62,10 @@ class Outbox(Entity):
         plain, notes = payload_and_notes(payload)
         if to == SYSTEM_TODO:
             return self._send_todo(plain, step)
+        if isinstance(plain, Mapping):
+            plain = self._typed(to, plain)
+        if isinstance(plain, Refused):
+            return self._refused(to, payload, plain)
         sender = Sender(self.listener, self.message.depth + 1, self.message.thread.open)
         found = receivers(self.decision.state.rules, sender, to, plain)
         if isinstance(found, Refused):
@@ -72,6 +77,16 @@ class Outbox(Entity):
         return None
 
     # -- requests
+
+    def _typed(self, to: str, fields: Mapping[str, Any]) -> object:
+        """The payload of the listener's class that has these fields."""
+        listener = self.rules.listeners.get(to)
+        if listener is None:
+            return fields
+        try:
+            return self.rules.codec.from_json(listener.payload_class.__name__, fields)
+        except InvalidPayload as error:
+            return Refused("validation", "schema", str(error))
 
     def _send_one(self, to: str, payload: object, notes: tuple[str, ...], step: Step | None) -> Refused | None:
         request = self.decision.state.ids.message()

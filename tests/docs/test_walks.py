@@ -1,4 +1,4 @@
-"""The walk through docs/sessions.md is run as it stands, and prints what the page says."""
+"""The walks through the docs are run as they stand, and print what the pages say."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tests.server.served import TOKEN, Served, served
 
-PAGE = Path(__file__).parents[2] / "docs" / "sessions.md"
+DOCS = Path(__file__).parents[2] / "docs"
 
 
 async def ran(server: Served, folder: Path, script: str) -> str:
@@ -23,12 +23,25 @@ async def ran(server: Served, folder: Path, script: str) -> str:
     return out.decode()
 
 
-async def test_the_walk_is_run_as_it_stands(tmp_path: Path) -> None:
-    walk = PAGE.read_text().split("\n## ")[1]
-    script = "\n".join(re.findall(r"^```bash\n(.*?)^```$", walk, re.MULTILINE | re.DOTALL))
+def blocks(text: str, kind: str) -> str:
+    """All fenced blocks of a kind."""
+    return "\n".join(re.findall(rf"^```{kind}\n(.*?)^```$", text, re.MULTILINE | re.DOTALL))
+
+
+async def test_the_walk_through_sessions_is_run_as_it_stands(tmp_path: Path) -> None:
+    walk = (DOCS / "sessions.md").read_text().split("\n## ")[1]
+    script = blocks(walk, "bash")
     (quoted,) = re.findall(r"prints what the agent remembers:\n\n```\n(.*)\n```", walk)
     async with served() as server:
         lines = (await ran(server, tmp_path, script)).splitlines()
     keep_last_n, source, successor, went_on, length = lines[-5:]
     assert lines[-6] == quoted
     assert (keep_last_n, source, went_on, length) == ("2", '"db"', successor, "1")
+
+
+async def test_the_walk_through_the_library_is_run_as_it_stands(tmp_path: Path) -> None:
+    page = (DOCS / "library.md").read_text()
+    async with served() as server:
+        out = await ran(server, tmp_path, blocks(page, "bash"))
+    printed = re.findall(r"^```bash\n.*?^```$\n\n```\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert out == "".join(printed)
