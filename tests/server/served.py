@@ -26,9 +26,9 @@ from organism.views.views import ViewStore
 from tests.server.contract import CheckedClient, CheckedSocket, contract
 
 HELLO = Path(__file__).parents[2] / "organism.yaml"
-OWN = ("greeter", "shouter", "response-handler", "prompt-shaper", "summarizer")
+OWN = ("greeter", "shouter", "response-handler", "prompt-shaper", "summarizer", "library")
 AGENTS = ("berlin-rag", "berlin-tour", "concise-de", "librarian", "researcher-rag", "researcher")
-TOOLS = ("calculator", "current_datetime", "wikipedia_search", "wikipedia_summary", "rag_query")
+TOOLS = ("calculator", "current_datetime", "wikipedia_search", "wikipedia_summary", "rag_query", "rag_index_list")
 LISTENERS = [*OWN, *AGENTS, *TOOLS]
 """Those of the hello organism in their order: its own, the agents that have files, the tools that these name."""
 TOKEN = "org_for_tests"

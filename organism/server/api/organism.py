@@ -82,7 +82,7 @@ async def stop(call: Call) -> Response:
 
 
 async def graph(call: Call) -> Response:
-    """``{nodes, edges}``: each listener, each other name that is a peer, and an edge from each to its peers and tools.
+    """``{nodes, edges}``: each listener, each other name that is a peer, and an edge from each to all that it asks.
 
     As ``mermaid`` it is the text of a flowchart, which many viewers of Markdown draw.
     """
@@ -115,12 +115,12 @@ def _nodes(settings: Settings, edges: Sequence[dict[str, str]]) -> list[dict[str
 
 
 def _edges(settings: Settings) -> list[dict[str, str]]:
-    """An edge to each peer and each tool; ``"*"`` in ``peers`` is an edge to each other listener."""
+    """An edge to each peer, and to each tool that it calls or asks unbidden; ``"*"`` in ``peers`` is an edge to each other listener."""
     everyone = tuple(listener.name for listener in settings.listeners)
     edges = []
     for listener in settings.listeners:
         others = tuple(name for name in everyone if name != listener.name) if listener.any_peer else ()
-        peers = dict.fromkeys((*listener.peers, *listener.tools, *others))
+        peers = dict.fromkeys((*listener.peers, *listener.tools, *listener.looks_up, *others))
         edges += [{"from": listener.name, "to": peer} for peer in peers if peer != "*"]
     return edges
 

@@ -6,7 +6,7 @@ from tests.flows.world import MakeWorld
 from tests.server.served import AGENTS, TOOLS, Served, served
 
 
-async def test_nodes_are_listeners_and_the_outside_and_edges_are_peers_and_tools(hello: Served) -> None:
+async def test_nodes_are_listeners_and_the_outside_and_edges_lead_to_all_that_are_asked(hello: Served) -> None:
     graph = await hello.get("/organism/graph")
     assert [(node["name"], node["kind"]) for node in graph["nodes"]] == [
         ("greeter", "agent"),
@@ -14,6 +14,7 @@ async def test_nodes_are_listeners_and_the_outside_and_edges_are_peers_and_tools
         ("response-handler", "listener"),
         ("prompt-shaper", "agent"),
         ("summarizer", "agent"),
+        ("library", "agent"),
         *((name, "agent") for name in AGENTS),
         *((name, "listener") for name in TOOLS),
         ("console", "console"),
@@ -23,8 +24,10 @@ async def test_nodes_are_listeners_and_the_outside_and_edges_are_peers_and_tools
         {"from": "greeter", "to": "shouter"},
         {"from": "shouter", "to": "response-handler"},
         {"from": "response-handler", "to": "console"},
-        {"from": "librarian", "to": "rag_query"},
-        *({"from": "researcher-rag", "to": name} for name in TOOLS[:3]),
+        {"from": "library", "to": "rag_query"},
+        {"from": "berlin-rag", "to": "rag_query"},
+        *({"from": "librarian", "to": name} for name in TOOLS[4:]),
+        *({"from": "researcher-rag", "to": name} for name in (*TOOLS[:3], "rag_query")),
         *({"from": "researcher", "to": name} for name in TOOLS[:4]),
     ]
 

@@ -79,10 +79,11 @@ async def test_a_plain_handler_answers_a_batch_by_every_surface_alike(hello: Ser
         ({"flags": {"stream": True}}, {"accept": "text/event-stream"}, "/flags/stream"),
         ({}, {"x_ag_session_control": "force"}, "headers.x-ag-session-control"),
         ({"flags": {"force": True}}, {}, "/flags/force"),
-        ({}, {"x_ag_session_id": "none"}, "headers.x-ag-session-id"),
-        ({"session_id": "none"}, {}, "/session_id"),
+        ({}, {"x_ag_session_id": "none", "spass_user_id": "dan"}, "headers.x-ag-session-id"),
+        ({"session_id": "none"}, {"spass_user_id": "dan"}, "/session_id"),
+        ({"session_id": "none"}, {}, "headers.spass-user-id"),
         ({"data": {"inputs": {"payload": {"name": 7}}}}, {}, "/data/inputs/payload/name"),
-        ({"session_id": "none"}, {"x_ag_session_id": "other"}, "/session_id"),
+        ({"session_id": "none"}, {"x_ag_session_id": "other", "spass_user_id": "dan"}, "/session_id"),
     ],
 )
 async def test_what_cannot_be_had_is_named_where_it_was_asked_for(
@@ -149,7 +150,7 @@ async def test_an_error_before_the_first_byte_is_json_with_its_own_status(plain_
         ("/agents/broken/invoke", {**DAN, "flags": {"stream": False}}, 500, "handling_failed"),
     ]
     for path, body, status, code in cases:
-        answer = await invoke(plain_server, path, body, accept=accept)
+        answer = await invoke(plain_server, path, body, accept=accept, spass_user_id="dan")
         error = (answer.status_code, answer.headers["content-type"], answer.json()["error"]["code"])
         assert error == (status, "application/json", code), path
 

@@ -85,9 +85,9 @@ async def test_the_shipped_tools_that_are_on_are_listed_as_models_take_them(hell
     assert reply["object"] == "list"
     assert [tool["function"]["name"] for tool in reply["data"]] == [
         *SHIPPED[:4],
-        *LIBRARY[:1],
+        *LIBRARY[:2],
         *SHIPPED[4:],
-        *LIBRARY[1:],
+        *LIBRARY[2:],
     ]
     calculator = reply["data"][0]
     assert (calculator["type"], calculator["brings_outside_text"]) == ("function", False)
