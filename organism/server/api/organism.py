@@ -115,7 +115,7 @@ def _nodes(settings: Settings, edges: Sequence[dict[str, str]]) -> list[dict[str
 
 
 def _edges(settings: Settings) -> list[dict[str, str]]:
-    """An edge to each peer, and to each tool that it calls or asks unbidden; ``"*"`` in ``peers`` is an edge to each other listener."""
+    """An edge to all that each listener asks; ``"*"`` in ``peers`` is an edge to each other listener."""
     everyone = tuple(listener.name for listener in settings.listeners)
     edges = []
     for listener in settings.listeners:
