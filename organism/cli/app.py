@@ -31,6 +31,7 @@ GROUPS: Final = {
     "indeterminate": "Unsafe effects that may or may not have happened.",
     "token": "Access tokens; needs no server.",
     "tools": "Tools that agents, and you, may call.",
+    "rag": "The library: indices of documents that agents answer from.",
     "log": "The event log.",
 }
 
@@ -63,6 +64,11 @@ VERBS: Final = (
     Verb("indeterminate resolve", options.Indeterminate, "operate:resolve_effect", "Say what happened to one."),
     Verb("tools list", options.Remote, "operate:tools", "List the tools that you may call."),
     Verb("tools run", options.RunTool, "operate:run_tool", "Call one and print its result."),
+    Verb("rag add", options.AddDocuments, "rag:add", "Put files into an index; again, only what has changed."),
+    Verb("rag list", options.Remote, "rag:indices", "List the indices."),
+    Verb("rag query", options.QueryIndex, "rag:query", "Find the documents that answer a question best."),
+    Verb("rag docs", options.Documents, "rag:documents", "List an index's documents, or show one."),
+    Verb("rag rm", options.RemoveDocuments, "rag:remove", "Delete a document, or an index with all of its documents."),
     Verb("mcp", options.Remote, "mcp:mcp", "Serve the tools as an MCP server over stdio."),
     Verb("token create", options.CreateToken, "token:create", "Make a token and print it, only this once."),
     Verb(

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Generator, Iterator, Mapping
-from contextlib import closing, suppress
+from contextlib import closing
 from dataclasses import dataclass
-from getpass import getuser
 from typing import Any, Final
 
 import typer
 
-from organism.cli.client import Client, path_of
+from organism.cli.client import Client, own_name, path_of
 from organism.cli.exits import Exit
 from organism.cli.options import Chat
 from organism.cli.send import read_text
@@ -78,7 +76,7 @@ class Conversation:
 
     def __post_init__(self) -> None:
         self._client = Client(self.options)
-        self._headers = {"SPASS-User-Id": self.options.user or _own_name()}
+        self._headers = {"SPASS-User-Id": self.options.user or own_name()}
         self.session = self.options.session
 
     def take(self, line: str) -> None:
@@ -158,13 +156,6 @@ class Conversation:
     def _post(self, body: Any, *parts: str, key: str | None = None) -> Any:
         path = AGENTS + path_of(self.options.agent, *parts)
         return self._client.post(path, body, key, base="", headers=self._headers, follow_redirects=True)
-
-
-def _own_name() -> str:
-    """The user of this machine, as far as that is a name of the server's."""
-    with suppress(OSError, KeyError, ImportError):
-        return re.sub(r"[^A-Za-z0-9._@-]", "-", getuser())[:128] or "user"
-    return "user"
 
 
 def _show(entries: Iterator[tuple[str, Mapping[str, Any]]]) -> str:

@@ -6,11 +6,13 @@ server's token is sent to this machine only.
 
 from __future__ import annotations
 
+import re
 import ssl
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from getpass import getuser
 from http import HTTPStatus
 from ipaddress import ip_address
 from pathlib import Path
@@ -152,9 +154,9 @@ class Client:
         """The JSON of a PUT."""
         return self._json("PUT", path, json=body, **more)
 
-    def delete(self, path: str) -> Any:
+    def delete(self, path: str, **more: Any) -> Any:
         """The JSON of a DELETE."""
-        return self._json("DELETE", path)
+        return self._json("DELETE", path, **more)
 
     def entries(self, path: str, body: Any, key: str | None, **headers: str) -> Iterator[tuple[str, Any]]:
         """The entries of a run that a POST streams, each with the path that answers; none if there is no stream.
@@ -195,15 +197,15 @@ class Client:
                 elif name == "data":
                     yield response.url.path, seen, orjson.loads(text)
 
-    def rows(self, name: str, query: Mapping[str, Any], limit: int, path: str = "") -> Rows:
+    def rows(self, name: str, query: Mapping[str, Any], limit: int, path: str = "", **more: Any) -> Rows:
         """The first ``limit`` objects of the list ``name``, page by page."""
         path, field = path or f"/{name}", name.replace("-", "_")
         wanted: dict[str, Any] = {**query, "limit": min(limit, PAGE_ROWS)}
-        page = self.get(path, wanted)
+        page = self.get(path, wanted, **more)
         rows, total = page[field], page["total"]
         wanted.pop("offset", None)  # the cursor knows the place
         while page["next"] and len(rows) < limit:
-            page = self.get(path, {**wanted, "cursor": page["next"]})
+            page = self.get(path, {**wanted, "cursor": page["next"]}, **more)
             rows += page[field]
         return Rows(rows[:limit], total)
 
@@ -235,6 +237,13 @@ class Client:
                 yield http
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
             refuse_no_server(self.server, error)
+
+
+def own_name() -> str:
+    """The user of this machine, as far as that is a name of the server's."""
+    with suppress(OSError, KeyError, ImportError):
+        return re.sub(r"[^A-Za-z0-9._@-]", "-", getuser())[:128] or "user"
+    return "user"
 
 
 def path_of(*parts: str) -> str:

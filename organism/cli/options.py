@@ -45,6 +45,7 @@ LetterId = Annotated[str | None, Argument(metavar="MESSAGE", help="The dead lett
 LettersOf = Annotated[str | None, Option(metavar="THREAD", help="All of this thread instead of one.")]
 TokenName = Annotated[str, Argument(metavar="NAME", help="The token's name.")]
 IdempotencyKey = Annotated[str | None, Option(metavar="KEY", help="An idempotency key: the same one acts only once.")]
+IndexName = Annotated[str, Argument(metavar="INDEX", help="The index's id.")]
 Since = Annotated[str | None, Option(metavar="TIME", help="Only those since then (2026-01-31T12:00:00Z).")]
 OfThread = Annotated[str | None, Option(metavar="THREAD", help="Only those of this thread.")]
 
@@ -219,6 +220,29 @@ class Indeterminate(Remote):
     effect: str = argument("EFFECT", "The effect's id, MESSAGE:STEP.")
     outcome: str = argument("done|redo|fail", "What happened.")
     result: str | None = option("JSON", "Its result, with done; @FILE reads a file, - standard input.")
+
+
+class Documents(Remote):
+    index: IndexName
+    document: str | None = argument("ID", "Only this one, in full.", None)
+    limit: Limit = 50
+
+
+class RemoveDocuments(Remote):
+    index: IndexName
+    document: str | None = argument("ID", "Only this document; else the index with all of them.", None)
+
+
+class QueryIndex(Remote):
+    index: IndexName
+    text: str = argument("TEXT", "What is looked for, in words.")
+    top_k: int = option("N", "How many at most.", 5, min=1, max=50)
+    mode: Literal["vector", "keyword", "hybrid"] | None = option(None, "How to search; by default hybrid.")
+
+
+class AddDocuments(Remote):
+    index: IndexName
+    path: list[Path] = argument("PATH...", "Files (text, Markdown, HTML, PDF), and folders of them.")
 
 
 class Events(Remote):

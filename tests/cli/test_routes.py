@@ -8,7 +8,7 @@ from structlog.testing import capture_logs
 from typer.main import get_command
 
 from organism.cli.app import make_app
-from organism.server.api import sessions
+from organism.server.api import library, sessions
 from organism.server.app import FOR_CLIENTS, RESOURCES
 from organism.server.http.rights import ROUTES as RIGHTS
 from organism.server.surfaces import chat
@@ -58,6 +58,13 @@ LINES = {
     "GET /usage": "usage",
     "GET /usage/threads/{id}": "usage --thread T",
     "GET /usage/agents/{name}": "usage --agent greeter",
+    "GET /a1/rag/indices": "rag list",
+    "DELETE /a1/rag/indices/{index_id}": "rag rm nothing",
+    "GET /a1/rag/indices/{index_id}/documents": "rag docs nothing",
+    "GET /a1/rag/indices/{index_id}/documents/{doc_id}": "rag docs nothing D",
+    "DELETE /a1/rag/indices/{index_id}/documents/{doc_id}": "rag rm nothing D",
+    "POST /a1/rag/indices/{index_id}/documents/append": "rag add files LICENSE",
+    "POST /a1/rag/indices/{index_id}/query": "rag query nothing hello",
     "POST /a1/agents/{name}/chat": "chat nobody hello",
     "POST /a1/agents/{name}/sessions/{sid}/messages": "chat nobody hello --session S",
     "GET /a1/agents/{name}/sessions/{sid}/messages": "chat nobody --session S",
@@ -78,6 +85,9 @@ REASONS = {
     "GET /a1/agents/{name}/sessions/{sid}/lineage": "for the programs of users",
     "POST /a1/agents/{name}/sessions/{sid}/compact": "/compact in a conversation of `organism chat`",
     "POST /a1/agents/{name}/sessions/{sid}/uncompact": "for the programs of users",
+    "GET /a1/rag/indices/{index_id}": "for programs; `organism rag list` shows the same",
+    "POST /a1/rag/indices/{index_id}/documents": "for programs; `organism rag add` changes what has changed",
+    "PATCH /a1/rag/indices/{index_id}/documents/{doc_id}": "for programs; `organism rag add` takes changed files",
     "GET /events": "the twin of /ws, which `organism tail` watches",
     "POST /ws-ticket": "for a page, which can send no header with its handshake",
     "GET /openapi.json": "a document for programs",
@@ -93,7 +103,8 @@ REASONS = {
 
 def operations() -> list[str]:
     """Every route as ``METHOD /path``, below /api/v1 or /v1, or as it is below /a1."""
-    return [f"{route.method} {route.path}" for route in (*RESOURCES, *FOR_CLIENTS, *sessions.ROUTES, *chat.ROUTES)]
+    below_a1 = (*sessions.ROUTES, *chat.ROUTES, *library.ROUTES)
+    return [f"{route.method} {route.path}" for route in (*RESOURCES, *FOR_CLIENTS, *below_a1)]
 
 
 def test_every_route_has_a_verb_or_a_reason_to_have_none() -> None:

@@ -20,6 +20,7 @@ IMPORT_NAMES = {
     "jsonschema-rs": "jsonschema_rs",
     "prometheus-client": "prometheus_client",
     "ruamel-yaml": "ruamel",
+    "semantic-text-splitter": "semantic_text_splitter",
 }
 # uvicorn loads it by the name given to it; zoneinfo finds its zones in it.
 UNIMPORTED = {"httptools", "tzdata"}

@@ -1,0 +1,133 @@
+"""Files as documents of the library: their text, in pieces that end where sections, paragraphs or sentences do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from hashlib import sha256
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any, Final, NamedTuple
+
+PIECE_CHARS: Final = 1_500
+"""Even of four bytes a character that is less than a document may have."""
+MARKDOWN: Final = frozenset({".md", ".markdown"})
+HTML: Final = frozenset({".html", ".htm"})
+DIGEST_CHARS: Final = 16
+_FOREIGN: Final = re.compile(r"[^A-Za-z0-9._-]+")
+_SLUG_CHARS: Final = 80
+_PARAGRAPHS: Final = ("p", "div", "section", "article", "li", "ul", "ol", "table", "tr", "pre", "br", "blockquote")
+_BLANK_LINES: Final = re.compile(r"\n\s*\n\s*")
+
+
+class Unreadable(Exception):
+    """A file has no text that can be read; the message says why."""
+
+
+class Piece(NamedTuple):
+    """A document of the library: a part of a file."""
+
+    id: str
+    text: str
+    metadata: dict[str, Any]
+
+
+class Page(NamedTuple):
+    """A part of a file that has a place of its own; ``number`` is that of a PDF's page, 0 in other files."""
+
+    number: int
+    text: str
+
+
+def files_in(path: Path) -> Iterator[Path]:
+    """The file, or all files below the folder that are not hidden, in order."""
+    if not path.is_dir():
+        yield path
+        return
+    for each in sorted(path.iterdir()):
+        if not each.name.startswith(".") and (each.is_dir() or each.is_file()):
+            yield from files_in(each)
+
+
+def pieces_of(file: Path) -> list[Piece]:
+    """The file's text in pieces. Raises ``Unreadable``."""
+    try:
+        data = file.read_bytes()
+    except OSError as error:
+        raise Unreadable(error.strerror or str(error)) from error
+    path, digest = file.as_posix(), sha256(data).hexdigest()[:DIGEST_CHARS]
+    texts = [(page.number, piece) for page in pages_of(file, data) for piece in _split(file, page.text)]
+    prefix = f"{_FOREIGN.sub('-', path)[-_SLUG_CHARS:]}-{sha256(path.encode()).hexdigest()[:8]}"
+    return [
+        Piece(
+            f"{prefix}:{at}",
+            text,
+            {"path": path, "digest": digest, **({"page": number} if number else {})},
+        )
+        for at, (number, text) in enumerate(texts)
+    ]
+
+
+def pages_of(file: Path, data: bytes) -> list[Page]:
+    """The text of the file. Raises ``Unreadable``."""
+    if file.suffix.lower() == ".pdf":
+        return _of_pdf(file)
+    try:
+        text = data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise Unreadable(f"it is not UTF-8 (byte {error.start})") from error
+    if "\0" in text:
+        raise Unreadable("it is no text: it has NUL characters")
+    return [Page(0, text_of_html(text) if file.suffix.lower() in HTML else text)]
+
+
+def _of_pdf(file: Path) -> list[Page]:
+    from pypdf import PdfReader
+    from pypdf.errors import PyPdfError
+
+    try:
+        reader = PdfReader(file)
+        if reader.is_encrypted:
+            raise Unreadable("it is encrypted; decrypt it first")
+        return [Page(number, page.extract_text()) for number, page in enumerate(reader.pages, 1)]
+    except (PyPdfError, OSError, ValueError, KeyError, RecursionError) as error:
+        raise Unreadable(f"it cannot be read as a PDF ({error})") from error
+
+
+def _split(file: Path, text: str) -> list[str]:
+    from semantic_text_splitter import MarkdownSplitter, TextSplitter
+
+    splitter = MarkdownSplitter if file.suffix.lower() in MARKDOWN else TextSplitter
+    return [piece for piece in splitter(PIECE_CHARS).chunks(text) if piece.strip()]
+
+
+class _Reader(HTMLParser):
+    """Collects the text that a reader of the page sees; each block begins a paragraph."""
+
+    SILENT: Final = frozenset({"script", "style", "template", "noscript", "head"})
+    BLOCKS: Final = frozenset({*_PARAGRAPHS, *(f"h{level}" for level in range(1, 7))})
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.parts: list[str] = []
+        self._silent = 0
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:  # noqa: ARG002 - its signature
+        self._silent += tag in self.SILENT
+        self.parts += ["\n\n"] * (tag in self.BLOCKS)
+
+    def handle_endtag(self, tag: str) -> None:
+        self._silent -= tag in self.SILENT and self._silent > 0
+        self.parts += ["\n\n"] * (tag in self.BLOCKS)
+
+    def handle_data(self, data: str) -> None:
+        if not self._silent:
+            self.parts.append(data)
+
+
+def text_of_html(page: str) -> str:
+    """The text of a page, without its scripts and styles."""
+    reader = _Reader()
+    reader.feed(page)
+    reader.close()
+    return _BLANK_LINES.sub("\n\n", "".join(reader.parts)).strip()

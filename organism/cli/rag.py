@@ -1,0 +1,145 @@
+"""``organism rag …``: the library's indices, and files as their documents."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import typer
+from rich.progress import Progress
+
+from organism.cli.client import Client, drop_none, own_name, path_of
+from organism.cli.exits import Exit
+from organism.cli.ingest import Piece, Unreadable, files_in, pieces_of
+from organism.cli.options import AddDocuments, Documents, QueryIndex, Remote, RemoveDocuments
+from organism.cli.show import Columns, SafeConsole, fields, note, out, print_json, show_list, show_text
+
+BATCH: Final = 32
+"""So many documents go in one request: what is sent after an interruption is soon sent again."""
+MOST: Final = 1 << 30
+EXCERPT_CHARS: Final = 60
+_INDICES: Final[Columns] = {
+    "INDEX": "id",
+    "DOCUMENTS": lambda index: str(index["doc_count"]),
+    "MODEL": "embedding_model",
+    "CREATED": "created_at",
+}
+_DOCUMENTS: Final[Columns] = {"DOCUMENT": "id", "TEXT": lambda each: each["text"][:EXCERPT_CHARS]}
+
+
+class _Library:
+    """The library of the server that the options name."""
+
+    def __init__(self, options: Remote) -> None:
+        self._client = Client(options)
+        self._more: dict[str, Any] = {"base": "/a1/rag", "headers": {"SPASS-User-Id": own_name()}}
+
+    def rows(self, name: str, limit: int, *parts: str) -> Any:
+        return self._client.rows(name, {}, limit, path_of("indices", *parts), **self._more)
+
+    def get(self, *parts: str) -> Any:
+        return self._client.get(path_of("indices", *parts), **self._more)
+
+    def post(self, body: Any, *parts: str) -> Any:
+        return self._client.post(path_of("indices", *parts), body, **self._more)
+
+    def delete(self, *parts: str) -> Any:
+        return self._client.delete(path_of("indices", *parts), **self._more)
+
+
+def indices(options: Remote) -> None:
+    """List the indices."""
+    remedy = "organism rag query INDEX TEXT"
+    show_list(options, _Library(options).rows("indices", MOST), _INDICES, "There are no indices.", remedy)
+
+
+def documents(options: Documents) -> None:
+    """List an index's documents, or show one."""
+    library = _Library(options)
+    if options.document is None:
+        found = library.rows("documents", options.limit, options.index, "documents")
+        show_list(options, found, _DOCUMENTS, "The index has no documents.")
+        return
+    document = library.get(options.index, "documents", options.document)
+    if options.json:
+        print_json(document)
+        return
+    fields({"document": document["id"], **{name: str(value) for name, value in document["metadata"].items()}})
+    out().print(f"\n{document['text']}")
+
+
+def query(options: QueryIndex) -> None:
+    """The documents that answer a question best."""
+    body = drop_none({"query": options.text, "top_k": options.top_k, "mode": options.mode})
+    answer = _Library(options).post(body, options.index, "query")
+    if options.json:
+        print_json(answer)
+        return
+    for each in answer["results"]:
+        fields({f"{each['score']:.3f}": each["id"]})
+        out().print(f"{each['text'].strip()}\n")
+    if not answer["results"]:
+        out().print("Nothing was found.")
+
+
+def remove(options: RemoveDocuments) -> None:
+    """Delete a document, or an index with all of its documents."""
+    where = (options.index,) if options.document is None else (options.index, "documents", options.document)
+    answer = _Library(options).delete(*where)
+    show_text(options, answer, "Deleted." if answer["deleted"] else "There was no such document.")
+
+
+def add(options: AddDocuments) -> None:
+    """Put files into an index. What is there already, unchanged, is not sent; a file's pieces that went are deleted.
+
+    Of a folder, files without text are left out; one that is named itself is a failure then, and the others go on.
+    """
+    library, files = _Library(options), [file for path in options.path for file in files_in(path)]
+    known = {each["id"]: each["metadata"] for each in _known(library, options.index)}
+    counted = {"files": 0, "sent": 0, "unchanged": 0, "deleted": 0, "left_out": 0}
+    failed = False
+    waiting: list[Piece] = []
+
+    def send(most_left: int) -> None:
+        while len(waiting) > most_left:
+            batch = [piece._asdict() for piece in waiting[:BATCH]]
+            library.post({"documents": batch}, options.index, "documents", "append")
+            counted["sent"] += len(batch)
+            del waiting[:BATCH]
+
+    with Progress(console=SafeConsole(stderr=True), transient=True, disable=options.json) as progress:
+        for file in progress.track(files, description="Reading"):
+            try:
+                pieces = pieces_of(file)
+            except Unreadable as why:
+                counted["left_out"] += 1
+                failed = failed or file in options.path
+                note(f"{file} is left out: {why}.")
+                continue
+            counted["files"] += 1
+            new = [piece for piece in pieces if known.get(piece.id) != piece.metadata]
+            counted["unchanged"] += len(pieces) - len(new)
+            waiting += new
+            send(BATCH - 1)
+            for gone in _gone(file, pieces, known):
+                library.delete(options.index, "documents", gone)
+                counted["deleted"] += 1
+        send(0)
+    told = "{files} files: {sent} pieces sent, {unchanged} unchanged, {deleted} deleted.".format(**counted)
+    show_text(options, {"index": options.index, **counted}, told)
+    if failed:
+        raise typer.Exit(Exit.FAILED)
+
+
+def _known(library: _Library, index: str) -> Sequence[Any]:
+    """The documents of the index; none if it is not there yet."""
+    there = {each["id"] for each in library.rows("indices", MOST).rows}
+    found: list[Any] = library.rows("documents", MOST, index, "documents").rows if index in there else []
+    return found
+
+
+def _gone(file: Path, pieces: Sequence[Piece], known: dict[str, Any]) -> Iterator[str]:
+    """Documents that an earlier version of the file had."""
+    ids = {piece.id for piece in pieces}
+    return (each for each, metadata in known.items() if metadata.get("path") == file.as_posix() and each not in ids)

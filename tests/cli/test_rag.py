@@ -1,0 +1,134 @@
+"""``organism rag``: files become documents, once; and what is in the library is listed, found and deleted."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from pypdf import PdfWriter
+
+from organism.bootstrap import Parts
+from organism.cli.ingest import PIECE_CHARS, Unreadable, pieces_of
+from organism.rag.hashed_words import HashedWords
+from tests.cli.command import Ran, on_terminal, organism
+from tests.server.served import TOKEN, Served, served
+
+GATE = "# Berlin\n\n## Gate\n\nThe Brandenburg Gate was built in 1791.\n\n## Park\n\nThe Tiergarten is large.\n"
+PAGE = "<html><head><title>no</title><style>p {}</style></head><body><h1>Ships</h1><p>2,400 a <b>year</b></p></body>"
+
+
+@pytest.fixture
+def words() -> HashedWords:
+    return HashedWords()
+
+
+@pytest.fixture
+async def server(words: HashedWords) -> AsyncIterator[Served]:
+    async with served(parts=Parts(embeddings=words)) as started:
+        yield started
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    place = tmp_path / "files"
+    (place / ".git").mkdir(parents=True)
+    (place / ".git" / "config").write_text("hidden")
+    (place / "berlin.md").write_text(GATE)
+    (place / "ships.html").write_text(PAGE)
+    (place / "picture.png").write_bytes(b"\x89PNG\0")
+    return place
+
+
+async def rag(server: Served, *words: str | Path) -> Ran:
+    return await organism("rag", *words, ORGANISM_URL=server.url, ORGANISM_TOKEN=TOKEN)
+
+
+async def added(server: Served, *paths: str | Path) -> dict[str, Any]:
+    ran = await rag(server, "add", "kb", *paths, "--json")
+    assert ran.code == 0, ran.err
+    counted: dict[str, Any] = ran.json
+    return counted
+
+
+async def test_files_of_a_folder_become_documents_and_what_has_no_text_is_named(server: Served, folder: Path) -> None:
+    ran = await rag(server, "add", "kb", folder)
+    assert (ran.code, ran.out) == (0, "2 files: 2 pieces sent, 0 unchanged, 0 deleted.\n")
+    assert "picture.png is left out: it is not UTF-8" in ran.err
+    documents = (await rag(server, "docs", "kb", "--json")).json
+    assert [(each["metadata"]["path"], each["text"]) for each in documents] == [
+        ((folder / "berlin.md").as_posix(), GATE.strip()),
+        ((folder / "ships.html").as_posix(), "Ships\n\n2,400 a year"),
+    ]
+
+
+async def test_what_is_there_already_is_neither_sent_nor_embedded_again(
+    server: Served, words: HashedWords, folder: Path
+) -> None:
+    await added(server, folder)
+    words.texts.clear()
+    again = await added(server, folder)
+    assert (again["sent"], again["unchanged"], words.texts) == (0, 2, [])
+
+
+async def test_of_a_changed_file_the_old_pieces_go(server: Served, folder: Path) -> None:
+    (folder / "berlin.md").write_text("\n\n".join(f"## Part {number}\n\n{'word ' * 200}" for number in range(4)))
+    assert (await added(server, folder))["sent"] == 5
+    (folder / "berlin.md").write_text(GATE)
+    changed = await added(server, folder)
+    assert (changed["sent"], changed["unchanged"], changed["deleted"]) == (1, 1, 3)
+    assert len((await rag(server, "docs", "kb", "--json")).json) == 2
+
+
+async def test_what_an_interrupted_ingest_has_not_sent_is_sent_by_the_next(server: Served, folder: Path) -> None:
+    await added(server, folder / "berlin.md")
+    rest = await added(server, folder)
+    assert (rest["sent"], rest["unchanged"]) == (1, 1)
+
+
+async def test_a_file_that_is_named_and_cannot_be_read_is_a_failure_and_the_others_go_on(
+    server: Served, folder: Path
+) -> None:
+    ran = await rag(server, "add", "kb", folder / "none.txt", folder / "berlin.md")
+    assert (ran.code, ran.out) == (1, "1 files: 1 pieces sent, 0 unchanged, 0 deleted.\n")
+    assert "none.txt is left out: No such file or directory." in ran.err
+
+
+async def test_documents_are_found_shown_and_deleted(server: Served, folder: Path) -> None:
+    await added(server, folder / "berlin.md")
+    found = (await rag(server, "query", "kb", "When was the Gate built?", "--json")).json
+    (hit,) = found["results"]
+    shown = await rag(server, "docs", "kb", hit["id"])
+    assert "The Brandenburg Gate" in (await rag(server, "query", "kb", "Gate")).out
+    assert "The Brandenburg Gate" in shown.out
+    assert "kb" in (await rag(server, "list")).out
+    assert (await rag(server, "rm", "kb", hit["id"])).out == "Deleted.\n"
+    assert (await rag(server, "rm", "kb", hit["id"])).out == "There was no such document.\n"
+    assert (await rag(server, "query", "kb", "Gate")).out == "Nothing was found.\n"
+    assert (await rag(server, "rm", "kb")).out == "Deleted.\n"
+    assert (await rag(server, "rm", "kb")).code == 5
+
+
+async def test_on_a_terminal_nothing_of_the_progress_is_left(server: Served, folder: Path) -> None:
+    shown = await on_terminal("rag", "add", "kb", folder / "berlin.md", ORGANISM_URL=server.url, ORGANISM_TOKEN=TOKEN)
+    assert shown.startswith("1 files: 1 pieces sent")
+
+
+def test_a_long_text_is_cut_into_pieces_that_fit(tmp_path: Path) -> None:
+    (tmp_path / "long.txt").write_text("Ein Satz über Größe. " * 1_000)
+    pieces = pieces_of(tmp_path / "long.txt")
+    assert len(pieces) > 10
+    assert max(len(piece.text) for piece in pieces) <= PIECE_CHARS
+    assert len({piece.id for piece in pieces}) == len(pieces)
+
+
+def test_a_pdf_that_is_encrypted_or_none_is_told(tmp_path: Path) -> None:
+    writer = PdfWriter()
+    writer.add_blank_page(100, 100)
+    writer.encrypt("secret", algorithm="RC4-128")
+    writer.write(tmp_path / "locked.pdf")
+    (tmp_path / "none.pdf").write_bytes(b"%PDF-1.7 but no more")
+    for name, why in (("locked.pdf", "encrypted"), ("none.pdf", "as a PDF")):
+        with pytest.raises(Unreadable, match=why):
+            pieces_of(tmp_path / name)
