@@ -128,7 +128,7 @@ async def test_a_step_is_on_disk_before_it_acts_and_its_result_before_it_is_give
         assert play(o)["TRACE"] == after
 
 
-async def test_nothing_durable_is_written_beside_the_log_and_its_rows(world: MakeWorld) -> None:
+async def test_nothing_durable_is_written_beside_the_log_its_rows_and_the_library(world: MakeWorld) -> None:
     made = world(SOURCE.format(step="pass"), LISTENERS)
     async with made.running() as o:
         injected = await o.inject("first", {"text": "x"})
@@ -136,7 +136,7 @@ async def test_nothing_durable_is_written_beside_the_log_and_its_rows(world: Mak
         assert await o.tenant.ended(injected.thread_id, 10)
     files = {path.relative_to(made.data).as_posix() for path in made.data.rglob("*") if path.is_file()}
     names = {name.removesuffix("-wal").removesuffix("-shm") for name in files}
-    assert names == {f"tenants/default/{name}" for name in ("key", "lock", "anchor", "log.sqlite")}
+    assert names == {f"tenants/default/{name}" for name in ("key", "lock", "anchor", "log.sqlite", "library.sqlite")}
 
 
 @pytest.mark.parametrize("what", ["kill", "pause thread", "pause agent"])

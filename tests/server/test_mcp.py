@@ -22,7 +22,7 @@ from organism.events.vocabulary import Event, MessageStarted
 from organism.testing import running
 from tests.flows.world import MakeWorld, World
 from tests.server.logged import Terminal, logged
-from tests.server.routes.test_tools import GRANTS, LISTENERS, RETRY, ROUGH, SHIPPED, SOURCE
+from tests.server.routes.test_tools import GRANTS, LISTED, LISTENERS, RETRY, ROUGH, SHIPPED, SOURCE
 from tests.server.served import TOKEN, Served, served
 from tests.server.tenanted import bearer, write_tokens
 
@@ -63,7 +63,7 @@ async def names(client: Client) -> list[str]:
 async def test_the_tools_are_offered_with_their_schemas_and_called(shared: Served, mode: str) -> None:
     async with speaking(shared, mode) as client:
         tools = (await client.list_tools()).tools
-        assert [tool.name for tool in tools] == SHIPPED
+        assert [tool.name for tool in tools] == LISTED
         assert client.server_info is not None
         assert (client.server_info.name, client.server_info.version) == ("organism", VERSION)
         assert tools[0].input_schema["required"] == ["expression"]
@@ -153,7 +153,7 @@ async def test_what_is_no_message_of_the_protocol_is_refused(shared: Served, bod
         assert 400 <= answer.status_code < 500
         assert (await http.get(f"{shared.url}/mcp", headers=headers)).status_code == 405
     async with speaking(shared) as client:
-        assert await names(client) == SHIPPED
+        assert await names(client) == LISTED
 
 
 def requests_to_mcp(said: Terminal) -> int:
@@ -191,7 +191,7 @@ async def test_who_wants_to_be_told_of_news_hears_that_there_is_no_such_thing(sh
         with pytest.raises(MCPError):
             async with client.listen(tools_list_changed=True):
                 pass
-        assert await names(client) == SHIPPED
+        assert await names(client) == LISTED
 
 
 async def test_without_the_extra_it_is_said_how_to_install_it(hello: Served, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,7 +219,7 @@ def bridge(url: str, token: str) -> StdioServerParameters:
 
 async def test_the_same_is_offered_over_standard_input_and_output(shared: Served) -> None:
     async with Client(stdio_client(bridge(shared.url, TOKEN)), cache=None) as client:
-        assert await names(client) == SHIPPED
+        assert await names(client) == LISTED
         answer = await client.call_tool("calculator", {"expression": "2 * 21"})
         assert answer.structured_content == {"value": "42", "exact": True, "fraction": ""}
         refused = await client.call_tool("calculator", {"expression": "1/0"})

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from typing import Any
 
 import orjson
@@ -305,7 +305,9 @@ async def test_a_log_that_closes_ends_the_connection_so_that_its_client_comes_ba
     async with hello.socket() as socket:
         await Frames(socket).until("connected")
         await hello.log.close()
-        await asyncio.wait_for(socket.wait_closed(), 10)
+        with suppress(ConnectionClosed):
+            async for _ in socket:  # a client that reads no more does not see the end
+                pass
     assert socket.close_code == 1012
 
 

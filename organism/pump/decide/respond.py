@@ -62,10 +62,10 @@ class Outbox(Entity):
         plain, notes = payload_and_notes(payload)
         if to == SYSTEM_TODO:
             return self._send_todo(plain, step)
-        if isinstance(plain, Mapping):
+        if type(plain) is dict:  # another kind of mapping may run code of its own
             plain = self._typed(to, plain)
-        if isinstance(plain, Refused):
-            return self._refused(to, payload, plain)
+            if isinstance(plain, Refused):
+                return self._refused(to, payload, plain)
         sender = Sender(self.listener, self.message.depth + 1, self.message.thread.open)
         found = receivers(self.decision.state.rules, sender, to, plain)
         if isinstance(found, Refused):

@@ -36,6 +36,8 @@ SHIPPED = [
     "key_value_delete",
 ]
 LIBRARY = ["rag_query", "rag_index_list", "rag_index_describe", "rag_doc_list", "rag_doc_get"]
+LISTED = [*SHIPPED[:4], *LIBRARY[:2], *SHIPPED[4:], *LIBRARY[2:]]
+"""In the hello organism: first those that its agents name."""
 """Those that need `rag:read` besides."""
 SOURCE = """
 from organism import ToolError
@@ -83,12 +85,7 @@ def told(answer: httpx2.Response) -> tuple[int, str, str | None]:
 async def test_the_shipped_tools_that_are_on_are_listed_as_models_take_them(hello: Served) -> None:
     reply = await hello.get("//v1/tools")
     assert reply["object"] == "list"
-    assert [tool["function"]["name"] for tool in reply["data"]] == [
-        *SHIPPED[:4],
-        *LIBRARY[:2],
-        *SHIPPED[4:],
-        *LIBRARY[2:],
-    ]
+    assert [tool["function"]["name"] for tool in reply["data"]] == LISTED
     calculator = reply["data"][0]
     assert (calculator["type"], calculator["brings_outside_text"]) == ("function", False)
     assert (calculator["approval"], calculator["confirm"]) == (False, False)
