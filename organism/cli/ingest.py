@@ -6,11 +6,13 @@ import re
 from collections.abc import Iterator
 from hashlib import sha256
 from html.parser import HTMLParser
+from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
 PIECE_CHARS: Final = 1_500
 """Even of four bytes a character that is less than a document may have."""
+MOST_FILE_BYTES: Final = 1 << 28
 MARKDOWN: Final = frozenset({".md", ".markdown"})
 HTML: Final = frozenset({".html", ".htm"})
 DIGEST_CHARS: Final = 16
@@ -40,21 +42,37 @@ class Page(NamedTuple):
 
 
 def files_in(path: Path) -> Iterator[Path]:
-    """The file, or all files below the folder that are not hidden, in order."""
-    if not path.is_dir():
+    """The file, or all files below the folder that are not hidden, in order; what cannot be listed is given itself.
+
+    Links to folders are not followed: they may lead round in circles.
+    """
+    try:
+        inside = [each for each in path.iterdir() if _is_taken(each)] if path.is_dir() else None
+    except OSError:
+        inside = None
+    if inside is None:
         yield path
         return
-    for each in sorted(path.iterdir()):
-        if not each.name.startswith(".") and (each.is_dir() or each.is_file()):
-            yield from files_in(each)
+    for each in sorted(inside):
+        yield from files_in(each)
+
+
+def _is_taken(inside: Path) -> bool:
+    return not inside.name.startswith(".") and (inside.is_file() or (inside.is_dir() and not inside.is_symlink()))
 
 
 def pieces_of(file: Path) -> list[Piece]:
     """The file's text in pieces. Raises ``Unreadable``."""
     try:
-        data = file.read_bytes()
+        with file.open("rb") as opened:
+            data = opened.read(MOST_FILE_BYTES + 1)
+        file.as_posix().encode()
     except OSError as error:
         raise Unreadable(error.strerror or str(error)) from error
+    except UnicodeEncodeError as error:
+        raise Unreadable("its name is not UTF-8; rename it first") from error
+    if len(data) > MOST_FILE_BYTES:
+        raise Unreadable(f"it has more than {MOST_FILE_BYTES} bytes; divide it first")
     path, digest = file.as_posix(), sha256(data).hexdigest()[:DIGEST_CHARS]
     texts = [(page.number, piece) for page in pages_of(file, data) for piece in _split(file, page.text)]
     prefix = f"{_FOREIGN.sub('-', path)[-_SLUG_CHARS:]}-{sha256(path.encode()).hexdigest()[:8]}"
@@ -71,7 +89,7 @@ def pieces_of(file: Path) -> list[Piece]:
 def pages_of(file: Path, data: bytes) -> list[Page]:
     """The text of the file. Raises ``Unreadable``."""
     if file.suffix.lower() == ".pdf":
-        return _of_pdf(file)
+        return _of_pdf(data)
     try:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -81,16 +99,18 @@ def pages_of(file: Path, data: bytes) -> list[Page]:
     return [Page(0, text_of_html(text) if file.suffix.lower() in HTML else text)]
 
 
-def _of_pdf(file: Path) -> list[Page]:
+def _of_pdf(data: bytes) -> list[Page]:
     from pypdf import PdfReader
-    from pypdf.errors import PyPdfError
+    from pypdf.errors import DependencyError, PyPdfError
 
     try:
-        reader = PdfReader(file)
+        reader = PdfReader(BytesIO(data))
         if reader.is_encrypted:
             raise Unreadable("it is encrypted; decrypt it first")
         return [Page(number, page.extract_text()) for number, page in enumerate(reader.pages, 1)]
-    except (PyPdfError, OSError, ValueError, KeyError, RecursionError) as error:
+    except DependencyError as error:  # to try the empty password takes a package that need not be there
+        raise Unreadable("it is encrypted; decrypt it first") from error
+    except (PyPdfError, OSError, ValueError, KeyError, RuntimeError) as error:
         raise Unreadable(f"it cannot be read as a PDF ({error})") from error
 
 
@@ -104,7 +124,7 @@ def _split(file: Path, text: str) -> list[str]:
 class _Reader(HTMLParser):
     """Collects the text that a reader of the page sees; each block begins a paragraph."""
 
-    SILENT: Final = frozenset({"script", "style", "template", "noscript", "head"})
+    SILENT: Final = frozenset({"script", "style", "template", "noscript", "title"})
     BLOCKS: Final = frozenset({*_PARAGRAPHS, *(f"h{level}" for level in range(1, 7))})
 
     def __init__(self) -> None:

@@ -95,7 +95,8 @@ def add(options: AddDocuments) -> None:
 
     Of a folder, files without text are left out; one that is named itself is a failure then, and the others go on.
     """
-    library, files = _Library(options), [file for path in options.path for file in files_in(path)]
+    library = _Library(options)
+    files = list(dict.fromkeys(file for path in options.path for file in files_in(path)))
     known = {each["id"]: each["metadata"] for each in _known(library, options.index)}
     counted = {"files": 0, "sent": 0, "unchanged": 0, "deleted": 0, "left_out": 0}
     failed = False
@@ -118,6 +119,8 @@ def add(options: AddDocuments) -> None:
                 note(f"{file} is left out: {why}.")
                 continue
             counted["files"] += 1
+            if not pieces:
+                note(f"{file} has no text; scanned pages need text recognition first.")
             new = [piece for piece in pieces if known.get(piece.id) != piece.metadata]
             counted["unchanged"] += len(pieces) - len(new)
             waiting += new

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
+import sys
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -10,9 +14,9 @@ import pytest
 from pypdf import PdfWriter
 
 from organism.bootstrap import Parts
-from organism.cli.ingest import PIECE_CHARS, Unreadable, pieces_of
+from organism.cli.ingest import MOST_FILE_BYTES, PIECE_CHARS, Unreadable, files_in, pieces_of
 from organism.rag.hashed_words import HashedWords
-from tests.cli.command import Ran, on_terminal, organism
+from tests.cli.command import REPOSITORY, Ran, on_terminal, organism
 from tests.server.served import TOKEN, Served, served
 
 GATE = "# Berlin\n\n## Gate\n\nThe Brandenburg Gate was built in 1791.\n\n## Park\n\nThe Tiergarten is large.\n"
@@ -95,6 +99,27 @@ async def test_a_file_that_is_named_and_cannot_be_read_is_a_failure_and_the_othe
     assert "none.txt is left out: No such file or directory." in ran.err
 
 
+async def test_a_file_that_is_named_twice_is_sent_once(server: Served, folder: Path) -> None:
+    counted = await added(server, folder, folder / "berlin.md")
+    assert (counted["files"], counted["sent"]) == (2, 2)
+
+
+async def test_names_that_no_file_can_have_are_told_and_the_others_go_on(server: Served, folder: Path) -> None:
+    (folder / "ships.html").rename(os.fsdecode(bytes(folder) + b"/caf\xe9.txt"))
+    ran = await rag(server, "add", "kb", folder, folder / ("long" * 100))
+    assert (ran.code, ran.out) == (1, "1 files: 1 pieces sent, 0 unchanged, 0 deleted.\n")
+    assert "txt is left out: its name is not UTF-8; rename it first." in ran.err
+    assert "long is left out: File name too long." in ran.err
+
+
+async def test_of_a_file_that_has_no_text_any_more_the_pieces_go(server: Served, folder: Path) -> None:
+    await added(server, folder)
+    (folder / "berlin.md").write_text("")
+    ran = await rag(server, "add", "kb", folder)
+    assert (ran.code, ran.out) == (0, "2 files: 0 pieces sent, 1 unchanged, 1 deleted.\n")
+    assert "berlin.md has no text" in ran.err
+
+
 async def test_documents_are_found_shown_and_deleted(server: Served, folder: Path) -> None:
     await added(server, folder / "berlin.md")
     found = (await rag(server, "query", "kb", "When was the Gate built?", "--json")).json
@@ -115,6 +140,23 @@ async def test_on_a_terminal_nothing_of_the_progress_is_left(server: Served, fol
     assert shown.startswith("1 files: 1 pieces sent")
 
 
+def test_a_link_that_leads_round_in_circles_is_not_followed(folder: Path) -> None:
+    (folder / "again").symlink_to(folder)
+    assert [file.name for file in files_in(folder)] == ["berlin.md", "picture.png", "ships.html"]
+
+
+def test_a_page_without_the_ends_of_its_head_and_body_is_read(tmp_path: Path) -> None:
+    (tmp_path / "page.html").write_text("<html><head><title>no</title><body><h1>Ships</h1><p>2,400 a year")
+    assert [piece.text for piece in pieces_of(tmp_path / "page.html")] == ["Ships\n\n2,400 a year"]
+
+
+def test_a_huge_file_is_left_out(tmp_path: Path) -> None:
+    with (tmp_path / "huge.txt").open("wb") as sparse:
+        sparse.truncate(MOST_FILE_BYTES + 1)
+    with pytest.raises(Unreadable, match="more than 268435456 bytes"):
+        pieces_of(tmp_path / "huge.txt")
+
+
 def test_a_long_text_is_cut_into_pieces_that_fit(tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text("Ein Satz über Größe. " * 1_000)
     pieces = pieces_of(tmp_path / "long.txt")
@@ -132,3 +174,15 @@ def test_a_pdf_that_is_encrypted_or_none_is_told(tmp_path: Path) -> None:
     for name, why in (("locked.pdf", "encrypted"), ("none.pdf", "as a PDF")):
         with pytest.raises(Unreadable, match=why):
             pieces_of(tmp_path / name)
+
+
+async def test_a_pdf_whose_cipher_is_not_installed_is_told(tmp_path: Path) -> None:
+    writer = PdfWriter()
+    writer.add_blank_page(100, 100)
+    writer.encrypt("secret", algorithm="AES-256")
+    writer.write(tmp_path / "locked.pdf")
+    without = "import sys; sys.modules.update(cryptography=None, Crypto=None); from pathlib import Path\n"
+    script = f"{without}from organism.cli.ingest import pieces_of; pieces_of(Path({str(tmp_path / 'locked.pdf')!r}))"
+    ran = await asyncio.create_subprocess_exec(sys.executable, "-c", script, cwd=REPOSITORY, stderr=PIPE)
+    _, err = await ran.communicate()
+    assert b"Unreadable: it is encrypted; decrypt it first" in err
