@@ -235,9 +235,9 @@ class ShippedTool:
     """What a shipped tool takes and answers, as data; the code that runs it is bound to each tenant.
 
     Its description is what it ``says``, else the docstring of ``payload_class``. ``replies``, ``brings_outside_text``,
-    ``destroys``, ``check`` and ``parameters`` are as in ``Listener``. ``is_listed``: it is a listener though nobody
-    names it. ``settings`` is what ``tools`` of organism.yaml says of it, a dataclass. ``release`` is the version of its
-    code. ``is_off`` says why it cannot be used, if so.
+    ``destroys``, ``confirm``, ``check`` and ``parameters`` are as in ``Listener``. ``is_listed``: it is a listener
+    though nobody names it. ``settings`` is what ``tools`` of organism.yaml says of it, a dataclass. ``release`` is the
+    version of its code. ``is_off`` says why it cannot be used, if so.
     """
 
     name: str
@@ -245,6 +245,7 @@ class ShippedTool:
     replies: tuple[type, ...]
     brings_outside_text: bool = False
     destroys: bool | Row = False
+    confirm: bool = False
     check: Check | None = None
     timeout_s: float = 30.0
     parameters: Mapping[str, Any] | None = None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -48,6 +48,20 @@ class ConfirmRequired:
     message: str
     confirm_required: bool = True
     expires_in_seconds: int = 60
+
+
+@dataclass(frozen=True, slots=True)
+class Previewed:
+    """A handler whose calls are confirmed, with what shows what such a call would do: JSON, or why it cannot be done.
+
+    ``show`` changes nothing.
+    """
+
+    act: Callable[[Any, Any], Awaitable[object]]
+    show: Callable[[Any], Awaitable[Mapping[str, Any] | ToolError]]
+
+    def __call__(self, payload: Any, metadata: Any) -> Awaitable[object]:
+        return self.act(payload, metadata)
 
 
 @dataclass

@@ -177,6 +177,19 @@ class Library:
 
         return await self._read(index_id, asked), count
 
+    async def present(self, index_id: str, ids: Sequence[str]) -> set[str]:
+        """Which of these documents there are; none, if there is no such index."""
+        try:
+            found: set[str] = await self._read(index_id, lambda row: (store.present, _in_force(row), ids))
+        except NotFound:
+            return set()
+        return found
+
+    async def text_bytes(self, index_id: str) -> int:
+        """The size of all texts of the index. Raises ``NotFound``."""
+        size: int = await self._read(index_id, lambda row: (store.text_bytes, _in_force(row)))
+        return size
+
     async def query(self, index_id: str, text: str, top_k: int, mode: Mode, wanted: Filter) -> tuple[list[Hit], str]:
         """The best hits, the best first, and the model that the index is of. Raises ``NotFound``, ``InvalidField``."""
         documents.check_query(text, wanted)

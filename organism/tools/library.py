@@ -1,29 +1,36 @@
 """``rag_query``, ``rag_index_list``, ``_describe``, ``rag_doc_list``, ``_get``: the library, for models.
 
-Each searches or reads the library of its tenant alone, as a recorded step.
+Each searches or reads the library of its tenant alone, as a recorded step. Five more write it, ``rag_index_create``,
+``_delete``, ``rag_doc_append``, ``_patch``, ``_delete``: a call shows what it would do, and acts when it is confirmed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Final
 
 import orjson
 from pydantic import Field
 
+from organism.config.json_text import NotJson, read_json
 from organism.config.settings import ShippedTool
 from organism.errors import InvalidField, LibraryDamaged, LibraryUnavailable, NotFound, Stopping, Upstream
+from organism.model.commands import Idempotency
 from organism.model.handler import HandlerMetadata, HandlerResponse
-from organism.rag.documents import ID_PATTERN, MOST_TOP_K, Document
-from organism.rag.library import Library
+from organism.model.tool import Previewed, ToolError
+from organism.rag.documents import ID_PATTERN, MOST_TOP_K, Document, check, check_one
+from organism.rag.library import By, Library
 from organism.rag.store import Span
 from organism.tools.web import ToolFailure, as_step, clean, written_bytes
 
 MOST_BYTES: Final = 160 * 1024
 """So much text an answer has at most, as XML: the rest of the documents is left out."""
 MOST_INDICES: Final = 100
+MOST_SHOWN: Final = 200
+"""Characters of a text in a preview."""
+MOST_SAMPLED: Final = 10
 SECONDS: Final = 60.0
 
 IndexId = Annotated[str, Field(pattern=ID_PATTERN, description="The index's id, as rag_index_list gives it.")]
@@ -124,8 +131,80 @@ class RagDocuments:
     total: int
 
 
+@dataclass
+class NewDocument:
+    """A document that is written; ``metadata`` is a JSON object, as text."""
+
+    id: DocumentId
+    text: str
+    metadata: str = "{}"
+
+
+@dataclass
+class RagIndexCreate:
+    """Makes these the documents of an index; those that it had are dropped. It is previewed, then confirmed."""
+
+    index_id: IndexId
+    documents: list[NewDocument]
+    confirm_token: str = ""
+
+
+@dataclass
+class RagDocAppend:
+    """Adds documents to an index, in the place of those with their ids. It is previewed, then confirmed."""
+
+    index_id: IndexId
+    documents: list[NewDocument]
+    confirm_token: str = ""
+
+
+@dataclass
+class RagDocPatch:
+    """Replaces the text, the metadata or both of a document. It is previewed, then confirmed."""
+
+    index_id: IndexId
+    doc_id: DocumentId
+    text: Annotated[str | None, Field(description="The new text.")] = None
+    metadata: Annotated[str | None, Field(description="The new metadata, a JSON object as text.")] = None
+    confirm_token: str = ""
+
+
+@dataclass
+class RagDocDelete:
+    """Deletes a document from an index. It is previewed, then confirmed."""
+
+    index_id: IndexId
+    doc_id: DocumentId
+    confirm_token: str = ""
+
+
+@dataclass
+class RagIndexDelete:
+    """Deletes an index with all of its documents. It is previewed, then confirmed."""
+
+    index_id: IndexId
+    confirm_token: str = ""
+
+
+@dataclass
+class RagIngested:
+    """So many documents were written, and the index has so many."""
+
+    index_id: str
+    ingested: int
+    doc_count: int
+
+
+@dataclass
+class RagDeleted:
+    """Whether there was something to delete."""
+
+    deleted: bool
+
+
 _of_library = partial(ShippedTool, timeout_s=SECONDS + 5)
 _of_texts = partial(_of_library, brings_outside_text=True)
+_of_writing = partial(_of_library, confirm=True)
 
 TOOLS: Final = (
     _of_texts(name="rag_query", payload_class=RagQuery, replies=(RagPassages,)),
@@ -133,6 +212,11 @@ TOOLS: Final = (
     _of_library(name="rag_index_describe", payload_class=RagIndexDescribe, replies=(RagIndex,)),
     _of_texts(name="rag_doc_list", payload_class=RagDocList, replies=(RagDocuments,)),
     _of_texts(name="rag_doc_get", payload_class=RagDocGet, replies=(RagDocument,)),
+    _of_writing(name="rag_index_create", payload_class=RagIndexCreate, replies=(RagIngested,)),
+    _of_writing(name="rag_doc_append", payload_class=RagDocAppend, replies=(RagIngested,)),
+    _of_writing(name="rag_doc_patch", payload_class=RagDocPatch, replies=(RagDocument,), brings_outside_text=True),
+    _of_writing(name="rag_doc_delete", payload_class=RagDocDelete, replies=(RagDeleted,), brings_outside_text=True),
+    _of_writing(name="rag_index_delete", payload_class=RagIndexDelete, replies=(RagDeleted,)),
 )
 
 
@@ -190,6 +274,138 @@ class LibraryTools:
 
         return await _as_step(metadata, "get", found, RagDocument)
 
+    def writing(self) -> dict[str, Previewed]:
+        """The handlers of the tools that write, with their previews."""
+        return {
+            "rag_index_create": Previewed(self._create, _shown(self._to_create)),
+            "rag_doc_append": Previewed(self._append, _shown(self._to_append)),
+            "rag_doc_patch": Previewed(self._patch, _shown(self._to_patch)),
+            "rag_doc_delete": Previewed(self._delete, _shown(self._to_delete)),
+            "rag_index_delete": Previewed(self._delete_index, _shown(self._to_delete_index)),
+        }
+
+    async def _to_create(self, payload: RagIndexCreate) -> dict[str, Any]:
+        return _shape(payload.index_id, _read(payload.documents), "replace")
+
+    async def _create(self, payload: RagIndexCreate, metadata: HandlerMetadata) -> HandlerResponse:
+        async def written(by: By) -> dict[str, Any]:
+            row = await self._library.replace(payload.index_id, _read(payload.documents), None, by)
+            return _ingested(payload, row)
+
+        return await _as_act(metadata, payload.index_id, written, RagIngested)
+
+    async def _to_append(self, payload: RagDocAppend) -> dict[str, Any]:
+        given = _read(payload.documents)
+        there = await self._library.present(payload.index_id, [each.id for each in given])
+        return {**_shape(payload.index_id, given, "upsert"), "conflicting_existing_ids": sorted(there)}
+
+    async def _append(self, payload: RagDocAppend, metadata: HandlerMetadata) -> HandlerResponse:
+        async def written(by: By) -> dict[str, Any]:
+            row = await self._library.append(payload.index_id, _read(payload.documents), None, by)
+            return _ingested(payload, row)
+
+        return await _as_act(metadata, payload.index_id, written, RagIngested)
+
+    async def _to_patch(self, payload: RagDocPatch) -> dict[str, Any]:
+        given: dict[str, Any] = {"text": payload.text, "metadata": _object(payload.metadata)}
+        changed = {name: value for name, value in given.items() if value is not None}
+        if not changed:
+            raise InvalidField("A patch has a text, metadata or both.", param="/text")
+        new = replace(await self._library.document(payload.index_id, payload.doc_id), **changed)
+        check_one(new)
+        return {
+            "index_id": payload.index_id,
+            "doc_id": payload.doc_id,
+            "changed_fields": list(changed),
+            "new_text_size_bytes": len(new.text.encode()),
+            "new_metadata_size_bytes": len(orjson.dumps(new.metadata)),
+        }
+
+    async def _patch(self, payload: RagDocPatch, metadata: HandlerMetadata) -> HandlerResponse:
+        async def written(by: By) -> dict[str, Any]:
+            new = _object(payload.metadata)
+            return next(fitting([await self._library.patch(payload.index_id, payload.doc_id, payload.text, new, by)]))
+
+        return await _as_act(metadata, payload.index_id, written, RagDocument)
+
+    async def _to_delete(self, payload: RagDocDelete) -> dict[str, Any]:
+        found = await self._library.document(payload.index_id, payload.doc_id)
+        return {
+            "index_id": payload.index_id,
+            "doc_id": found.id,
+            "text_size_bytes": len(found.text.encode()),
+            "text_excerpt": clean(found.text[:MOST_SHOWN]),
+            "text_excerpt_truncated": len(found.text) > MOST_SHOWN,
+            "metadata": orjson.loads(clean(orjson.dumps(found.metadata).decode())),
+        }
+
+    async def _delete(self, payload: RagDocDelete, metadata: HandlerMetadata) -> HandlerResponse:
+        async def deleted(by: By) -> dict[str, Any]:
+            return {"deleted": await self._library.delete_document(payload.index_id, payload.doc_id, by)}
+
+        return await _as_act(metadata, payload.index_id, deleted, RagDeleted)
+
+    async def _to_delete_index(self, payload: RagIndexDelete) -> dict[str, Any]:
+        row = await self._library.index(payload.index_id)
+        listed, count = await self._library.documents(payload.index_id, Span(0, 0, MOST_SAMPLED))
+        return {
+            "index_id": payload.index_id,
+            "doc_count": count,
+            "total_text_bytes": await self._library.text_bytes(payload.index_id),
+            "embedding_model": row["embedding_model"],
+            "created_at": row["created_at"],
+            "sample_doc_ids": [each.id for each in listed.documents],
+            "sample_truncated_at": MOST_SAMPLED,
+        }
+
+    async def _delete_index(self, payload: RagIndexDelete, metadata: HandlerMetadata) -> HandlerResponse:
+        async def deleted(by: By) -> dict[str, Any]:
+            await self._library.delete_index(payload.index_id, by)
+            return {"deleted": True}
+
+        return await _as_act(metadata, payload.index_id, deleted, RagDeleted)
+
+
+def _read(given: Iterable[NewDocument]) -> list[Document]:
+    """The documents. Raises ``InvalidField``."""
+    read = [Document(each.id, each.text, _object(each.metadata) or {}) for each in given]
+    check(read)
+    return read
+
+
+def _object(text: str | None) -> dict[str, Any] | None:
+    """The JSON object that the text is. Raises ``InvalidField``."""
+    if text is None:
+        return None
+    try:
+        found = read_json(text)
+    except NotJson as error:
+        raise InvalidField(f"metadata is a JSON object, as text: {error}", param="/metadata") from error
+    if not isinstance(found, dict):
+        raise InvalidField('metadata is a JSON object, as text: {"lang":"de"}.', param="/metadata")
+    return found
+
+
+def _shape(index_id: str, given: list[Document], semantics: str) -> dict[str, Any]:
+    total = sum(len(each.text.encode()) for each in given)
+    return {"index_id": index_id, "doc_count": len(given), "total_bytes": total, "replace_semantics": semantics}
+
+
+def _ingested(payload: RagIndexCreate | RagDocAppend, row: Mapping[str, Any]) -> dict[str, Any]:
+    return {"index_id": payload.index_id, "ingested": len(payload.documents), "doc_count": row.get("doc_count", 0)}
+
+
+def _shown(
+    show: Callable[[Any], Awaitable[dict[str, Any]]],
+) -> Callable[[Any], Awaitable[dict[str, Any] | ToolError]]:
+    async def shown(payload: object) -> dict[str, Any] | ToolError:
+        try:
+            return await _told(partial(show, payload))
+        except ToolFailure as failure:
+            return ToolError(failure.code, failure.message)
+
+    return shown
+
 
 def fitting(documents: Iterable[Document]) -> Iterator[dict[str, Any]]:
     """The first documents, as many as an answer has room for, without what XML cannot carry."""
@@ -202,20 +418,33 @@ def fitting(documents: Iterable[Document]) -> Iterator[dict[str, Any]]:
         yield {"id": each.id, "text": text, "metadata": metadata}
 
 
+async def _as_act(
+    metadata: HandlerMetadata,
+    index_id: str,
+    act: Callable[[By], Awaitable[dict[str, Any]]],
+    reply: Callable[..., object],
+) -> HandlerResponse:
+    """Change the library, once whatever happens: a further attempt has the same key."""
+    by = By(once=Idempotency(str(await metadata.uuid()), "TOOL", f"/a1/rag/indices/{index_id}", ""))
+    return await as_step(metadata, "write", partial(_told, partial(act, by)), SECONDS, reply, "idempotent")
+
+
 async def _as_step(
     metadata: HandlerMetadata,
     key: str,
     ask: Callable[[], Awaitable[dict[str, Any]]],
     reply: Callable[..., object],
 ) -> HandlerResponse:
-    async def asked() -> dict[str, Any]:
-        try:
-            return await ask()
-        except NotFound as error:
-            raise ToolFailure("not_found", error.message) from error
-        except InvalidField as error:
-            raise ToolFailure("invalid_field", error.message) from error
-        except (LibraryDamaged, LibraryUnavailable, Stopping, Upstream) as error:
-            raise ToolFailure("upstream_error", error.message) from error
+    return await as_step(metadata, key, partial(_told, ask), SECONDS, reply)
 
-    return await as_step(metadata, key, asked, SECONDS, reply)
+
+async def _told(ask: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+    """What the library gives. Raises ``ToolFailure``."""
+    try:
+        return await ask()
+    except NotFound as error:
+        raise ToolFailure("not_found", error.message) from error
+    except InvalidField as error:
+        raise ToolFailure("invalid_field", error.message) from error
+    except (LibraryDamaged, LibraryUnavailable, Stopping, Upstream) as error:
+        raise ToolFailure("upstream_error", error.message) from error

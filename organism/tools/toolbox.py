@@ -75,6 +75,7 @@ def _bound(tools: Tools, net: Net, tenant: Held) -> Mapping[str, Handler]:
         "rag_index_describe": shelves.index_describe,
         "rag_doc_list": shelves.doc_list,
         "rag_doc_get": shelves.doc_get,
+        **shelves.writing(),
     }
 
 

@@ -18,7 +18,7 @@ from typing import Any, Final, NamedTuple
 
 import httpx2
 
-from organism.model.handler import HandlerMetadata, HandlerResponse
+from organism.model.handler import EffectKind, HandlerMetadata, HandlerResponse
 from organism.model.tool import ToolError, ToolErrorCode
 from organism.tools.urls import Target
 
@@ -121,12 +121,13 @@ async def _read(response: httpx2.Response, most_bytes: int) -> WebAnswer:
     return WebAnswer(response.status_code, dict(response.headers), bytes(body[:most_bytes]), len(body) > most_bytes)
 
 
-async def as_step(
+async def as_step(  # noqa: PLR0913, PLR0917 - a step and what becomes of it
     metadata: HandlerMetadata,
     key: str,
     ask: Callable[[], Awaitable[dict[str, Any]]],
     seconds: float,
     reply: Callable[..., object],
+    kind: EffectKind = "pure",
 ) -> HandlerResponse:
     """Ask once, as a recorded step: ``ask`` gives the fields of the ``reply``; its failure becomes a ``ToolError``."""
 
@@ -139,7 +140,7 @@ async def as_step(
         except ToolFailure as error:
             return {"code": error.code, "message": error.message}
 
-    found = await metadata.effect(key, fields, kind="pure")
+    found = await metadata.effect(key, fields, kind)
     return HandlerResponse.respond(reply(**found["answer"]) if "answer" in found else ToolError(**found))
 
 

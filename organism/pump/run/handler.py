@@ -40,7 +40,7 @@ from organism.model.handler import (
 )
 from organism.model.ids import token_of
 from organism.model.thread import CONSENT, Message, Step
-from organism.model.tool import ToolError, ToolErrorCode
+from organism.model.tool import Previewed, ToolError, ToolErrorCode
 from organism.pump.decide import gates, spend
 from organism.pump.decide.ending import Failure
 from organism.pump.decide.gates import Question, canonical
@@ -223,6 +223,11 @@ async def _confirmed(handling: Handling, chance: Random, payload: Any) -> Any:
     token = given or base64.urlsafe_b64encode(chance.randbytes(32)).decode().rstrip("=")
     message, json_value = handling.message, orjson.loads(handling.rules.codec.json(plain))
     question = gates.to_confirm(message, type(plain).__name__, json_value, token)
+    shown: object = json_value
+    if not given and isinstance(handler := handling.listener.handler, Previewed):
+        shown = await handler.show(plain)
+        if isinstance(shown, ToolError):
+            return Withheld(HandlerResponse.respond(shown))
     decision = handling.decide()
     refused: ToolErrorCode | None = None
     if given:
@@ -231,7 +236,7 @@ async def _confirmed(handling: Handling, chance: Random, payload: Any) -> Any:
         gates.ask(decision, message, question)
     await handling.writer.commit(decision)
     if not given:
-        return Withheld(HandlerResponse.respond(gates.required(message.to, token, json_value)))
+        return Withheld(HandlerResponse.respond(gates.required(message.to, token, shown)))
     return (
         plain if refused is None else Withheld(HandlerResponse.respond(ToolError(refused, gates.WHY_REFUSED[refused])))
     )

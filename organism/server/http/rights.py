@@ -155,6 +155,10 @@ TOOLS: Final[Mapping[str, Right]] = {
     **dict.fromkeys(
         ("rag_query", "rag_index_list", "rag_index_describe", "rag_doc_list", "rag_doc_get"), Right("rag:read")
     ),
+    **dict.fromkeys(
+        ("rag_index_create", "rag_doc_append", "rag_doc_patch", "rag_doc_delete", "rag_index_delete"),
+        Right("rag:write"),
+    ),
 }
 """What each shipped tool needs, besides ``tools:execute`` for the route; ``mcp``: those of MCP servers."""
 

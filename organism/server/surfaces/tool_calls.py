@@ -24,7 +24,7 @@ from organism.errors import (
     UpstreamTimeout,
 )
 from organism.model.commands import Injected
-from organism.model.tool import ToolError
+from organism.model.tool import ConfirmRequired, ToolError
 from organism.pump.rules import Rules
 from organism.server.http.call import Call
 from organism.server.http.rights import tool_right
@@ -80,6 +80,9 @@ def result_of(sent: Injected, ending: Ending) -> Any:
     if replies and replies[0]["payload_type"] == ToolError.__name__:
         error = replies[0]["payload"]
         raise REFUSALS[error["code"]](error["message"])
+    if replies and replies[0]["payload_type"] == ConfirmRequired.__name__:
+        required = replies[0]["payload"]
+        return {**required, "preview": orjson.loads(required["preview"])}
     if replies:
         return replies[0]["payload"]
     thread = orjson.loads(ending.thread)

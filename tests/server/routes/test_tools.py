@@ -35,10 +35,13 @@ SHIPPED = [
     "key_value_list",
     "key_value_delete",
 ]
-LIBRARY = ["rag_query", "rag_index_list", "rag_index_describe", "rag_doc_list", "rag_doc_get"]
+READING = ["rag_query", "rag_index_list", "rag_index_describe", "rag_doc_list", "rag_doc_get"]
+"""Those that need `rag:read` besides."""
+WRITING = ["rag_index_create", "rag_doc_append", "rag_doc_patch", "rag_doc_delete", "rag_index_delete"]
+"""Those that need `rag:write` besides."""
+LIBRARY = [*READING, *WRITING]
 LISTED = [*SHIPPED[:4], *LIBRARY[:2], *SHIPPED[4:], *LIBRARY[2:]]
 """In the hello organism: first those that its agents name."""
-"""Those that need `rag:read` besides."""
 SOURCE = """
 from organism import ToolError
 
@@ -103,7 +106,7 @@ async def test_each_tool_says_whether_it_brings_text_of_strangers(tmp_path: Path
     bringing = {tool["function"]["name"] for tool in data if tool["brings_outside_text"]}
     assert bringing == {
         *("wikipedia_search", "wikipedia_summary", "http_fetch"),
-        *("rag_query", "rag_doc_list", "rag_doc_get"),
+        *("rag_query", "rag_doc_list", "rag_doc_get", "rag_doc_patch", "rag_doc_delete"),
     }
 
 
@@ -291,7 +294,7 @@ GRANTS: Mapping[str, list[str]] = {
         ("injector", 403, 403, None),
         ("tools-and-helper", 200, 200, ["helper", *SHIPPED]),
         ("boss", 200, 200, ["helper", *SHIPPED, *LIBRARY]),
-        ("scholar", 200, 403, [*SHIPPED, *LIBRARY]),
+        ("scholar", 200, 403, [*SHIPPED, *READING]),
         ("reader", 403, 403, None),
     ],
 )
@@ -392,7 +395,7 @@ async def test_a_tool_that_is_to_be_confirmed_is_called_twice_and_a_wrong_token_
         again = await execute(server, "helper", {"text": "x", "confirm_token": given})
         assert told(again) == (409, "confirm_used", None)
         listed = (await server.get("//v1/tools"))["data"]
-        assert [tool["function"]["name"] for tool in listed if tool["confirm"]] == ["helper"]
+        assert [tool["function"]["name"] for tool in listed if tool["confirm"]] == ["helper", *WRITING]
 
 
 # ── GET /v1/models ────────────────────────────────────────────────────────────────────────────────────────────────────
