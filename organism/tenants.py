@@ -14,7 +14,7 @@ import structlog
 
 from organism.config.settings import Changes
 from organism.config.tenant import TenantConfig
-from organism.errors import Fenced, LogUnavailable, Stopping, Unavailable
+from organism.errors import Fenced, LogUnavailable, Stopping, ThreadKilled, Unavailable
 from organism.events.record import ORGANISM_STREAM, Actor, Content
 from organism.events.vocabulary import CallAnswered, Event, OrganismReloaded, OrganismStopped
 from organism.log.log import EventLog
@@ -35,7 +35,7 @@ from organism.pump.run.mailboxes import FairShare
 from organism.pump.run.model_call import Models
 from organism.pump.state import State
 from organism.pump.writer import Writer
-from organism.rag.library import Library
+from organism.rag.library import By, Library
 from organism.views.views import ViewStore
 
 POLL_SECONDS: Final = 0.02
@@ -142,15 +142,19 @@ class Tenant:
         """Whether what the key names was done. Raises ``IdempotencyKeyReused``."""
         return await self.operator.answered(once) is not None
 
-    async def record(self, stream: str, fact: Event, actor: Actor, once: Idempotency | None) -> None:
-        """Write a fact that no message led to, and that the key was used. Raises an ``OrganismError``."""
+    async def record(self, stream: str, fact: Event, by: By) -> None:
+        """Write a fact of the library, and that the key was used. Raises an ``OrganismError``."""
         self._refuse_if_stopping()
         if self.writable() is None:
             raise LogUnavailable
-        decision = Decision.on(self.pump.state, None, None, actor)
+        state = self.pump.state
+        cause = state.folded.messages.get(by.cause)
+        if by.cause and cause is None:
+            raise ThreadKilled
+        decision = Decision.on(state, None, cause, by.actor)
         decision.thread_id = stream
         decision.add(fact)
-        self.operator.answer(decision, once, {}, 1)
+        self.operator.answer(decision, by.once, {}, 1)
         await self.operator.patiently(self.pump.commit(decision))
 
     async def ended(self, thread_id: str, seconds: float, *others: asyncio.Future[Any]) -> bool:

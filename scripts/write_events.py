@@ -48,6 +48,8 @@ def _sections() -> Iterator[str]:
     for name, schema in schemas.items():
         if "properties" in schema:
             yield _section(name, schema)
+        elif "prefixItems" in schema:
+            yield "\n\n".join([f"### `{name}`", schema["description"], f"`{_type(schema)}`"]) + "\n"
 
 
 def _section(name: str, schema: Schema) -> str:

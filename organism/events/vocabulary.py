@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import Any, ClassVar, Final, Literal
+from typing import Any, ClassVar, Final, Literal, NamedTuple
 
 from msgspec import Struct, field
 
@@ -192,6 +192,17 @@ RefusalCode = Literal["routing", "validation"]
 RefusalReason = Literal["unknown_receiver", "not_a_peer", "schema", "depth", "flood"]
 
 
+class Root(NamedTuple):
+    """The injection at the root of a causal chain, which decides the rights of all that follows from it.
+
+    ``principal`` injected it (None: the host program) for ``user``; ``depth`` counts the agent runs around it.
+    """
+
+    principal: str | None = None
+    depth: int = 0
+    user: str | None = None
+
+
 class MessageSent(Event, frozen=True, rename={"sender": "from", "payload_class": "class"}):
     """A message was sent; its payload and envelope are the record's content.
 
@@ -201,7 +212,8 @@ class MessageSent(Event, frozen=True, rename={"sender": "from", "payload_class":
     Of a reply: ``call`` is the request whose call it is handled in, ``payload_class`` its class as ``module:Class``.
     ``step`` is (message, number) of the ask that sent it, ``answers`` of the ask that it answers. Of an injection:
     ``caller_depth``, the runs of agents around the call that made it, and ``caller_request``, the request it was made
-    in. Of a replayed dead letter: ``calls`` are (request, caller), innermost first, ``root`` (principal, depth).
+    in. Of a replayed dead letter: ``calls`` are (request, caller), innermost first, ``root`` is that of its
+    chain.
     """
 
     message: str
@@ -216,7 +228,7 @@ class MessageSent(Event, frozen=True, rename={"sender": "from", "payload_class":
     step: tuple[str, int] | None = None
     answers: tuple[str, int] | None = None
     calls: tuple[tuple[str, str], ...] | None = None
-    root: tuple[str | None, int] | None = None
+    root: Root | None = None
     caller_depth: int = 0
     caller_request: str | None = None
     notes: tuple[str, ...] = ()
@@ -429,13 +441,17 @@ class ApprovalCancelled(Event, frozen=True):
 
 
 class ConfirmRequested(Event, frozen=True):
-    """A call was answered with a preview and a token; ``token`` is the token's digest, ``digest`` the call's."""
+    """A call was answered with a preview and a token; ``token`` is the token's digest, ``digest`` the call's.
+
+    ``version`` is that of what the preview showed, if it has one.
+    """
 
     token: str
     digest: str
     message: str
     agent: str
     expires_at: int
+    version: str = ""
 
 
 class ConfirmRedeemed(Event, frozen=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, NamedTuple
+from typing import Final
 
 from msgspec import field
 
@@ -13,6 +13,7 @@ from organism.events.vocabulary import (
     After,
     MessageSent,
     OnBusy,
+    Root,
     SessionBudget,
     StepEffect,
     StepError,
@@ -29,16 +30,6 @@ CONSENT: Final = 0
 """The number of the step that asks a person whether the message may be handled; it precedes all others."""
 ROOTS_KEPT: Final = 256
 """After this many injections a thread forgets the roots that no open message follows from."""
-
-
-class Root(NamedTuple):
-    """The injection at the root of a causal chain, which decides the rights of all that follows from it.
-
-    ``principal`` injected (None: the host program); ``depth`` counts the agent runs around the injection.
-    """
-
-    principal: str | None = None
-    depth: int = 0
 
 
 NO_ROOT: Final = Root()

@@ -51,17 +51,36 @@ class ConfirmRequired:
 
 
 @dataclass(frozen=True, slots=True)
-class Previewed:
-    """A handler whose calls are confirmed, with what shows what such a call would do: JSON, or why it cannot be done.
+class Preview:
+    """What a call would do, as JSON, and the version of what it would do that to."""
 
-    ``show`` changes nothing.
+    shown: Mapping[str, Any]
+    version: str
+
+
+@dataclass(frozen=True, slots=True)
+class Confirmed:
+    """A confirmed call: the id of its message, and the version that its preview showed.
+
+    The version is empty if it need not be that one any more, as a person has seen the call and edited it.
     """
 
-    act: Callable[[Any, Any], Awaitable[object]]
-    show: Callable[[Any], Awaitable[Mapping[str, Any] | ToolError]]
+    message: str
+    version: str
 
-    def __call__(self, payload: Any, metadata: Any) -> Awaitable[object]:
-        return self.act(payload, metadata)
+
+@dataclass(frozen=True, slots=True)
+class Previewed:
+    """A handler whose calls are confirmed. ``show`` previews a call, or says why it cannot be done; it changes nothing.
+
+    ``act`` takes the payload, the metadata and what was confirmed.
+    """
+
+    act: Callable[[Any, Any, Confirmed], Awaitable[object]]
+    show: Callable[[Any], Awaitable[Preview | ToolError]]
+
+    def __call__(self, *_: Any) -> Awaitable[object]:
+        raise TypeError("A call that was not confirmed does nothing.")
 
 
 @dataclass

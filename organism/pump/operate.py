@@ -38,6 +38,7 @@ from organism.events.vocabulary import (
     OrganismPaused,
     OrganismResumed,
     RefusalCode,
+    Root,
     StepError,
     StepRecorded,
     StepResolved,
@@ -54,7 +55,7 @@ from organism.events.vocabulary import SpoofAttempt as SpoofAttemptEvent
 from organism.log.log import EventFilter
 from organism.model import commands as c
 from organism.model.ids import session_of
-from organism.model.thread import NO_ROOT, Root, Step, Thread
+from organism.model.thread import NO_ROOT, Step, Thread
 from organism.pump.decide import gates, inject
 from organism.pump.decide.decision import Decision, StepEnd
 from organism.pump.decide.inject import DeadLetter, Failed
@@ -540,7 +541,7 @@ class Operator:
         handled = found if _is_sent(found) and found.event.reply else await self._sent(found.cause)
         calls, injected = await self._calls_around(handled), await self._sent(found.correlation)
         actor, depth = (injected.actor, injected.event.caller_depth) if injected is not None else (None, 0)
-        root = Root(actor.principal, depth) if actor is not None else NO_ROOT
+        root = Root(actor.principal, depth, actor.user) if actor is not None else NO_ROOT
         return DeadLetter(event, row["thread_id"], content[0], found.correlation, calls, root)
 
     async def _calls_around(self, sent: Record[MessageSent] | None) -> tuple[tuple[str, str], ...]:

@@ -6,7 +6,7 @@ a start applies it to the log.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple, Never
 
@@ -38,6 +38,7 @@ from organism.events.vocabulary import (
     OrganismResumed,
     OrganismStarted,
     OrganismStopped,
+    Root,
     RunEvent,
     SessionDeleted,
     StepError,
@@ -61,7 +62,7 @@ from organism.events.vocabulary import (
     begins_message,
 )
 from organism.model.ids import CONSOLE, Ids, turn_number
-from organism.model.thread import CONSENT, Call, Message, Root, Session, Step, Thread, Turn, asks_above, stopped_steps
+from organism.model.thread import CONSENT, Call, Message, Session, Step, Thread, Turn, asks_above, stopped_steps
 from organism.pump.rules import Rules
 from organism.pump.spending import Spending
 
@@ -84,6 +85,7 @@ class Confirmation(NamedTuple):
     thread: str
     digest: str
     expires: int
+    version: str = ""
     used_by: str = ""
 
     def is_open(self, at: int) -> bool:
@@ -95,13 +97,18 @@ class Confirmations(Entity):
 
     by_token: dict[str, Confirmation] = field(default_factory=dict)
 
-    def requested(self, record: Record[ConfirmRequested]) -> None:
+    def requested(self, record: Record[ConfirmRequested], messages: Container[str]) -> None:
+        """Take a token. Those that ended long ago are forgotten, unless an open message still rests on them."""
         event, thread, at = record.event, record.thread or "", record.at
-        known = {token: each for token, each in self.by_token.items() if at < each.expires + TOKEN_MEMORY_US}
+        known = {
+            token: each
+            for token, each in self.by_token.items()
+            if at < each.expires + TOKEN_MEMORY_US or each.used_by in messages
+        }
         open_here = [token for token, each in known.items() if each.thread == thread and each.is_open(at)]
         for token in open_here[: max(0, len(open_here) + 1 - MOST_OPEN_TOKENS)]:
             known[token] = known[token]._replace(expires=at)
-        known[event.token] = Confirmation(thread, event.digest, event.expires_at)
+        known[event.token] = Confirmation(thread, event.digest, event.expires_at, event.version)
         self.by_token = known
 
     def redeemed(self, record: Record[ConfirmRedeemed]) -> None:
@@ -278,7 +285,7 @@ def _place_in_call(state: FoldedState, message: Message, record: Record[MessageS
         for call_id, caller in reversed(event.calls):
             message.call = Call(call_id, caller, message.call)
         if event.root is not None:
-            thread.begin_chain(record.correlation, Root(*event.root), state.messages.values())
+            thread.begin_chain(record.correlation, event.root, state.messages.values())
     elif cause is not None:
         call = cause.call
         if message.reply and call is not None and event.call != call.id:
@@ -287,7 +294,7 @@ def _place_in_call(state: FoldedState, message: Message, record: Record[MessageS
         if message.ask is None and call is not None:
             message.ask = call.ask
     elif record.actor is not None:
-        root = Root(record.actor.principal, event.caller_depth)
+        root = Root(record.actor.principal, event.caller_depth, record.actor.user)
         thread.begin_chain(record.correlation, root, state.messages.values())
 
 
@@ -605,7 +612,7 @@ FOLDS: Final[Mapping[type[Event], Callable[[FoldedState, Record[Never]], None]]]
     BudgetReserved: _budget_reserved,
     BudgetSettled: lambda state, record: state.spend.settled(record),
     TenantConfigChanged: _tenant_config_changed,
-    ConfirmRequested: lambda state, record: state.confirmations.requested(record),
+    ConfirmRequested: lambda state, record: state.confirmations.requested(record, state.messages),
     ConfirmRedeemed: lambda state, record: state.confirmations.redeemed(record),
     **dict.fromkeys(RUN_ENTRIES.values(), _run_entry),
 }

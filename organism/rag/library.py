@@ -7,8 +7,10 @@ names the generation → what it replaced is deleted. A crash before the fact le
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
@@ -22,6 +24,7 @@ from organism.errors import (
     LibraryUnavailable,
     NotFound,
     OrganismError,
+    PreviewStale,
     StalePosition,
     Stopping,
 )
@@ -71,16 +74,21 @@ class Recorder(Protocol):
     async def answered(self, once: Idempotency) -> bool:
         """Whether what the key names was done."""
 
-    async def record(self, stream: str, fact: Event, actor: Actor, once: Idempotency | None) -> None:
+    async def record(self, stream: str, fact: Event, by: By) -> None:
         """Write the fact, and that the key was used. Raises an ``OrganismError``."""
 
 
 @dataclass(frozen=True, slots=True)
 class By:
-    """Who changes the library, and under which idempotency key, if any."""
+    """Who changes the library: an actor, or the handling of the message ``cause``; and under which idempotency key.
+
+    With a ``version`` the change rests on what it was made for: see ``Library.version``.
+    """
 
     actor: Actor = HOST_PROGRAM
     once: Idempotency | None = None
+    cause: str = ""
+    version: str = ""
 
 
 class Library:
@@ -177,13 +185,20 @@ class Library:
 
         return await self._read(index_id, asked), count
 
-    async def present(self, index_id: str, ids: Sequence[str]) -> set[str]:
-        """Which of these documents there are; none, if there is no such index."""
+    async def digests(self, index_id: str, ids: Sequence[str]) -> dict[str, str]:
+        """The digest of each of these documents that there is; none, if there is no such index."""
         try:
-            found: set[str] = await self._read(index_id, lambda row: (store.present, _in_force(row), ids))
+            found: dict[str, str] = await self._read(index_id, lambda row: (store.digests, _in_force(row), ids))
         except NotFound:
-            return set()
+            return {}
         return found
+
+    async def version(self, index_id: str, ids: Sequence[str] | None = None) -> str:
+        """Changes whenever one of these documents does; with None, whenever anything in the index does."""
+        if ids is not None:
+            return hashlib.sha256(orjson.dumps(sorted((await self.digests(index_id, ids)).items()))).hexdigest()
+        row = await self._views.private_row(_MODEL, index_id)
+        return f"generation {row['_generation']}" if row is not None else "none"
 
     async def text_bytes(self, index_id: str) -> int:
         """The size of all texts of the index. Raises ``NotFound``."""
@@ -233,13 +248,15 @@ class Library:
         """Make these the documents of the index, which begins if there is none. Gives the index as it then is."""
         documents.check_id(index_id, "/index_id")
         await asyncio.to_thread(documents.check, given)
-        return await self._changed(index_id, by, lambda row: self._written(row, index_id, given, model, is_all=True))
+        change = partial(self._written, index_id, given, model, is_all=True)
+        return await self._changed(index_id, None, by, change)
 
     async def append(self, index_id: str, given: Sequence[Document], model: str | None, by: By) -> Row:
         """Add these documents, or put them in the place of those with their ids; the index may begin with them."""
         documents.check_id(index_id, "/index_id")
         await asyncio.to_thread(documents.check, given)
-        return await self._changed(index_id, by, lambda row: self._written(row, index_id, given, model, is_all=False))
+        change = partial(self._written, index_id, given, model, is_all=False)
+        return await self._changed(index_id, [each.id for each in given], by, change)
 
     async def patch(
         self, index_id: str, document_id: str, text: str | None, metadata: Mapping[str, Any] | None, by: By
@@ -251,9 +268,9 @@ class Library:
             new = replace(old, text=old.text if text is None else text)
             new = replace(new, metadata=old.metadata if metadata is None else metadata)
             documents.check_one(new)
-            return await self._written(row, index_id, [new], None, is_all=False)
+            return await self._written(index_id, [new], None, row, is_all=False)
 
-        await self._changed(index_id, by, change)
+        await self._changed(index_id, [document_id], by, change)
         return await self.document(index_id, document_id)
 
     async def delete_document(self, index_id: str, document_id: str, by: By) -> bool:
@@ -263,14 +280,14 @@ class Library:
         async def change(row: Row | None) -> _Change | None:
             nonlocal was_there
             index = _there(row, index_id)
-            was_there = bool(await self._in_store(index_id, store.present, _in_force(index), [document_id]))
+            was_there = bool(await self._in_store(index_id, store.digests, _in_force(index), [document_id]))
             if not was_there:
                 return None
             staging = self._staging(index_id, row, removed=[document_id])
             changed = DocumentsChanged(index_id, staging.generation, index["doc_count"] - 1, deleted=(document_id,))
             return _Change(staging, changed)
 
-        await self._changed(index_id, by, change)
+        await self._changed(index_id, [document_id], by, change)
         return was_there
 
     async def delete_index(self, index_id: str, by: By) -> None:
@@ -281,10 +298,10 @@ class Library:
             staging = self._staging(index_id, row, removed=None)
             return _Change(staging, IndexDeleted(index_id, staging.generation))
 
-        await self._changed(index_id, by, change)
+        await self._changed(index_id, None, by, change)
 
     async def _written(
-        self, row: Row | None, index_id: str, given: Sequence[Document], model: str | None, *, is_all: bool
+        self, index_id: str, given: Sequence[Document], model: str | None, row: Row | None, *, is_all: bool
     ) -> _Change:
         """The change that writes these documents; if ``is_all``, no others stay."""
         chosen = self._model_of(row, model, is_all=is_all)
@@ -298,8 +315,8 @@ class Library:
             other = chosen if chosen != row["embedding_model"] else ""
             said = DocumentsChanged(index_id, generation, len(written), written, replaced=True, embedding_model=other)
             return _Change(staging, said)
-        there = await self._in_store(index_id, store.present, _in_force(row), list(written))
-        count = row["doc_count"] + len(written.keys() - there)
+        there = await self._in_store(index_id, store.digests, _in_force(row), list(written))
+        count = row["doc_count"] + len(written.keys() - there.keys())
         return _Change(staging, DocumentsChanged(index_id, generation, count, written))
 
     def _model_of(self, row: Row | None, model: str | None, *, is_all: bool) -> str:
@@ -344,17 +361,28 @@ class Library:
         current = row["_generation"] if row is not None else 0
         return Staging(index_id, current, self._head() + 1, self._now_us(), added, removed)
 
-    async def _changed(self, index_id: str, by: By, change: Callable[[Row | None], Awaitable[_Change | None]]) -> Row:
-        """Change the index as ``change`` says, one change after the other; what its key names is done once."""
+    async def _changed(
+        self,
+        index_id: str,
+        ids: Sequence[str] | None,
+        by: By,
+        change: Callable[[Row | None], Awaitable[_Change | None]],
+    ) -> Row:
+        """Change the index, or these documents of it, as ``change`` says; what its key names is done once.
+
+        One change is made after the other. Raises ``PreviewStale`` if what it was made for is another version now.
+        """
         lock = self._locks.setdefault(index_id, asyncio.Lock())
         async with lock:
             await self._recorder.settled()  # an earlier change, whose caller has left, may not be on disk yet
             if by.once is None or not await self._recorder.answered(by.once):
+                if by.version and by.version != await self.version(index_id, ids):
+                    raise PreviewStale
                 made = await change(await self._views.private_row(_MODEL, index_id))
                 if made is not None:
                     self._refuse_if_damaged()
                     await self._store.write(store.stage, made.staging)
-                    await self._recorder.record(stream_of_index(index_id), made.fact, by.actor, by.once)
+                    await self._recorder.record(stream_of_index(index_id), made.fact, by)
                     await self._settle(index_id, made.staging.generation)
                     if made.staging.removed is None:
                         self._incomplete.discard(index_id)

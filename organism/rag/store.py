@@ -231,10 +231,10 @@ def document(connection: Connection, index: InForce, document_id: str) -> Docume
     return None if row is None else _document(*row)
 
 
-def present(connection: Connection, index: InForce, ids: Sequence[str]) -> set[str]:
-    """Which of these documents there are."""
+def digests(connection: Connection, index: InForce, ids: Sequence[str]) -> dict[str, str]:
+    """The digest of each of these documents that there is."""
     with snapshot(connection, index):
-        return {found for (found,) in connection.execute(_SQL["present"], (*index, json_text(ids)))}
+        return dict(connection.execute(_SQL["digests"], (*index, json_text(ids))))
 
 
 @dataclass(frozen=True, slots=True)

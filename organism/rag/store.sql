@@ -118,8 +118,8 @@ SELECT text_digest, vector FROM documents WHERE model = ? AND text_digest IN (SE
 SELECT id, text, metadata, salt, digest FROM documents
 WHERE index_id = ?1 AND id = ?2 AND added <= ?3 AND ifnull(removed > ?3, 1);
 
--- present: which of these documents there are
-SELECT id FROM documents
+-- digests: those of these documents that there are
+SELECT id, digest FROM documents
 WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1) AND id IN (SELECT value FROM json_each(?3));
 
 -- page: documents in their order behind a place

@@ -6,20 +6,20 @@ Each searches or reads the library of its tenant alone, as a recorded step. Five
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, TypeVar
 
 import orjson
 from pydantic import Field
 
 from organism.config.json_text import NotJson, read_json
 from organism.config.settings import ShippedTool
-from organism.errors import InvalidField, LibraryDamaged, LibraryUnavailable, NotFound, Stopping, Upstream
+from organism.errors import InvalidField, LibraryDamaged, LibraryUnavailable, NotFound, PreviewStale, Stopping, Upstream
 from organism.model.commands import Idempotency
 from organism.model.handler import HandlerMetadata, HandlerResponse
-from organism.model.tool import Previewed, ToolError
+from organism.model.tool import Confirmed, Preview, Previewed, ToolError
 from organism.rag.documents import ID_PATTERN, MOST_TOP_K, Document, check, check_one
 from organism.rag.library import By, Library
 from organism.rag.store import Span
@@ -33,6 +33,7 @@ MOST_SHOWN: Final = 200
 MOST_SAMPLED: Final = 10
 SECONDS: Final = 60.0
 
+T = TypeVar("T")
 IndexId = Annotated[str, Field(pattern=ID_PATTERN, description="The index's id, as rag_index_list gives it.")]
 DocumentId = Annotated[str, Field(pattern=ID_PATTERN, description="The document's id.")]
 
@@ -277,34 +278,52 @@ class LibraryTools:
     def writing(self) -> dict[str, Previewed]:
         """The handlers of the tools that write, with their previews."""
         return {
-            "rag_index_create": Previewed(self._create, _shown(self._to_create)),
-            "rag_doc_append": Previewed(self._append, _shown(self._to_append)),
-            "rag_doc_patch": Previewed(self._patch, _shown(self._to_patch)),
-            "rag_doc_delete": Previewed(self._delete, _shown(self._to_delete)),
-            "rag_index_delete": Previewed(self._delete_index, _shown(self._to_delete_index)),
+            "rag_index_create": self._previewed(self._to_create, self._create, RagIngested, _whole_index),
+            "rag_doc_append": self._previewed(self._to_append, self._append, RagIngested, _given_documents),
+            "rag_doc_patch": self._previewed(self._to_patch, self._patch, RagDocument, _one_document),
+            "rag_doc_delete": self._previewed(self._to_delete, self._delete, RagDeleted, _one_document),
+            "rag_index_delete": self._previewed(self._to_delete_index, self._delete_index, RagDeleted, _whole_index),
         }
+
+    def _previewed(
+        self,
+        preview: Callable[[Any], Awaitable[dict[str, Any]]],
+        change: Callable[[Any, By], Awaitable[dict[str, Any]]],
+        reply: Callable[..., object],
+        ids_of: Callable[[Any], Sequence[str] | None],
+    ) -> Previewed:
+        """``ids_of`` gives the documents that a call is about, None if it is about the index as a whole."""
+
+        async def show(payload: Any) -> Preview | ToolError:
+            try:
+                # What changes between the two is found to have changed, since the version is the older one.
+                version = await _told(partial(self._library.version, payload.index_id, ids_of(payload)))
+                return Preview(await _told(partial(preview, payload)), version)
+            except ToolFailure as failure:
+                return ToolError(failure.code, failure.message)
+
+        async def act(payload: Any, metadata: HandlerMetadata, confirmed: Confirmed) -> HandlerResponse:
+            # A further attempt has the same key, so it is done once.
+            once = Idempotency(confirmed.message, "TOOL", f"/a1/rag/indices/{payload.index_id}", "")
+            by = By(once=once, cause=confirmed.message, version=confirmed.version)
+            told = partial(_told, partial(change, payload, by))
+            return await as_step(metadata, "write", told, SECONDS, reply, "idempotent")
+
+        return Previewed(act, show)
 
     async def _to_create(self, payload: RagIndexCreate) -> dict[str, Any]:
         return _shape(payload.index_id, _read(payload.documents), "replace")
 
-    async def _create(self, payload: RagIndexCreate, metadata: HandlerMetadata) -> HandlerResponse:
-        async def written(by: By) -> dict[str, Any]:
-            row = await self._library.replace(payload.index_id, _read(payload.documents), None, by)
-            return _ingested(payload, row)
-
-        return await _as_act(metadata, payload.index_id, written, RagIngested)
+    async def _create(self, payload: RagIndexCreate, by: By) -> dict[str, Any]:
+        return _ingested(payload, await self._library.replace(payload.index_id, _read(payload.documents), None, by))
 
     async def _to_append(self, payload: RagDocAppend) -> dict[str, Any]:
         given = _read(payload.documents)
-        there = await self._library.present(payload.index_id, [each.id for each in given])
+        there = await self._library.digests(payload.index_id, _given_documents(payload))
         return {**_shape(payload.index_id, given, "upsert"), "conflicting_existing_ids": sorted(there)}
 
-    async def _append(self, payload: RagDocAppend, metadata: HandlerMetadata) -> HandlerResponse:
-        async def written(by: By) -> dict[str, Any]:
-            row = await self._library.append(payload.index_id, _read(payload.documents), None, by)
-            return _ingested(payload, row)
-
-        return await _as_act(metadata, payload.index_id, written, RagIngested)
+    async def _append(self, payload: RagDocAppend, by: By) -> dict[str, Any]:
+        return _ingested(payload, await self._library.append(payload.index_id, _read(payload.documents), None, by))
 
     async def _to_patch(self, payload: RagDocPatch) -> dict[str, Any]:
         given: dict[str, Any] = {"text": payload.text, "metadata": _object(payload.metadata)}
@@ -321,12 +340,9 @@ class LibraryTools:
             "new_metadata_size_bytes": len(orjson.dumps(new.metadata)),
         }
 
-    async def _patch(self, payload: RagDocPatch, metadata: HandlerMetadata) -> HandlerResponse:
-        async def written(by: By) -> dict[str, Any]:
-            new = _object(payload.metadata)
-            return next(fitting([await self._library.patch(payload.index_id, payload.doc_id, payload.text, new, by)]))
-
-        return await _as_act(metadata, payload.index_id, written, RagDocument)
+    async def _patch(self, payload: RagDocPatch, by: By) -> dict[str, Any]:
+        new = _object(payload.metadata)
+        return next(fitting([await self._library.patch(payload.index_id, payload.doc_id, payload.text, new, by)]))
 
     async def _to_delete(self, payload: RagDocDelete) -> dict[str, Any]:
         found = await self._library.document(payload.index_id, payload.doc_id)
@@ -339,11 +355,8 @@ class LibraryTools:
             "metadata": orjson.loads(clean(orjson.dumps(found.metadata).decode())),
         }
 
-    async def _delete(self, payload: RagDocDelete, metadata: HandlerMetadata) -> HandlerResponse:
-        async def deleted(by: By) -> dict[str, Any]:
-            return {"deleted": await self._library.delete_document(payload.index_id, payload.doc_id, by)}
-
-        return await _as_act(metadata, payload.index_id, deleted, RagDeleted)
+    async def _delete(self, payload: RagDocDelete, by: By) -> dict[str, Any]:
+        return {"deleted": await self._library.delete_document(payload.index_id, payload.doc_id, by)}
 
     async def _to_delete_index(self, payload: RagIndexDelete) -> dict[str, Any]:
         row = await self._library.index(payload.index_id)
@@ -358,12 +371,21 @@ class LibraryTools:
             "sample_truncated_at": MOST_SAMPLED,
         }
 
-    async def _delete_index(self, payload: RagIndexDelete, metadata: HandlerMetadata) -> HandlerResponse:
-        async def deleted(by: By) -> dict[str, Any]:
-            await self._library.delete_index(payload.index_id, by)
-            return {"deleted": True}
+    async def _delete_index(self, payload: RagIndexDelete, by: By) -> dict[str, Any]:
+        await self._library.delete_index(payload.index_id, by)
+        return {"deleted": True}
 
-        return await _as_act(metadata, payload.index_id, deleted, RagDeleted)
+
+def _whole_index(_: object) -> None:
+    """A call that is about all of an index."""
+
+
+def _one_document(payload: RagDocPatch | RagDocDelete) -> list[str]:
+    return [payload.doc_id]
+
+
+def _given_documents(payload: RagDocAppend) -> list[str]:
+    return [each.id for each in payload.documents]
 
 
 def _read(given: Iterable[NewDocument]) -> list[Document]:
@@ -395,18 +417,6 @@ def _ingested(payload: RagIndexCreate | RagDocAppend, row: Mapping[str, Any]) ->
     return {"index_id": payload.index_id, "ingested": len(payload.documents), "doc_count": row.get("doc_count", 0)}
 
 
-def _shown(
-    show: Callable[[Any], Awaitable[dict[str, Any]]],
-) -> Callable[[Any], Awaitable[dict[str, Any] | ToolError]]:
-    async def shown(payload: object) -> dict[str, Any] | ToolError:
-        try:
-            return await _told(partial(show, payload))
-        except ToolFailure as failure:
-            return ToolError(failure.code, failure.message)
-
-    return shown
-
-
 def fitting(documents: Iterable[Document]) -> Iterator[dict[str, Any]]:
     """The first documents, as many as an answer has room for, without what XML cannot carry."""
     left = MOST_BYTES
@@ -418,17 +428,6 @@ def fitting(documents: Iterable[Document]) -> Iterator[dict[str, Any]]:
         yield {"id": each.id, "text": text, "metadata": metadata}
 
 
-async def _as_act(
-    metadata: HandlerMetadata,
-    index_id: str,
-    act: Callable[[By], Awaitable[dict[str, Any]]],
-    reply: Callable[..., object],
-) -> HandlerResponse:
-    """Change the library, once whatever happens: a further attempt has the same key."""
-    by = By(once=Idempotency(str(await metadata.uuid()), "TOOL", f"/a1/rag/indices/{index_id}", ""))
-    return await as_step(metadata, "write", partial(_told, partial(act, by)), SECONDS, reply, "idempotent")
-
-
 async def _as_step(
     metadata: HandlerMetadata,
     key: str,
@@ -438,7 +437,7 @@ async def _as_step(
     return await as_step(metadata, key, partial(_told, ask), SECONDS, reply)
 
 
-async def _told(ask: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
+async def _told(ask: Callable[[], Awaitable[T]]) -> T:
     """What the library gives. Raises ``ToolFailure``."""
     try:
         return await ask()
@@ -446,5 +445,7 @@ async def _told(ask: Callable[[], Awaitable[dict[str, Any]]]) -> dict[str, Any]:
         raise ToolFailure("not_found", error.message) from error
     except InvalidField as error:
         raise ToolFailure("invalid_field", error.message) from error
+    except PreviewStale as error:
+        raise ToolFailure("preview_stale", f"{error.message} {error.remediation}") from error
     except (LibraryDamaged, LibraryUnavailable, Stopping, Upstream) as error:
         raise ToolFailure("upstream_error", error.message) from error

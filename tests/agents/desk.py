@@ -15,11 +15,11 @@ from organism.agents.providers.scripted import Answer, Scripted, ScriptedFault, 
 from organism.agents.registry import ModelRegistry
 from organism.config.settings import Model, Price
 from organism.events.record import Record
-from organism.events.vocabulary import ModelCalled
+from organism.events.vocabulary import ModelCalled, Root
 from organism.model.completion import ModelRequest, Part
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
-from organism.model.thread import Message, Root
+from organism.model.thread import Message
 from organism.pump.decide import spend
 from organism.pump.decide.decision import Decision
 from organism.pump.decide.spend import ModelCall, Outcome

@@ -10,11 +10,10 @@ import pytest
 
 from organism.agents.providers.replay import prompt_digest
 from organism.config.settings import Budget, Price, Spend
-from organism.events.vocabulary import ModelCalled, StepError, StepStarted
+from organism.events.vocabulary import ModelCalled, Root, StepError, StepStarted
 from organism.model.completion import CompleteError, Finish, TextDelta, ThoughtDelta, Usage
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import Principal
-from organism.model.thread import Root
 from organism.pump.decide.decision import Decision
 from tests.agents.desk import HELLO, Desk, fails, model, says
 from tests.pump.purse import rules_of

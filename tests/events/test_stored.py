@@ -23,6 +23,7 @@ from organism.events.vocabulary import (
     Event,
     MessageSent,
     OrganismPaused,
+    Root,
     SessionSettings,
     StepError,
     StepRecorded,
@@ -37,6 +38,7 @@ PLAIN: Mapping[object, st.SearchStrategy[Any]] = {
     int: st.integers(-(1 << 53), 1 << 53),
     bool: st.booleans(),
     type(None): st.none(),
+    Root: st.builds(Root, st.none() | st.text(max_size=5), st.integers(0, 9), st.none() | st.text(max_size=5)),
     Any: st.none() | st.text(max_size=5) | st.lists(st.booleans(), max_size=2),
 }
 

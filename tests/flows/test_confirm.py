@@ -11,8 +11,15 @@ from typing import Any
 import orjson
 import pytest
 
+from organism.bootstrap import Parts
+from organism.events.record import Actor
 from organism.events.vocabulary import ApprovalRequested
+from organism.model.commands import ResolveApproval
+from organism.rag.documents import Document
+from organism.rag.hashed_words import HashedWords
+from organism.rag.library import By
 from organism.testing import Running
+from tests.flows.stage import TurnedTime
 from tests.flows.thinking import agent, call, calls, run_of, says, thinking
 from tests.flows.world import MakeWorld, World
 
@@ -131,6 +138,43 @@ async def test_a_call_that_is_confirmed_may_need_consent_too_and_then_once(world
         question = await o.until(ApprovalRequested, agent="remove")
         assert question.event.type == "Removal"
         assert trace(o) == []
+
+
+async def test_a_confirmed_call_that_waits_for_a_person_keeps_its_token_however_long(world: MakeWorld) -> None:
+    time, play = TurnedTime(), made(world, approval=True)
+    async with play.running(parts=time.parts()) as o:
+        confirmed = {"id": "1", "confirm_token": await token(o)}
+        sent = await o.inject("remove", confirmed)
+        question = await o.until(ApprovalRequested)
+        time.turn(3600)
+        await token(o, id="2")  # those that ended long ago are forgotten
+        await o.crash()
+    async with play.running(parts=time.parts()) as o:
+        await o.do(ResolveApproval(approval=question.event.approval, decision="approve", actor=Actor(user="ann")))
+        assert await o.tenant.ended(sent.thread_id, 20)
+        assert await o.replies(sent.thread_id) == ({"text": "removed 1"},)
+        assert (await asked(o, **confirmed))["code"] == "confirm_used"
+
+
+async def test_a_person_may_point_a_confirmed_call_at_another_document(world: MakeWorld) -> None:
+    play = world("", {})
+    config = orjson.loads(play.config.read_bytes())
+    config["listeners"].append({"name": "rag_doc_delete", "approval": True})
+    play.config.write_bytes(orjson.dumps(config))
+    async with play.running(on_disk=False, parts=Parts(embeddings=HashedWords())) as o:
+        library = o.tenant.library
+        await library.replace("x", [Document("a", "one"), Document("b", "two")], None, By())
+        call = {"index_id": "x", "doc_id": "a"}
+        (said,) = (await o.inject("rag_doc_delete", call, wait=True)).replies
+        sent = await o.inject("rag_doc_delete", {**call, "confirm_token": said["confirm_token"]})
+        question = await o.until(ApprovalRequested)
+        word = ResolveApproval(
+            approval=question.event.approval, decision="approve", edits={**call, "doc_id": "b"}, actor=Actor(user="ann")
+        )
+        await o.do(word)
+        assert await o.tenant.ended(sent.thread_id, 20)
+        assert await o.replies(sent.thread_id) == ({"deleted": True},)
+        assert (await library.digests("x", ["a", "b"])).keys() == {"a"}
 
 
 async def test_an_agent_s_model_is_shown_the_preview_and_confirms(world: MakeWorld) -> None:

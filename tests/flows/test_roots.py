@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from organism.events.record import Actor
-from organism.events.vocabulary import MessageDead, ThreadFailed
+from organism.events.vocabulary import MessageDead, Root, ThreadFailed
 from organism.model.commands import Inject, ReplayDeadLetter
-from organism.model.thread import ROOTS_KEPT, Message, Root
+from organism.model.thread import ROOTS_KEPT, Message
 from organism.testing import Running
 from tests.flows.stage import at_gate, open_gate
 from tests.flows.world import MakeWorld, World

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from organism.errors import OrganismError
+from organism.events.vocabulary import DocumentsChanged
 from organism.rag.library import By, Library
 from organism.sqlite.driver import Connection, Cursor, Parameters, Pysqlite
 from tests.flows.disk import BrokenDisk, Disk, Fault
@@ -89,6 +91,38 @@ async def test_a_crash_at_any_statement_leaves_the_old_or_the_new(tmp_path: Path
     assert seen[-1] == new
     assert all(each in (OLD, new) for each in seen)
     assert seen.index(new) >= 3  # it is staged before its fact
+
+
+@pytest.mark.thorough
+async def test_a_crash_at_any_statement_of_a_confirmed_write_leaves_it_undone_or_done_once(tmp_path: Path) -> None:
+    call = {"index_id": "x", "doc_id": "a"}
+    was_done: list[bool] = []
+    for statements in range(100):
+        disk, data = Cut(), tmp_path / str(statements)
+        async with organism(data, disk) as o:
+            await o.tenant.library.replace("x", texts(**OLD), None, By())
+            (asked,) = (await o.inject("rag_doc_delete", call, wait=True)).replies
+            confirmed = {**call, "confirm_token": asked["confirm_token"]}
+            disk.left = statements
+            with suppress(OrganismError):
+                sent = await o.inject("rag_doc_delete", confirmed)
+                while o.tenant.writable() is not None and not await o.tenant.ended(sent.thread_id, 0.05):
+                    pass
+            await o.crash()
+        async with organism(data) as o:
+            open_threads = list(o.tenant.pump.state.folded.threads)
+            assert all([await o.tenant.ended(thread, 10) for thread in open_threads])
+            was_done.append("a" not in (await content(o.tenant.library, "x") or {}))
+            (again,) = (await o.inject("rag_doc_delete", confirmed, wait=True)).replies
+            assert again == {"deleted": True} if not was_done[-1] else again["code"] == "confirm_used"
+            assert await content(o.tenant.library, "x") == {name: OLD[name] for name in ("b", "c")}
+            facts = [each.event.deleted for each in await o.records(DocumentsChanged)]
+            assert facts == [("a",)]
+        if disk.left:
+            break
+    assert was_done[0] is False
+    assert was_done[-1] is True
+    assert was_done == sorted(was_done)
 
 
 @pytest.mark.parametrize("fault", list(Fault))

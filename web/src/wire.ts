@@ -615,13 +615,14 @@ export interface ConfirmRefusedData {
   content_owner?: string;
 }
 
-/** A call was answered with a preview and a token; `token` is the token's digest, `digest` the call's. */
+/** A call was answered with a preview and a token; `token` is the token's digest, `digest` the call's. `version` is that of what the preview showed, if it has one. */
 export interface ConfirmRequestedData {
   token: string;
   digest: string;
   message: string;
   agent: string;
   expires_at: number;
+  version?: string;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -1606,7 +1607,7 @@ export interface MessageSent {
   message: Message;
 }
 
-/** A message was sent; its payload and envelope are the record's content. `type` names the payload's class; `token` is the call token in the envelope. `authors` names whose text it may contain: agents, and listeners that bring text from outside. `notes` say what was repaired in the payload. Of a reply: `call` is the request whose call it is handled in, `class` its class as `module:Class`. `step` is (message, number) of the ask that sent it, `answers` of the ask that it answers. Of an injection: `caller_depth`, the runs of agents around the call that made it, and `caller_request`, the request it was made in. Of a replayed dead letter: `calls` are (request, caller), innermost first, `root` (principal, depth). */
+/** A message was sent; its payload and envelope are the record's content. `type` names the payload's class; `token` is the call token in the envelope. `authors` names whose text it may contain: agents, and listeners that bring text from outside. `notes` say what was repaired in the payload. Of a reply: `call` is the request whose call it is handled in, `class` its class as `module:Class`. `step` is (message, number) of the ask that sent it, `answers` of the ask that it answers. Of an injection: `caller_depth`, the runs of agents around the call that made it, and `caller_request`, the request it was made in. Of a replayed dead letter: `calls` are (request, caller), innermost first, `root` is that of its chain. */
 export interface MessageSentData {
   message: string;
   from: string;
@@ -1620,7 +1621,7 @@ export interface MessageSentData {
   step?: [string, number];
   answers?: [string, number];
   calls?: [string, string][];
-  root?: [string | null, number];
+  root?: Root;
   caller_depth?: number;
   caller_request?: string;
   notes?: string[];
@@ -1976,6 +1977,9 @@ export interface Retry {
   base_delay_s?: number;
   max_delay_s?: number;
 }
+
+/** The injection at the root of a causal chain, which decides the rights of all that follows from it. `principal` injected it (None: the host program) for `user`; `depth` counts the agent runs around it. */
+export type Root = [string | null, number, string | null];
 
 /** Anything for a front end. */
 export interface RunDataData {

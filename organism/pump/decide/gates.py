@@ -3,7 +3,7 @@
 A question has a preview, which is shown, and a digest, to which the verdict is bound. The gates differ in whom they
 ask and in what the digest covers:
 
-* ``confirm: true`` asks the caller, who calls again with a token; bound to principal, listener and payload;
+* ``confirm: true`` asks the caller, who calls again with a token; bound to principal, user, listener and payload;
 * ``approval: true``, or a tainted call that cannot be undone (S20), asks a person as step 0 of the handling: the
   question outlives a restart, is put once, holds for further attempts, and is bound to the payload;
 * ``metadata.approve`` asks a person as an ordinary step; bound to what the handler shows.
@@ -57,7 +57,8 @@ CONFIRM_SECONDS: Final = 60
 class Question(NamedTuple):
     """What is asked at a gate: of the caller by the token of that hash, else of a person as that step of the handling.
 
-    ``preview`` is canonical JSON; if it is a payload, ``payload_type`` is its class.
+    ``preview`` is canonical JSON; if it is a payload, ``payload_type`` is its class. ``version`` is that of
+    what the preview showed.
     """
 
     digest: str
@@ -66,6 +67,7 @@ class Question(NamedTuple):
     payload_type: str = ""
     why: str = ""
     token: str = ""
+    version: str = ""
     step: int = CONSENT
 
 
@@ -76,7 +78,8 @@ def canonical(value: object) -> bytes:
 
 def to_confirm(message: Message, payload_type: str, payload: object, token: str) -> Question:
     """The question to the caller of a message with this payload."""
-    bound = canonical([message.root.principal, message.to, payload_type, payload])
+    root = message.root
+    bound = canonical([root.principal, root.user, message.to, payload_type, payload])
     digest, token = hashlib.sha256(b"confirm\0" + bound).hexdigest(), hashlib.sha256(token.encode()).hexdigest()
     return Question(digest, canonical(payload), CONFIRM_SECONDS, payload_type, token=token)
 
@@ -92,13 +95,14 @@ def ask(decision: Decision, message: Message, question: Question) -> None:
     """Ask the question."""
     expires = decision.at + int(question.seconds * 1_000_000)
     if question.token:
-        decision.add(ConfirmRequested(question.token, question.digest, message.id, message.to, expires))
+        asked = ConfirmRequested(question.token, question.digest, message.id, message.to, expires, question.version)
+        decision.add(asked)
         return
     approval, named = decision.state.ids.approval(), (message.id, message.to, question.step)
     decision.add(StepStarted(*named, "approve", question.digest, approval=approval, expires=expires))
     digest = hashlib.sha256(question.preview).hexdigest()
-    asked = ApprovalRequested(approval, *named, digest, expires, question.payload_type, question.why)
-    decision.add(asked, Content(message.thread.owner, question.preview))
+    to_people = ApprovalRequested(approval, *named, digest, expires, question.payload_type, question.why)
+    decision.add(to_people, Content(message.thread.owner, question.preview))
     if question.step == CONSENT:
         called = {"id": _call_id(message), "name": message.to, "input": visible(orjson.loads(question.preview))}
         payload = {"toolName": message.to, "toolCall": called, **({"why": question.why} if question.why else {})}
@@ -173,23 +177,26 @@ def _answer(decision: Decision, step: Step, verdict: Approval) -> None:
 # -- the caller answers
 
 
-def redeem(decision: Decision, message: Message, question: Question) -> ToolErrorCode | None:
-    """Use the token that the message came with, once; gives the error if it cannot be used."""
+def redeem(decision: Decision, message: Message, question: Question) -> Confirmation | ToolErrorCode:
+    """Use the token that the message came with, once; gives what it confirms, or why it cannot be used."""
     found = decision.state.folded.confirmations.by_token.get(question.token)
     if found is not None and (found.used_by, found.digest) == (message.id, question.digest):
-        return None  # an attempt after the first
-    wrong = _wrong(found, question.digest, decision.at)
+        return found  # an attempt after the first
     named = question.token, message.id, message.to
-    decision.add(ConfirmRedeemed(*named) if wrong is None else ConfirmRefused(*named, wrong))
-    return wrong
+    usable = _usable(found, question.digest, decision.at)
+    if isinstance(usable, Confirmation):
+        decision.add(ConfirmRedeemed(*named))
+    else:
+        decision.add(ConfirmRefused(*named, usable))
+    return usable
 
 
-def _wrong(found: Confirmation | None, digest: str, at: int) -> ToolErrorCode | None:
+def _usable(found: Confirmation | None, digest: str, at: int) -> Confirmation | ToolErrorCode:
     if found is None or found.digest != digest:
         return "confirm_mismatch"
     if found.used_by:
         return "confirm_used"
-    return None if found.is_open(at) else "confirm_expired"
+    return found if found.is_open(at) else "confirm_expired"
 
 
 def required(name: str, token: str, preview: object) -> ConfirmRequired:

@@ -12,10 +12,10 @@ from organism.codec import Encoded, SpoofAttempt
 from organism.config.settings import Listener
 from organism.errors import Fault, InvalidPayload, InvalidRequest, MailboxFull, NotFound
 from organism.events.record import Content
-from organism.events.vocabulary import MessageRefused, MessageReplayed, MessageSent
+from organism.events.vocabulary import MessageRefused, MessageReplayed, MessageSent, Root
 from organism.model.commands import Inject
 from organism.model.ids import CONSOLE, token_of
-from organism.model.thread import NO_ROOT, Root, Thread
+from organism.model.thread import NO_ROOT, Thread
 from organism.pump.decide.decision import Decision
 from organism.pump.rules import Refused, Rules, Sender, receivers
 from organism.pump.state import State

@@ -11,6 +11,7 @@ import base64
 import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from contextvars import copy_context
+from dataclasses import replace
 from datetime import UTC, datetime
 from random import Random
 from typing import Any, Final, NamedTuple, Unpack, cast
@@ -40,7 +41,7 @@ from organism.model.handler import (
 )
 from organism.model.ids import token_of
 from organism.model.thread import CONSENT, Message, Step
-from organism.model.tool import Previewed, ToolError, ToolErrorCode
+from organism.model.tool import Confirmed, Preview, Previewed, ToolError
 from organism.pump.decide import gates, spend
 from organism.pump.decide.ending import Failure
 from organism.pump.decide.gates import Question, canonical
@@ -53,6 +54,7 @@ from organism.pump.run.feed import Feed
 from organism.pump.run.handling import Handling, Unreadable, step_digest
 from organism.pump.run.model_call import Models, RunningCall
 from organism.pump.run.run_stream import RunStream
+from organism.pump.state import Confirmation
 
 EFFECT_KINDS: Final = frozenset({"pure", "idempotent", "unsafe"})
 LONGEST_SECONDS: Final = 3_153_600_000.0
@@ -130,14 +132,17 @@ def _root_of(error: BaseException, message: Message) -> str:
 
 async def _answer(handling: Handling, services: Services, payload: Any) -> object:
     """The handler's answer, after the gates."""
-    listener = handling.listener
+    listener, confirmed = handling.listener, None
     if listener.approval or listener.confirm or listener.destroys:
-        payload = await _admitted(handling, services.chance, payload)
-        if isinstance(payload, Withheld):
-            return payload.answer
+        admitted = await _admitted(handling, services.chance, payload)
+        if isinstance(admitted, Withheld):
+            return admitted.answer
+        payload, confirmed = admitted
     if listener.handler is None:
         raise LookupError(f"{listener.name} has no handler, and no model runs it in this version.")
     metadata = Steps(handling, services)
+    if isinstance(listener.handler, Previewed) and confirmed is not None:
+        return await listener.handler.act(payload, metadata, confirmed)
     if listener.blocking:
         return await _in_thread(listener, payload, metadata)
     return await listener.handler(payload, metadata)
@@ -178,30 +183,39 @@ class Withheld(NamedTuple):
     answer: HandlerResponse
 
 
-async def _admitted(handling: Handling, chance: Random, payload: Any) -> Any:
-    """The payload to handle, as a person may have edited it; or ``Withheld``."""
+class Admitted(NamedTuple):
+    """The payload to handle, as a person may have edited it; and what its caller has confirmed, if it was asked."""
+
+    payload: Any
+    confirmed: Confirmed | None = None
+
+
+async def _admitted(handling: Handling, chance: Random, payload: Any) -> Admitted | Withheld:
     if handling.message.reply:
-        return payload
+        return Admitted(payload)
+    admitted: Admitted | Withheld = Admitted(payload)
     if handling.listener.confirm and gates.is_two_steps(type(payload)):
-        payload = await _confirmed(handling, chance, payload)
-    return payload if isinstance(payload, Withheld) else await _consented(handling, payload)
+        admitted = await _confirmed(handling, chance, payload)
+    return admitted if isinstance(admitted, Withheld) else await _consented(handling, admitted)
 
 
-async def _consented(handling: Handling, payload: Any) -> Any:
+async def _consented(handling: Handling, admitted: Admitted) -> Admitted | Withheld:
+    payload = admitted.payload
     step = (handling.message.steps or {}).get(CONSENT)
     why = "" if step is not None or handling.listener.approval else await _why_asked(handling, payload)
     if step is None and not handling.listener.approval and not why:
-        return payload
+        return admitted
     json_value = orjson.loads(handling.rules.codec.json(payload))
     verdict = await handling.approved(gates.to_consent(handling.rules, type(payload).__name__, json_value, why))
     if verdict.decision != "approve":
         return Withheld(HandlerResponse.respond(ToolError("forbidden", gates.why_not(verdict))))
     if verdict.edits is None:
-        return payload
+        return admitted
     try:
-        return gates.edited(handling.rules, handling.listener, verdict.edits)
+        edited = gates.edited(handling.rules, handling.listener, verdict.edits)
     except InvalidPayload as error:
         raise Unreadable(f"What was approved does not fit today's schema: {error}") from error
+    return Admitted(edited, admitted.confirmed and replace(admitted.confirmed, version=""))
 
 
 async def _why_asked(handling: Handling, payload: Any) -> str:
@@ -217,29 +231,27 @@ async def _why_asked(handling: Handling, payload: Any) -> str:
     return f"This call cannot be undone, and it rests on text from outside ({', '.join(others)})."
 
 
-async def _confirmed(handling: Handling, chance: Random, payload: Any) -> Any:
+async def _confirmed(handling: Handling, chance: Random, payload: Any) -> Admitted | Withheld:
     await handling.wait_while_paused()
     given, plain = gates.parted(payload)
     token = given or base64.urlsafe_b64encode(chance.randbytes(32)).decode().rstrip("=")
     message, json_value = handling.message, orjson.loads(handling.rules.codec.json(plain))
     question = gates.to_confirm(message, type(plain).__name__, json_value, token)
-    shown: object = json_value
-    if not given and isinstance(handler := handling.listener.handler, Previewed):
-        shown = await handler.show(plain)
-        if isinstance(shown, ToolError):
-            return Withheld(HandlerResponse.respond(shown))
-    decision = handling.decide()
-    refused: ToolErrorCode | None = None
     if given:
-        refused = gates.redeem(decision, message, question)
-    else:
-        gates.ask(decision, message, question)
+        decision = handling.decide()
+        used = gates.redeem(decision, message, question)
+        await handling.writer.commit(decision)
+        if isinstance(used, Confirmation):
+            return Admitted(plain, Confirmed(message.id, used.version))
+        return Withheld(HandlerResponse.respond(ToolError(used, gates.WHY_REFUSED[used])))
+    handler = handling.listener.handler
+    preview = await handler.show(plain) if isinstance(handler, Previewed) else Preview(json_value, "")
+    if isinstance(preview, ToolError):
+        return Withheld(HandlerResponse.respond(preview))
+    decision = handling.decide()
+    gates.ask(decision, message, question._replace(version=preview.version))
     await handling.writer.commit(decision)
-    if not given:
-        return Withheld(HandlerResponse.respond(gates.required(message.to, token, shown)))
-    return (
-        plain if refused is None else Withheld(HandlerResponse.respond(ToolError(refused, gates.WHY_REFUSED[refused])))
-    )
+    return Withheld(HandlerResponse.respond(gates.required(message.to, token, preview.shown)))
 
 
 # -- what a handler may do meanwhile

@@ -19,7 +19,7 @@ from organism.errors import HandlingFailed, NotAcceptable, NotFound, Stopping
 from organism.model.commands import Inject
 from organism.pump.rules import call_json, tool_spec
 from organism.server.http.bodies import ExecuteBody, McpBody
-from organism.server.http.call import CALLER, Call, JsonResponse, Route, caller_fields
+from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields
 from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
 from organism.server.http.rights import gone_tool_right
 from organism.server.http.shapes import Injected as Sent
@@ -141,7 +141,7 @@ FOR_MODELS: Final = (
         *("POST", "/tools/execute", execute),
         gives=gives(ToolResult, Gives(Sent, status=202)),
         takes=ExecuteBody,
-        headers=(*ACT, *CALLER),
+        headers=(*ACT, *CALLER, USER),
         refuses=(*SENDING_REFUSED, *REFUSALS.values(), HandlingFailed),
     ),
 )

@@ -104,6 +104,56 @@ async def test_a_token_is_good_for_its_own_call_once(shelf: Shelf) -> None:
     assert [(await shelf.ok("GET", f"/{index}"))["doc_count"] for index in ("a", "b")] == [1, 2]
 
 
+CHANGED: dict[str, tuple[str, dict[str, Any], str]] = {
+    "a document by a patch": ("rag_doc_delete", {"doc_id": "d1"}, "d1"),
+    "a document that is patched": ("rag_doc_patch", {"doc_id": "d1", "metadata": "{}"}, "d1"),
+    "a document that is replaced": ("rag_doc_append", {"documents": [TOR]}, "d1"),
+    "any document of an index that is deleted": ("rag_index_delete", {}, "d2"),
+    "any document of an index that is replaced": ("rag_index_create", {"documents": [TOR]}, "d2"),
+}
+
+
+@pytest.mark.parametrize("what", CHANGED)
+async def test_what_has_changed_since_its_preview_stays(shelf: Shelf, what: str) -> None:
+    tool, arguments, other = CHANGED[what]
+    await shelf.put("a", TOR, PARK)
+    given = (await result(shelf, tool, index_id="a", **arguments))["confirm_token"]
+    await shelf.ok("PATCH", f"/a/documents/{other}", {"metadata": {"seen": "not"}})
+    before = await shelf.ok("GET", "/a/documents")
+    confirmed = {"index_id": "a", **arguments, "confirm_token": given}
+    assert await refusal(shelf, tool, **confirmed) == (409, "preview_stale")
+    assert await shelf.ok("GET", "/a/documents") == before
+
+
+async def test_a_call_about_a_document_rests_on_that_document_alone(shelf: Shelf) -> None:
+    await shelf.put("a", TOR, PARK)
+    call = {"index_id": "a", "doc_id": "d1"}
+    given = (await result(shelf, "rag_doc_delete", **call))["confirm_token"]
+    await shelf.ok("PATCH", "/a/documents/d2", {"metadata": {"of": "another"}})
+    await shelf.add("a", DAMM)
+    assert await result(shelf, "rag_doc_delete", **call, confirm_token=given) == {"deleted": True}
+
+
+async def test_a_document_that_came_since_the_preview_is_not_overwritten(shelf: Shelf) -> None:
+    append = {"index_id": "a", "documents": [TOR]}
+    given = (await result(shelf, "rag_doc_append", **append))["confirm_token"]
+    await shelf.put("a", {**TOR, "text": "mine"})
+    assert await refusal(shelf, "rag_doc_append", **append, confirm_token=given) == (409, "preview_stale")
+    assert (await shelf.ok("GET", "/a/documents/d1"))["text"] == "mine"
+
+
+async def test_the_fact_of_a_confirmed_write_names_the_call_that_led_to_it(shelf: Shelf) -> None:
+    await shelf.put("a", TOR)
+    call = {"index_id": "a", "doc_id": "d1"}
+    given = (await result(shelf, "rag_doc_delete", **call))["confirm_token"]
+    await result(shelf, "rag_doc_delete", **call, confirm_token=given)
+    events = (await shelf.server.get("/log?limit=500"))["events"]
+    (fact,) = (each for each in events if each["type"] == "documents_changed")
+    (redeemed,) = (each for each in events if each["type"] == "confirm_redeemed")
+    assert fact["cause"] == redeemed["data"]["message"]
+    assert fact["position"] > redeemed["position"]
+
+
 async def test_a_body_that_differs_is_another_call(shelf: Shelf) -> None:
     given = (await result(shelf, "rag_index_create", index_id="a", documents=[TOR]))["confirm_token"]
     changed = {"index_id": "a", "documents": [{**TOR, "text": "another"}], "confirm_token": given}
@@ -119,15 +169,16 @@ async def test_a_token_of_another_tenant_or_user_is_none(tmp_path: Path) -> None
         for tenant in ("acme", "globex"):
             await Shelf(server, words, bearer(tenant, "boss")).put("foo", TOR)
 
-        async def asked(tenant: str, who: str, **more: str) -> Any:
+        async def asked(tenant: str, who: str, user: str, **more: str) -> Any:
             body = {**call, "arguments": {**call["arguments"], **more}}  # type: ignore[dict-item]  # a dict
-            return await server.call("POST", "//v1/tools/execute", json=body, headers=bearer(tenant, who))
+            headers = {**bearer(tenant, who), "SPASS-User-Id": user}
+            return await server.call("POST", "//v1/tools/execute", json=body, headers=headers)
 
-        given = (await asked("acme", "boss")).json()["result"]["confirm_token"]
-        for tenant, who in (("globex", "boss"), ("acme", "other")):
-            answer = await asked(tenant, who, confirm_token=given)
+        given = (await asked("acme", "boss", "ann")).json()["result"]["confirm_token"]
+        for tenant, who, user in (("globex", "boss", "ann"), ("acme", "other", "ann"), ("acme", "boss", "bob")):
+            answer = await asked(tenant, who, user, confirm_token=given)
             assert (answer.status_code, answer.json()["error"]["code"]) == (409, "confirm_mismatch")
-        assert (await asked("acme", "boss", confirm_token=given)).json() == {"result": {"deleted": True}}
+        assert (await asked("acme", "boss", "ann", confirm_token=given)).json() == {"result": {"deleted": True}}
 
 
 async def test_a_token_outlives_a_restart_and_ends_after_sixty_seconds(tmp_path: Path) -> None:
