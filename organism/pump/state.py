@@ -97,7 +97,7 @@ class Confirmations(Entity):
 
     by_token: dict[str, Confirmation] = field(default_factory=dict)
 
-    def requested(self, record: Record[ConfirmRequested], messages: Container[str]) -> None:
+    def requested(self, record: Record[ConfirmRequested], messages: Container[str] = ()) -> None:
         """Take a token. Those that ended long ago are forgotten, unless an open message still rests on them."""
         event, thread, at = record.event, record.thread or "", record.at
         known = {
