@@ -174,8 +174,10 @@ class Embeddings:
         return model not in self._remote
 
     async def embed(self, model: str, texts: Sequence[str]) -> Embedded:
-        """A vector for each text. Raises ``InvalidField`` if there is no such model, ``Upstream``."""
-        self.dim(model)
+        """A vector for each text, none for none. Raises ``InvalidField`` if there is no such model, ``Upstream``."""
+        dim = self.dim(model)
+        if not texts:
+            return Embedded(np.empty((0, dim), np.float32), 0)
         embedder: Embedder = self._remote.get(model, self._builtin)
         clean = [self._redactor.text(text) for text in texts]
         size = self._terms[model].batch

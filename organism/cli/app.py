@@ -67,6 +67,7 @@ VERBS: Final = (
     Verb("rag add", options.AddDocuments, "rag:add", "Put files into an index; again, only what has changed."),
     Verb("rag list", options.Remote, "rag:indices", "List the indices."),
     Verb("rag query", options.QueryIndex, "rag:query", "Find the documents that answer a question best."),
+    Verb("rag reembed", options.ReembedIndex, "rag:reembed", "Give an index another embedding model."),
     Verb("rag docs", options.Documents, "rag:documents", "List an index's documents, or show one."),
     Verb("rag rm", options.RemoveDocuments, "rag:remove", "Delete a document, or an index with all of its documents."),
     Verb("mcp", options.Remote, "mcp:mcp", "Serve the tools as an MCP server over stdio."),

@@ -233,6 +233,11 @@ class RemoveDocuments(Remote):
     document: str | None = argument("ID", "Only this document; else the index with all of them.", None)
 
 
+class ReembedIndex(Remote):
+    index: IndexName
+    model: str = argument("MODEL", "One of `embeddings` of organism.yaml, or builtin.")
+
+
 class QueryIndex(Remote):
     index: IndexName
     text: str = argument("TEXT", "What is looked for, in words.")

@@ -12,7 +12,7 @@ from rich.progress import Progress
 from organism.cli.client import Client, drop_none, own_name, path_of
 from organism.cli.exits import Exit
 from organism.cli.ingest import Piece, Unreadable, files_in, pieces_of
-from organism.cli.options import AddDocuments, Documents, QueryIndex, Remote, RemoveDocuments
+from organism.cli.options import AddDocuments, Documents, QueryIndex, ReembedIndex, Remote, RemoveDocuments
 from organism.cli.show import Columns, SafeConsole, fields, note, out, print_json, show_list, show_text
 
 BATCH: Final = 32
@@ -41,8 +41,8 @@ class _Library:
     def get(self, *parts: str) -> Any:
         return self._client.get(path_of("indices", *parts), **self._more)
 
-    def post(self, body: Any, *parts: str) -> Any:
-        return self._client.post(path_of("indices", *parts), body, **self._more)
+    def post(self, body: Any, *parts: str, **more: Any) -> Any:
+        return self._client.post(path_of("indices", *parts), body, **self._more, **more)
 
     def delete(self, *parts: str) -> Any:
         return self._client.delete(path_of("indices", *parts), **self._more)
@@ -81,6 +81,13 @@ def query(options: QueryIndex) -> None:
         out().print(f"{each['text'].strip()}\n")
     if not answer["results"]:
         out().print("Nothing was found.")
+
+
+def reembed(options: ReembedIndex) -> None:
+    """Give an index another embedding model; it is searched by the old one meanwhile."""
+    body = {"embedding_model": options.model}
+    index = _Library(options).post(body, options.index, "reembed", timeout=None)  # as long as it takes
+    show_text(options, index, f"{index['doc_count']} documents, now by the model {index['embedding_model']}.")
 
 
 def remove(options: RemoveDocuments) -> None:

@@ -44,12 +44,12 @@ def installed() -> ModuleType | None:
 
 
 class Graph:
-    """A graph over ``rows``, rising."""
+    """A graph over ``rows``, rising, of their vectors by ``model``."""
 
-    def __init__(self, index: Any, rows: Rows) -> None:
+    def __init__(self, index: Any, rows: Rows, model: str) -> None:
         self._index = index
         self.rows = rows
-        self.dim: int = index.dim
+        self.model = model
 
     def keep(self, rows: Rows) -> None:
         """Find these rows alone."""
@@ -88,18 +88,20 @@ class Graphs:
             return False
         return graph is None or len(exact.rows) - len(graph.rows) > self._least_rows // 10
 
-    def make(self, index_id: str, rows: Rows, matrix: Matrix) -> None:
+    def make(self, index_id: str, model: str, rows: Rows, matrix: Matrix) -> None:
         """Begin to make the graph of an index, unless that is under way; neither array is changed any more."""
         maker = self._makers.get(index_id)
         if (maker is None or not maker.is_alive()) and not self._is_closed.is_set():
-            maker = threading.Thread(target=self._run, args=(index_id, rows, matrix), name="library-graph", daemon=True)
+            maker = threading.Thread(
+                target=self._run, args=(index_id, model, rows, matrix), name="library-graph", daemon=True
+            )
             self._makers[index_id] = maker
             maker.start()
 
-    def made(self, index_id: str, dim: int) -> Graph | None:
-        """The graph of so many dimensions that was made since it was asked for last."""
+    def made(self, index_id: str, model: str) -> Graph | None:
+        """The graph of the model's vectors that was made since it was asked for last."""
         graph = self._made.pop(index_id, None)
-        return graph if graph is not None and graph.dim == dim else None
+        return graph if graph is not None and graph.model == model else None
 
     def keep(self, index_ids: Iterable[str]) -> None:
         """There are these indices alone; what a crash or another index has left goes."""
@@ -120,15 +122,15 @@ class Graphs:
         for maker in self._makers.values():
             await asyncio.to_thread(maker.join)
 
-    def _run(self, index_id: str, rows: Rows, matrix: Matrix) -> None:
+    def _run(self, index_id: str, model: str, rows: Rows, matrix: Matrix) -> None:
         try:
-            graph = self._graph(index_id, rows, matrix)
-            if graph is not None:
-                self._made[index_id] = graph
+            index = self._index(index_id, rows, matrix)
+            if index is not None:
+                self._made[index_id] = Graph(index, rows, model)
         except (RuntimeError, OSError, MemoryError) as error:
             _log.warning("library_graph_not_made", index=index_id, error=str(error))
 
-    def _graph(self, index_id: str, rows: Rows, matrix: Matrix) -> Graph | None:
+    def _index(self, index_id: str, rows: Rows, matrix: Matrix) -> Any:
         """The saved graph with what it lacks, or a new one; None if there is no time left."""
         index, held = self._loaded(index_id, rows, matrix)
         missing = np.flatnonzero(~np.isin(rows, held, assume_unique=True))
@@ -139,7 +141,7 @@ class Graphs:
             index.add_items(matrix[at], rows[at], num_threads=1)
         if len(missing):
             self._save(index_id, index)
-        return Graph(index, rows)
+        return index
 
     def _loaded(self, index_id: str, rows: Rows, matrix: Matrix) -> tuple[Any, Rows]:
         """A graph with room for all rows, and which of them it has: that of the file, if it is whole and of these."""
@@ -203,16 +205,13 @@ def digest_of(file: Path) -> str:
 class Vectors:
     """The vectors of an index: compared with each, and from some ten thousand on by a graph beside."""
 
-    def __init__(self, index_id: str, dim: int, graphs: Graphs) -> None:
+    def __init__(self, index_id: str, model: str, dim: int, graphs: Graphs) -> None:
         self._index_id = index_id
+        self.model = model
         self._graphs = graphs
         self._exact = Exact(dim)
         self._graph: Graph | None = None
         self._young = Exact(dim)  # what the graph has not
-
-    @property
-    def dim(self) -> int:
-        return self._exact.dim
 
     @property
     def rows(self) -> Rows:
@@ -225,7 +224,7 @@ class Vectors:
 
     def nearest(self, query: Vector, count: int, among: Rows | None) -> Ranking:
         """(row, cosine) of the nearest, the nearest first; ``among`` only these rows."""
-        if (made := self._graphs.made(self._index_id, self.dim)) is not None:
+        if (made := self._graphs.made(self._index_id, self.model)) is not None:
             self._graph = made
             self._follow()
         if among is None and self._graph is not None:
@@ -242,4 +241,4 @@ class Vectors:
             graph.keep(exact.rows)
             self._young = exact.without(graph.rows)
         if self._graphs.is_wanted(exact, graph):
-            self._graphs.make(self._index_id, exact.rows, exact.matrix)
+            self._graphs.make(self._index_id, self.model, exact.rows, exact.matrix)

@@ -62,7 +62,7 @@ class Embeddings(Protocol):
         """The model of an index that names none."""
 
     async def embed(self, model: str, texts: Sequence[str]) -> Embedded:
-        """A vector for each text. Raises ``InvalidField`` if there is no such model, ``Upstream``."""
+        """A vector for each text, none for none. Raises ``InvalidField`` if there is no such model, ``Upstream``."""
 
 
 class Recorder(Protocol):
@@ -126,9 +126,10 @@ class Library:
         """Make the store ready, and drop what no fact names. A damaged one refuses whatever is asked of it."""
         indices = await self._indices()
         generations = {row["id"]: row["_generation"] for row in indices}
+        models = {row["embedding_model"] for row in indices}
         self._graphs.keep(generations)
         try:
-            counts = await self._store.write(store.open_tables, generations)
+            counts = await self._store.write(store.open_tables, generations, models)
         except (LibraryDamaged, LibraryUnavailable) as damage:
             self._damage = damage.message
         else:
@@ -215,7 +216,7 @@ class Library:
                 model = row["embedding_model"]
                 vector = (await self._embeddings.embed(model, [text])).vectors[0]
                 continue  # the index may have changed meanwhile
-            question = Question(_in_force(row), mode, text, vector, top_k, wanted)
+            question = Question(_in_force(row), mode, text, model, vector, top_k, wanted)
             try:
                 return await self._in_store(index_id, self._searcher.search, question), row["embedding_model"]
             except StalePosition:
@@ -290,6 +291,35 @@ class Library:
         await self._changed(index_id, [document_id], by, change)
         return was_there
 
+    async def reembed(self, index_id: str, model: str, by: By) -> Row:
+        """Give the index another embedding model; it is searched by the old one until all of its texts are embedded.
+
+        Gives the index as it then is. What was embedded by a call that failed is not embedded again by the next one.
+        Raises ``NotFound``, ``InvalidField``, ``Upstream``.
+        """
+        await self._embedded(model, ())  # there is such a model
+        await self._embed_all(index_id, model)
+
+        async def change(row: Row | None) -> _Change | None:
+            index = _there(row, index_id)
+            if index["embedding_model"] == model:
+                return None
+            await self._embed_all(index_id, model)  # what has come meanwhile
+            staging = self._staging(index_id, row)
+            fact = DocumentsChanged(index_id, staging.generation, index["doc_count"], embedding_model=model)
+            return _Change(staging, fact)
+
+        return await self._changed(index_id, None, by, change)
+
+    async def _embed_all(self, index_id: str, model: str) -> None:
+        """Keep the model's vector of each text of the index."""
+
+        def asked(row: Row) -> tuple[Any, ...]:
+            return store.unembedded, _in_force(row), model, documents.MOST_DOCUMENTS
+
+        while texts := await self._read(index_id, asked):
+            await self._store.write(store.keep, await self._embedded(model, texts))
+
     async def delete_index(self, index_id: str, by: By) -> None:
         """Delete the index with its documents. Raises ``NotFound``."""
 
@@ -305,9 +335,10 @@ class Library:
     ) -> _Change:
         """The change that writes these documents; if ``is_all``, no others stay."""
         chosen = self._model_of(row, model, is_all=is_all)
-        versions = await self._versions(chosen, given)
+        versions, embedded = await self._versions(chosen, given)
         written = {each.document.id: each.digest for each in versions}
-        staging = self._staging(index_id, row, added=versions, removed=None if is_all else ())
+        staging = self._staging(index_id, row, removed=None if is_all else ())
+        staging = replace(staging, added=versions, embedded=embedded)
         generation = staging.generation
         if row is None:
             return _Change(staging, IndexCreated(index_id, generation, chosen, written))
@@ -330,23 +361,27 @@ class Library:
             )
         return model or pinned or self._embeddings.default
 
-    async def _versions(self, model: str, given: Sequence[Document]) -> list[Version]:
-        """The documents with their vectors; what the model embedded before is not embedded again."""
+    async def _versions(self, model: str, given: Sequence[Document]) -> tuple[list[Version], store.Embedded]:
+        """The documents, and the vectors of their texts; what the model embedded before is not embedded again."""
         self._refuse_if_damaged()
         clean = await asyncio.to_thread(self._concealed, given)
         digests = await asyncio.to_thread(lambda: {each.text: documents.text_digest_of(each.text) for each in clean})
         known = await self._store.read(store.embedded, model, list(digests.values()))
         new = [text for text, digest in digests.items() if digest not in known]
-        if new:
-            vectors = (await self._embeddings.embed(model, new)).vectors
-            made = [np.asarray(vector, "<f4").tobytes() for vector in vectors]
-            known |= {digests[text]: vector for text, vector in zip(new, made, strict=True)}
+        known |= (await self._embedded(model, new)).vectors
         salts = [self._random_bytes(documents.SALT_BYTES) for _ in clean]
         sealed = await asyncio.to_thread(lambda: list(map(documents.digest_of, salts, clean)))
-        return [
-            Version(each, salt, digest, model, digests[each.text], known[digests[each.text]])
+        versions = [
+            Version(each, salt, digest, digests[each.text])
             for each, salt, digest in zip(clean, salts, sealed, strict=True)
         ]
+        return versions, store.Embedded(model, known)
+
+    async def _embedded(self, model: str, texts: Sequence[str]) -> store.Embedded:
+        """The model's vectors of the texts."""
+        vectors = (await self._embeddings.embed(model, texts)).vectors
+        made = (np.asarray(vector, "<f4").tobytes() for vector in vectors)
+        return store.Embedded(model, dict(zip(map(documents.text_digest_of, texts), made, strict=True)))
 
     def _concealed(self, given: Sequence[Document]) -> list[Document]:
         """The documents without this installation's live secrets."""
@@ -355,11 +390,9 @@ class Library:
             Document(each.id, mask(each.text), orjson.loads(mask_bytes(orjson.dumps(each.metadata)))) for each in given
         ]
 
-    def _staging(
-        self, index_id: str, row: Row | None, *, added: Sequence[Version] = (), removed: Sequence[str] | None = ()
-    ) -> Staging:
+    def _staging(self, index_id: str, row: Row | None, *, removed: Sequence[str] | None = ()) -> Staging:
         current = row["_generation"] if row is not None else 0
-        return Staging(index_id, current, self._head() + 1, self._now_us(), added, removed)
+        return Staging(index_id, current, self._head() + 1, self._now_us(), removed=removed)
 
     async def _changed(
         self,

@@ -32,11 +32,15 @@ _WORD: Final = re.compile(r"\w+")
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """What is searched for in an index as of a generation: ``text`` by its words, ``vector`` by what is near it."""
+    """What is searched for in an index as of a generation: ``text`` by its words, ``vector`` by what is near it.
+
+    ``vector`` is by the index's ``model``.
+    """
 
     index: InForce
     mode: Mode
     text: str
+    model: str
     vector: Vector | None
     count: int
     wanted: Mapping[str, Any] = field(default_factory=dict)
@@ -78,7 +82,8 @@ class Searcher:
             return _by_words(connection, question, count, among)
         if question.vector is None:
             return ()
-        return self._vectors(connection, question, len(question.vector)).nearest(question.vector, count, among)
+        vectors = self._vectors(connection, question, len(question.vector))
+        return vectors.nearest(question.vector, count, among)
 
     def forget(self, _: Connection, index_id: str) -> None:
         """The index is gone."""
@@ -89,12 +94,12 @@ class Searcher:
         """The vectors of the index as of the generation, read as far as they changed."""
         index_id = question.index.index_id
         generation, held = self._indices.pop(index_id, (-1, None))
-        if held is None or held.dim != dim:  # the latter: it has another embedding model now
-            generation, held = -1, Vectors(index_id, dim, self._graphs)
+        if held is None or held.model != question.model:
+            generation, held = -1, Vectors(index_id, question.model, dim, self._graphs)
         if generation != question.index.generation:
             rows = store.rows_in_force(connection, question.index)
             new = rows[~np.isin(rows, held.rows, assume_unique=True)]
-            held.change(rows, store.vectors(connection, new, dim))
+            held.change(rows, store.vectors(connection, new, question.model, dim))
         self._indices[index_id] = (question.index.generation, held)
         while len(self._indices) > MOST_INDICES:
             self._indices.popitem(last=False)

@@ -7,7 +7,7 @@ alone says: a change is staged here first, unseen; then its fact is written; the
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,11 +23,16 @@ from organism.sqlite.driver import Connection, Failure, Pysqlite, in_memory, jso
 from organism.sqlite.thread import ConnectionThread
 
 T = TypeVar("T")
-LAYOUT: Final = 1
+LAYOUT: Final = 2
 PRIVATE_FILE: Final = 0o600
 PORTION_ROWS: Final = 256
 """So many vectors are copied at a time: what holds the interpreter's lock stays short."""
 _SQL: Final = statements("rag", "store.sql")
+_NEW: Final = tuple(name for name in _SQL if name.startswith("create_"))
+_FROM_1: Final = (
+    *("create_vectors", "from_1_by_text", "from_1_vectors", "from_1_graphs", "from_1_model", "from_1_vector"),
+    *("create_by_text", "create_vectors_deleted"),
+)
 
 Rows = NDArray[np.int64]
 Matrix = NDArray[np.float32]
@@ -52,21 +57,26 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """A version of a document as it is added; ``vector`` is that of its text by ``model``."""
+    """A version of a document as it is added."""
 
     document: Document
     salt: bytes
     digest: str
-    model: str
     text_digest: str
-    vector: bytes
+
+
+class Embedded(NamedTuple):
+    """Vectors of texts by a model, by the texts' digests."""
+
+    model: str
+    vectors: Mapping[str, bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class Staging:
     """A change of an index that is in force as of ``current``: what shows from ``generation`` on.
 
-    ``removed`` are ids of documents; None: all.
+    ``removed`` are ids of documents; None: all. ``embedded`` has the vectors of all added texts.
     """
 
     index_id: str
@@ -75,6 +85,7 @@ class Staging:
     at: int
     added: Sequence[Version] = ()
     removed: Sequence[str] | None = ()
+    embedded: Embedded | None = None
 
 
 class Store:
@@ -128,10 +139,11 @@ class Store:
 # -- writing
 
 
-def open_tables(connection: Connection, in_force: Mapping[str, int]) -> dict[str, int]:
+def open_tables(connection: Connection, in_force: Mapping[str, int], models: Collection[str]) -> dict[str, int]:
     """Make the tables if there are none, and drop what no fact names; gives how many documents each index has.
 
-    ``in_force`` has the generation of each index. Raises ``LibraryDamaged`` for a file that cannot be read here.
+    ``in_force`` has the generation of each index; ``models`` are those of the indices. Raises ``LibraryDamaged`` for a
+    file that cannot be read here.
     """
     ((layout,),) = connection.execute(_SQL["layout"])
     if layout > LAYOUT:
@@ -139,16 +151,16 @@ def open_tables(connection: Connection, in_force: Mapping[str, int]) -> dict[str
     ((found,),) = connection.execute(_SQL["check"])
     if found != "ok":
         raise LibraryDamaged(f"The library's file is damaged: {found}.")
-    if layout < LAYOUT:
+    if layout == 0:
         if connection.execute(_SQL["tables"]).fetchone() is not None:
             raise LibraryDamaged("The library's file is a database of another kind.")
         connection.execute(_SQL["journal"])
     with _transaction(connection):
         if layout < LAYOUT:
-            for name, statement in _SQL.items():
-                if name.startswith("create_"):
-                    connection.execute(statement)
+            for name in _NEW if layout == 0 else _FROM_1:
+                connection.execute(_SQL[name])
             connection.execute(_SQL["set_layout"])
+        connection.execute(_SQL["drop_models"], (json_text(list(models)),))
         for (index_id,) in connection.execute(_SQL["indices"]).fetchall():
             _sweep(connection, index_id, in_force.get(index_id, 0))
         connection.execute(_SQL["forget_settled"])
@@ -167,9 +179,11 @@ def stage(connection: Connection, staging: Staging) -> None:
         connection.execute(_SQL["remove"], (staging.generation, staging.index_id, replaced))
         for each in staging.added:
             document = each.document
-            what = (staging.index_id, document.id, staging.generation, staging.at, each.model, each.text_digest)
-            texts = (each.salt, each.digest, json_text(document.metadata), document.text, each.vector)
+            what = (staging.index_id, document.id, staging.generation, staging.at, each.text_digest)
+            texts = (each.salt, each.digest, json_text(document.metadata), document.text)
             connection.execute(_SQL["add"], (*what, *texts))
+        if staging.embedded is not None:
+            _keep(connection, staging.embedded)
 
 
 def settle(connection: Connection, index_id: str, generation: int) -> None:
@@ -182,6 +196,17 @@ def settle(connection: Connection, index_id: str, generation: int) -> None:
 def embedded(connection: Connection, model: str, text_digests: Sequence[str]) -> dict[str, bytes]:
     """The vectors of those texts that the model embedded before."""
     return dict(connection.execute(_SQL["embedded"], (model, json_text(text_digests))))
+
+
+def keep(connection: Connection, made: Embedded) -> None:
+    """Keep vectors of texts that documents have."""
+    with _transaction(connection):
+        _keep(connection, made)
+
+
+def _keep(connection: Connection, made: Embedded) -> None:
+    for text_digest, vector in made.vectors.items():
+        connection.execute(_SQL["keep_vector"], (text_digest, made.model, vector))
 
 
 def _sweep(connection: Connection, index_id: str, current: int) -> None:
@@ -261,6 +286,12 @@ def text_bytes(connection: Connection, index: InForce) -> int:
     return int(size)
 
 
+def unembedded(connection: Connection, index: InForce, model: str, limit: int) -> list[str]:
+    """Texts of an index that the model has not embedded."""
+    with snapshot(connection, index):
+        return [text for (text,) in connection.execute(_SQL["unembedded"], (*index, model, limit))]
+
+
 def rows_in_force(connection: Connection, index: InForce) -> Rows:
     """The rows of an index, rising. Inside of a ``snapshot``."""
     return _sorted(connection.execute(_SQL["rows"], index))
@@ -272,11 +303,11 @@ def rows_matching(connection: Connection, index: InForce, wanted: Mapping[str, A
     return _sorted(connection.execute(_SQL["matching"], (*index, conditions)))
 
 
-def vectors(connection: Connection, rows: Rows, dim: int) -> Iterator[tuple[Rows, Matrix]]:
-    """The vectors of rows, a portion at a time. Raises ``LibraryDamaged``. Inside of a ``snapshot``."""
+def vectors(connection: Connection, rows: Rows, model: str, dim: int) -> Iterator[tuple[Rows, Matrix]]:
+    """The model's vectors of rows, a portion at a time. Raises ``LibraryDamaged``. Inside of a ``snapshot``."""
     for begin in range(0, len(rows), PORTION_ROWS):
         portion = rows[begin : begin + PORTION_ROWS]
-        found = connection.execute(_SQL["vectors"], (json_text(portion.tolist()),)).fetchall()
+        found = connection.execute(_SQL["vectors"], (model, json_text(portion.tolist()))).fetchall()
         joined = b"".join(vector for _, vector in found)
         if len(found) != len(portion) or len(joined) != len(portion) * dim * 4:
             raise LibraryDamaged(f"Vectors of rows {portion[0]} to {portion[-1]} of the library are not there.")

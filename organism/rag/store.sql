@@ -1,6 +1,6 @@
 -- The library of one tenant. A row is a version of a document: it shows in generations from `added` to before `removed`.
 
--- create_documents: the texts and their vectors; `ordinal` is the document's place in its index and stays
+-- create_documents: the texts; `ordinal` is the document's place in its index and stays
 CREATE TABLE documents (
     row INTEGER PRIMARY KEY AUTOINCREMENT,
     index_id TEXT NOT NULL,
@@ -9,13 +9,19 @@ CREATE TABLE documents (
     added INTEGER NOT NULL,
     removed INTEGER,
     at INTEGER NOT NULL,
-    model TEXT NOT NULL,
     text_digest TEXT NOT NULL,
     salt BLOB NOT NULL,
     digest TEXT NOT NULL,
     metadata TEXT NOT NULL,
-    text TEXT NOT NULL,
-    vector BLOB NOT NULL
+    text TEXT NOT NULL
+) STRICT;
+
+-- create_vectors: the texts as vectors, by each model once, whatever documents have them
+CREATE TABLE vectors (
+    text_digest TEXT NOT NULL,
+    model TEXT NOT NULL,
+    vector BLOB NOT NULL,
+    UNIQUE (text_digest, model)
 ) STRICT;
 
 -- create_by_id: a document by its id
@@ -27,8 +33,8 @@ CREATE INDEX documents_by_ordinal ON documents (index_id, ordinal);
 -- create_in_force: which rows show in a generation
 CREATE INDEX documents_in_force ON documents (index_id, added, removed);
 
--- create_by_text: what was embedded before
-CREATE INDEX documents_by_text ON documents (model, text_digest);
+-- create_by_text: which documents have a text
+CREATE INDEX documents_by_text ON documents (text_digest);
 
 -- create_words: the words of the texts
 CREATE VIRTUAL TABLE words USING fts5 (
@@ -48,17 +54,35 @@ CREATE TRIGGER words_deleted AFTER DELETE ON documents BEGIN
     INSERT INTO words (words, rowid, text) VALUES ('delete', old.row, old.text);
 END;
 
+-- create_vectors_deleted: the last document with a text takes its vectors with it
+CREATE TRIGGER vectors_deleted AFTER DELETE ON documents
+WHEN NOT EXISTS (SELECT 1 FROM documents WHERE text_digest = old.text_digest) BEGIN
+    DELETE FROM vectors WHERE text_digest = old.text_digest;
+END;
+
 -- create_settled: the generation up to which what was removed is gone
 CREATE TABLE settled (index_id TEXT PRIMARY KEY, generation INTEGER NOT NULL) STRICT;
-
--- create_graphs: the saved graph of an index, and the digest of its file
-CREATE TABLE graphs (index_id TEXT PRIMARY KEY, file TEXT NOT NULL, digest TEXT NOT NULL) STRICT;
 
 -- layout: how the tables are laid out
 PRAGMA user_version;
 
 -- set_layout: they are laid out so
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
+
+-- from_1_by_text: in the first layout a document had its vector itself, and a text as many as there were documents
+DROP INDEX documents_by_text;
+
+-- from_1_vectors: each once
+INSERT INTO vectors SELECT text_digest, model, vector FROM documents WHERE true ON CONFLICT DO NOTHING;
+
+-- from_1_graphs: nothing was ever in it
+DROP TABLE graphs;
+
+-- from_1_model: of which model it is, its index says
+ALTER TABLE documents DROP COLUMN model;
+
+-- from_1_vector: and the vector has a table of its own
+ALTER TABLE documents DROP COLUMN vector;
 
 -- tables: whether there are any
 SELECT name FROM sqlite_schema LIMIT 1;
@@ -89,12 +113,19 @@ UPDATE documents SET removed = ? WHERE index_id = ? AND removed IS NULL;
 
 -- add: a version of a document, in the place of the one before it or at the end
 INSERT INTO documents
-    (index_id, id, added, at, model, text_digest, salt, digest, metadata, text, vector, ordinal)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, coalesce(
+    (index_id, id, added, at, text_digest, salt, digest, metadata, text, ordinal)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, coalesce(
     (SELECT ordinal FROM documents WHERE index_id = ?1 AND id = ?2 AND removed = ?3),
     (SELECT max(ordinal) FROM documents WHERE index_id = ?1) + 1,
     1
 );
+
+-- keep_vector: a text's vector, if a document has the text and the model has not embedded it yet
+INSERT INTO vectors SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM documents WHERE text_digest = ?1)
+ON CONFLICT DO NOTHING;
+
+-- drop_models: the vectors of all models but these
+DELETE FROM vectors WHERE model NOT IN (SELECT value FROM json_each(?));
 
 -- settle: what was removed up to a generation goes
 DELETE FROM documents WHERE index_id = ? AND removed <= ?;
@@ -112,7 +143,13 @@ DELETE FROM settled;
 PRAGMA wal_checkpoint(TRUNCATE);
 
 -- embedded: the vectors of texts that were embedded before
-SELECT text_digest, vector FROM documents WHERE model = ? AND text_digest IN (SELECT value FROM json_each(?));
+SELECT text_digest, vector FROM vectors WHERE model = ? AND text_digest IN (SELECT value FROM json_each(?));
+
+-- unembedded: texts of an index that the model has not embedded
+SELECT DISTINCT text FROM documents
+WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1)
+    AND NOT EXISTS (SELECT 1 FROM vectors WHERE text_digest = documents.text_digest AND model = ?3)
+LIMIT ?4;
 
 -- document: one document
 SELECT id, text, metadata, salt, digest FROM documents
@@ -139,7 +176,8 @@ SELECT row FROM documents
 WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1);
 
 -- vectors: the vectors of rows, in their order
-SELECT row, vector FROM documents WHERE row IN (SELECT value FROM json_each(?)) ORDER BY row;
+SELECT row, vector FROM documents JOIN vectors USING (text_digest)
+WHERE model = ? AND row IN (SELECT value FROM json_each(?)) ORDER BY row;
 
 -- matching: rows of an index whose metadata say so, condition by condition `[name, value, kind, kind]`
 SELECT row FROM documents WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1) AND NOT EXISTS (
@@ -155,9 +193,3 @@ SELECT rowid, -rank FROM words WHERE words MATCH ? ORDER BY rank;
 
 -- found: documents by their rows
 SELECT row, id, text, metadata, salt, digest FROM documents WHERE row IN (SELECT value FROM json_each(?));
-
--- graph: the saved graph
-SELECT file, digest FROM graphs WHERE index_id = ?;
-
--- set_graph: another graph was saved
-INSERT INTO graphs VALUES (?1, ?2, ?3) ON CONFLICT (index_id) DO UPDATE SET file = ?2, digest = ?3;

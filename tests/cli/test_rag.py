@@ -135,6 +135,15 @@ async def test_documents_are_found_shown_and_deleted(server: Served, folder: Pat
     assert (await rag(server, "rm", "kb")).code == 5
 
 
+async def test_an_index_gets_another_model(server: Served, folder: Path) -> None:
+    await added(server, folder)
+    ran = await rag(server, "reembed", "kb", "hashed-words")
+    assert (ran.code, ran.out) == (0, "2 documents, now by the model hashed-words.\n")
+    ran = await rag(server, "reembed", "kb", "none")
+    assert ran.code == 1
+    assert "There is no embedding model 'none'" in ran.err
+
+
 async def test_on_a_terminal_nothing_of_the_progress_is_left(server: Served, folder: Path) -> None:
     shown = await on_terminal("rag", "add", "kb", folder / "berlin.md", ORGANISM_URL=server.url, ORGANISM_TOKEN=TOKEN)
     assert shown.startswith("1 files: 1 pieces sent")

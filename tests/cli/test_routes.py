@@ -65,6 +65,7 @@ LINES = {
     "DELETE /a1/rag/indices/{index_id}/documents/{doc_id}": "rag rm nothing D",
     "POST /a1/rag/indices/{index_id}/documents/append": "rag add files LICENSE",
     "POST /a1/rag/indices/{index_id}/query": "rag query nothing hello",
+    "POST /a1/rag/indices/{index_id}/reembed": "rag reembed nothing builtin",
     "POST /a1/agents/{name}/chat": "chat nobody hello",
     "POST /a1/agents/{name}/sessions/{sid}/messages": "chat nobody hello --session S",
     "GET /a1/agents/{name}/sessions/{sid}/messages": "chat nobody --session S",

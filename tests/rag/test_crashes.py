@@ -19,13 +19,29 @@ from tests.rag.shelves import content, organism, texts
 OLD = {"a": "the tower stands", "b": "the park is large", "c": "a street of shops"}
 NEW = {"b": "the park was closed", "d": "a bridge over water"}
 Change = Callable[[Library], Awaitable[object]]
-CHANGES: dict[str, tuple[Change, dict[str, str] | None]] = {
-    "replace": (lambda library: library.replace("x", texts(**NEW), "other", By()), NEW),
-    "append": (lambda library: library.append("x", texts(**NEW), None, By()), {**OLD, **NEW}),
-    "patch": (lambda library: library.patch("x", "b", NEW["b"], None, By()), {**OLD, "b": NEW["b"]}),
-    "delete a document": (lambda library: library.delete_document("x", "a", By()), {"b": OLD["b"], "c": OLD["c"]}),
+State = tuple[str, dict[str, str]] | None
+"""The embedding model of an index, and its documents."""
+
+WITHOUT_A = {"b": OLD["b"], "c": OLD["c"]}
+CHANGES: dict[str, tuple[Change, State]] = {
+    "replace": (lambda library: library.replace("x", texts(**NEW), "other", By()), ("other", NEW)),
+    "append": (lambda library: library.append("x", texts(**NEW), None, By()), ("plain", {**OLD, **NEW})),
+    "patch": (lambda library: library.patch("x", "b", NEW["b"], None, By()), ("plain", {**OLD, "b": NEW["b"]})),
+    "delete a document": (lambda library: library.delete_document("x", "a", By()), ("plain", WITHOUT_A)),
     "delete the index": (lambda library: library.delete_index("x", By()), None),
+    "re-embed": (lambda library: library.reembed("x", "other", By()), ("other", OLD)),
 }
+
+
+async def state(library: Library, index_id: str) -> State:
+    """All that there is of the index; what tells of it agrees."""
+    found = await content(library, index_id)
+    return None if found is None else ((await library.index(index_id))["embedding_model"], found)
+
+
+def with_one_more(before: State) -> State:
+    model, documents = before or ("plain", {})
+    return model, {**documents, "f": "one more"}
 
 
 class Cut(Pysqlite):
@@ -66,7 +82,8 @@ class Cutting:
 @pytest.mark.parametrize("name", CHANGES)
 async def test_a_crash_at_any_statement_leaves_the_old_or_the_new(tmp_path: Path, name: str) -> None:
     change, new = CHANGES[name]
-    seen: list[dict[str, str] | None] = []
+    old: State = ("plain", OLD)
+    seen: list[State] = []
     for statements in range(100):
         disk, data = Cut(), tmp_path / str(statements)
         async with organism(data, disk) as o:
@@ -80,16 +97,16 @@ async def test_a_crash_at_any_statement_leaves_the_old_or_the_new(tmp_path: Path
                 ended = False
             await o.crash()
         async with organism(data) as o:
-            seen.append(await content(o.tenant.library, "x"))
+            seen.append(await state(o.tenant.library, "x"))
             assert seen[-1] == new or not ended
             assert await content(o.tenant.library, "y") == {"e": "the park"}
             await o.tenant.library.append("x", texts(f="one more"), None, By())
-            assert await content(o.tenant.library, "x") == {**(seen[-1] or {}), "f": "one more"}
+            assert await state(o.tenant.library, "x") == with_one_more(seen[-1])
         if disk.left:
             break
-    assert seen[0] == OLD
+    assert seen[0] == old
     assert seen[-1] == new
-    assert all(each in (OLD, new) for each in seen)
+    assert all(each in (old, new) for each in seen)
     assert seen.index(new) >= 3  # it is staged before its fact
 
 
@@ -115,7 +132,7 @@ async def test_a_crash_at_any_statement_of_a_confirmed_write_leaves_it_undone_or
             was_done.append("a" not in (await content(o.tenant.library, "x") or {}))
             (again,) = (await o.inject("rag_doc_delete", confirmed, wait=True)).replies
             assert again == {"deleted": True} if not was_done[-1] else again["code"] == "confirm_used"
-            assert await content(o.tenant.library, "x") == {name: OLD[name] for name in ("b", "c")}
+            assert await content(o.tenant.library, "x") == WITHOUT_A
             facts = [each.event.deleted for each in await o.records(DocumentsChanged)]
             assert facts == [("a",)]
         if disk.left:
@@ -141,7 +158,7 @@ async def test_a_fact_whose_commit_fails_is_there_or_not(tmp_path: Path, name: s
         async for _ in o.log.follow(o.log.head):
             if o.tenant.writable() is not None:
                 break
-        now = OLD if fault is Fault.BEFORE else new
-        assert await content(library, "x") == now
+        now: State = ("plain", OLD) if fault is Fault.BEFORE else new
+        assert await state(library, "x") == now
         await library.append("x", texts(f="one more"), None, By())
-        assert await content(library, "x") == {**(now or {}), "f": "one more"}
+        assert await state(library, "x") == with_one_more(now)

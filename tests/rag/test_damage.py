@@ -116,7 +116,7 @@ async def test_a_document_that_was_changed_in_the_file_is_not_shown(tmp_path: Pa
 
 
 async def test_a_vector_of_the_wrong_size_is_told(tmp_path: Path) -> None:
-    changed(await filled(tmp_path), "UPDATE documents SET vector = x'00000000' WHERE id = 'a'")
+    changed(await filled(tmp_path), "UPDATE vectors SET vector = x'00000000'")
     async with organism(tmp_path) as o:
         with pytest.raises(LibraryDamaged):
             await o.tenant.library.query("x", "tower", 5, "vector", {})

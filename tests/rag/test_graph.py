@@ -63,7 +63,7 @@ def recall(vectors: Vectors | Graph, exact: Exact) -> float:
 def both(graphs: Graphs) -> tuple[Vectors, Exact]:
     """An index of vectors, and the same compared one by one."""
     rows, vectors = rising(1, COUNT), meant(1, COUNT)
-    index, exact = Vectors("x", DIM, graphs), Exact(DIM)
+    index, exact = Vectors("x", "plain", DIM, graphs), Exact(DIM)
     index.change(rows, portions(rows, vectors))
     exact.change(rows, portions(rows, vectors))
     return index, exact
@@ -75,7 +75,7 @@ async def test_it_finds_what_comparing_finds(tmp_path: Path) -> None:
     assert recall(index, exact) == 1.0  # there is no graph yet
     await saved(tmp_path)
     await graphs.close()
-    graph = graphs.made("x", DIM)
+    graph = graphs.made("x", "plain")
     assert graph is not None
     assert recall(graph, exact) >= 0.98
 
@@ -184,12 +184,22 @@ async def test_a_damaged_file_is_made_again(tmp_path: Path, damage: str) -> None
 async def test_the_graph_of_other_vectors_is_not_used(tmp_path: Path) -> None:
     graphs = Graphs(tmp_path, installed(), LEAST)
     rows, vectors = rising(1, COUNT), meant(7, COUNT)
-    Vectors("x", DIM, graphs).change(rows, portions(rows, vectors))
+    Vectors("x", "plain", DIM, graphs).change(rows, portions(rows, vectors))
     file = await saved(tmp_path)
     await graphs.close()
     graphs = Graphs(tmp_path, installed(), LEAST)
     index, exact = both(graphs)
     await saved(tmp_path, file)
+    assert recall(index, exact) >= 0.98
+    await graphs.close()
+
+
+async def test_a_graph_that_was_being_made_when_the_model_changed_is_not_used(tmp_path: Path) -> None:
+    graphs = Graphs(tmp_path, installed(), LEAST)
+    rows, vectors = rising(1, COUNT), meant(7, COUNT)
+    Vectors("x", "other", DIM, graphs).change(rows, portions(rows, vectors))
+    index, exact = both(graphs)
+    await saved(tmp_path)
     assert recall(index, exact) >= 0.98
     await graphs.close()
 

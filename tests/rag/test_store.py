@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from organism.errors import StalePosition
@@ -21,11 +23,12 @@ from organism.views.views import Page, Query, Row, ViewStore
 from tests.rag.shelves import WORDS, content, organism, texts
 
 ALL = Span(0, 0, 100)
+FIRST_LAYOUT = Path(__file__).parents[1] / "golden" / "library-1.sqlite"
 
 
 def version(document: Document) -> Version:
     salt = os.urandom(16)
-    return Version(document, salt, digest_of(salt, document), "plain", text_digest_of(document.text), bytes(8))
+    return Version(document, salt, digest_of(salt, document), text_digest_of(document.text))
 
 
 def staging(generation: int, current: int, *given: Document, removed: list[str] | None = None) -> Staging:
@@ -39,7 +42,7 @@ async def ids(files: Store, generation: int) -> list[str]:
 
 async def test_a_generation_shows_what_was_staged_for_it(tmp_path: Path) -> None:
     files = Store(tmp_path / "library.sqlite", Pysqlite())
-    assert await files.write(store.open_tables, {}) == {}
+    assert await files.write(store.open_tables, {}, ()) == {}
     await files.write(store.stage, staging(3, 0, *texts(a="one", b="two")))
     assert (await ids(files, 0), await ids(files, 3)) == ([], ["a", "b"])
     await files.write(store.stage, staging(5, 3, *texts(b="new", c="three"), removed=["a"]))
@@ -53,17 +56,32 @@ async def test_a_generation_shows_what_was_staged_for_it(tmp_path: Path) -> None
 
 async def test_what_never_came_into_force_is_undone(tmp_path: Path) -> None:
     files = Store(tmp_path / "library.sqlite", Pysqlite())
-    await files.write(store.open_tables, {})
+    await files.write(store.open_tables, {}, ())
     await files.write(store.stage, staging(1, 0, *texts(a="one", b="two")))
     await files.write(store.stage, staging(2, 1, *texts(b="lost"), removed=["a"]))
     await files.write(store.stage, staging(2, 1, *texts(c="three"), removed=[]))
     assert await ids(files, 2) == ["a", "b", "c"]
     await files.close()
     again = Store(tmp_path / "library.sqlite", Pysqlite())
-    assert await again.write(store.open_tables, {"x": 1}) == {"x": 2}
+    assert await again.write(store.open_tables, {"x": 1}, ()) == {"x": 2}
     assert (await ids(again, 1), await ids(again, 2)) == (["a", "b"], ["a", "b"])
-    assert await again.write(store.open_tables, {}) == {}
+    assert await again.write(store.open_tables, {}, ()) == {}
     await again.close()
+
+
+async def test_a_file_of_the_first_layout_is_taken_over(tmp_path: Path) -> None:
+    shutil.copy(FIRST_LAYOUT, tmp_path / "library.sqlite")
+    files = Store(tmp_path / "library.sqlite", Pysqlite())
+    opened = await files.write(store.open_tables, {"x": 1, "y": 2, "z": 3}, ["plain", "other"])
+    assert opened == {"x": 2, "y": 1, "z": 1}
+    listed = await files.read(store.page, InForce("x", 1), ALL)
+    assert [(each.id, each.text) for each in listed.documents] == [("a", "the tower"), ("b", "the park")]
+    park = text_digest_of("the park")
+    for model, vector in (("plain", [0, 1]), ("other", [1, 1, 0])):
+        assert await files.read(store.embedded, model, [park]) == {park: np.array(vector, "<f4").tobytes()}
+    await files.write(store.stage, staging(5, 1, *texts(b="new"), removed=[]))
+    assert await ids(files, 5) == ["a", "b"]
+    await files.close()
 
 
 class Late:

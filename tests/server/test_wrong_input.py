@@ -106,6 +106,7 @@ async def test_what_there_is_not_is_not_found(shared: Served) -> None:
         "/a1/agents/{name}/sessions/{sid}/messages": {"message": "hello"},
         "/agents/{name}/invoke": {"data": {"inputs": {"message": "hello"}}},
         "/a1/rag/indices/{index_id}/query": {"query": "hello"},
+        "/a1/rag/indices/{index_id}/reembed": {"embedding_model": "builtin"},
         "/a1/rag/indices/{index_id}/documents/{doc_id}": {"text": "hello"},
     }
     for route, name in itertools.product([route for route in NAMED if route.takes is not IngestBody], STRANGE):

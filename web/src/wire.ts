@@ -1876,6 +1876,12 @@ export interface Ready {
   status: "running" | "paused";
 }
 
+/** `POST /a1/rag/indices/{index_id}/reembed`. */
+export interface ReembedBody {
+  /** One of `embeddings`, or `builtin`. */
+  embedding_model: string;
+}
+
 /** What was wrong. */
 export interface Refusal {
   type: ErrorType;
@@ -3762,6 +3768,11 @@ export interface Routes {
     query: {};
     body: NoBody;
     answer: Deleted;
+  };
+  "POST /a1/rag/indices/{index_id}/reembed": {
+    query: {};
+    body: ReembedBody;
+    answer: LibraryIndex;
   };
   "POST /a1/rag/indices/{index_id}/query": {
     query: {};

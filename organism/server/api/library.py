@@ -14,7 +14,15 @@ from organism.rag.documents import Document
 from organism.rag.library import By
 from organism.rag.store import Span
 from organism.server.http import lists
-from organism.server.http.bodies import IngestBody, NoBody, PatchDocumentBody, Places, RetrieveBody, named_in
+from organism.server.http.bodies import (
+    IngestBody,
+    NoBody,
+    PatchDocumentBody,
+    Places,
+    ReembedBody,
+    RetrieveBody,
+    named_in,
+)
 from organism.server.http.call import FOR_USER, Call, JsonResponse, Route, refuse_secret
 from organism.server.http.contract import ACT, gives
 from organism.server.http.lists import Listing, envelope, list_of, next_cursor
@@ -103,6 +111,15 @@ async def delete_document(call: Call) -> Response:
     return JsonResponse({"deleted": await call.tenant.library.delete_document(*named, _by(call))})
 
 
+async def reembed_index(call: Call) -> Response:
+    """Give the index another embedding model. Queries are answered by the old one until all texts are embedded."""
+    body = await call.body_as(ReembedBody)
+    index_id = call.path_params["index_id"]
+    with named_in(_PLACES):
+        await call.tenant.library.reembed(index_id, body.embedding_model, _by(call))
+    return JsonResponse(await call.row("indices", index_id))
+
+
 async def query_index(call: Call) -> Response:
     """The documents that answer the query best."""
     body = await call.body_as(RetrieveBody)
@@ -160,6 +177,7 @@ ROUTES: Final = (
     _read("GET", _DOCUMENT, library_document, gives=gives(LibraryDocument)),
     _act("PATCH", _DOCUMENT, patch_document, gives=gives(LibraryDocument), takes=PatchDocumentBody),
     _act("DELETE", _DOCUMENT, delete_document, gives=gives(Deleted), takes=NoBody),
+    _act("POST", f"{_INDEX}/reembed", reembed_index, gives=gives(LibraryIndex), takes=ReembedBody),
     Route(
         *("POST", f"{_INDEX}/query", query_index),
         gives=gives(Retrieved),

@@ -167,6 +167,13 @@ class PatchDocumentBody:
 
 
 @body
+class ReembedBody:
+    """``POST /a1/rag/indices/{index_id}/reembed``."""
+
+    embedding_model: Annotated[Name, Field(description="One of `embeddings`, or `builtin`.", examples=["builtin"])]
+
+
+@body
 class RetrieveBody:
     """``POST /a1/rag/indices/{index_id}/query``: ``filter`` names metadata and the values that they must have."""
 

@@ -117,6 +117,7 @@ ROUTES: Final[Mapping[str, Right]] = {
     "PATCH /a1/rag/indices/{index_id}/documents/{doc_id}": _WRITE_INDEX,
     "DELETE /a1/rag/indices/{index_id}/documents/{doc_id}": _WRITE_INDEX,
     "POST /a1/rag/indices/{index_id}/query": _READ_INDEX,
+    "POST /a1/rag/indices/{index_id}/reembed": _WRITE_INDEX,
     "GET /dead-letters": READ,
     "POST /dead-letters/{id}/replay": Right("inject", {"id": "dead_letter"}),
     "DELETE /dead-letters/{id}": Right("control", {"id": "dead_letter"}),

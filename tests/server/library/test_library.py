@@ -309,6 +309,24 @@ async def test_a_patch_without_a_change_is_refused(shelf: Shelf) -> None:
     await shelf.refused(404, "PATCH", "/b/documents/d1", {"text": "x"})
 
 
+async def test_an_index_gets_another_model_over_http(shelf: Shelf) -> None:
+    await shelf.put("a", TOR, PARK)
+    index = await shelf.ok("POST", "/a/reembed", {"embedding_model": "other"})
+    assert (index["id"], index["doc_count"], index["embedding_model"]) == ("a", 2, "other")
+    assert index == await shelf.ok("GET", "/a")
+    answer = await shelf.ok("POST", "/a/query", {"query": "Wo ist der größte Park?"})
+    assert (answer["results"][0]["id"], answer["embedding_model"]) == ("d2", "other")
+    fact = (await shelf.server.get("/log?thread=idx-a"))["events"][-1]
+    assert (fact["type"], fact["data"]["embedding_model"], fact["actor"]["user"]) == (
+        "documents_changed",
+        "other",
+        "dan",
+    )
+    assert (await shelf.refused(400, "POST", "/a/reembed", {"embedding_model": "none"}))["param"] == "/embedding_model"
+    assert (await shelf.refused(400, "POST", "/a/reembed", {}))["param"] == "/embedding_model"
+    await shelf.refused(404, "POST", "/b/reembed", {"embedding_model": "other"})
+
+
 # -- users, tenants, the log
 
 
@@ -362,6 +380,7 @@ BODIES: dict[str, Any] = {
     "replace_documents": {"documents": []},
     "append_documents": {"documents": [DAMM]},
     "patch_document": {"text": "x"},
+    "reembed_index": {"embedding_model": "plain"},
 }
 
 
@@ -370,7 +389,7 @@ BODIES: dict[str, Any] = {
 )
 async def test_whatever_is_asked_of_a_foreign_index_looks_as_of_none(tmp_path: Path, route: Route) -> None:
     config = hello_with(tmp_path, {"acme": {"boss": ["admin"]}, "globex": {"boss": ["admin"]}})
-    words = HashedWords()
+    words = HashedWords("plain")
     async with served(config, parts=Parts(embeddings=words)) as server:
         await Shelf(server, words, bearer("acme", "boss")).put("foo", TOR)
         stranger, faces = Shelf(server, words, bearer("globex", "boss")), []
@@ -405,6 +424,7 @@ async def test_a_token_reads_and_writes_what_it_is_granted(
         assert (await shelf.call("POST", "/foo/query", {"query": "Tor"})).status_code == reads
         assert (await shelf.call("GET", "/foo/documents/d1")).status_code == reads
         assert (await shelf.call("POST", "/foo/documents/append", {"documents": [PARK]})).status_code == writes
+        assert (await shelf.call("POST", "/foo/reembed", {"embedding_model": words.default})).status_code == writes
         assert (await shelf.call("DELETE", "/foo/documents/d1")).status_code == writes
         assert (await shelf.call("GET")).status_code == lists
 
