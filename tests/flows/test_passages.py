@@ -6,16 +6,19 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
+import orjson
 import pytest
 
 from organism.agents.conversation import parted
 from organism.bootstrap import Parts
+from organism.events.record import Actor
 from organism.events.vocabulary import ApprovalRequested, MessageSent
+from organism.model.commands import ResolveApproval
 from organism.rag.documents import Document
 from organism.rag.hashed_words import HashedWords
 from organism.rag.library import By
 from organism.testing import Running
-from tests.flows.thinking import MODEL, Thinking, agent, call, calls, says, thinking
+from tests.flows.thinking import MODEL, Thinking, agent, call, calls, run_of, says, thinking
 from tests.flows.world import MakeWorld
 
 TOR = Document("d1", "The Brandenburg Gate was built in 1791.")
@@ -46,6 +49,7 @@ async def clerk(payload: Ask, metadata: HandlerMetadata):
 """
 LISTENERS: dict[str, dict[str, Any]] = {
     "finder": agent(tools=["rag_query"]),
+    "keeper": agent(tools=["rag_index_create", "rag_doc_append", "rag_query", "rag_doc_delete"]),
     "remove": {"confirm": True},
     "clerk": {"peers": ["rag_query"]},
 }
@@ -124,3 +128,43 @@ async def test_code_asks_a_listener_whose_class_is_not_at_hand_by_a_dict_of_its_
         found = await o.inject("clerk", {"text": "Brandenburg Gate"}, wait=True)
         refused = await o.inject("clerk", {"text": ""}, wait=True)
     assert (found.replies, refused.replies) == (({"text": "d1"},), ({"text": "validation"},))
+
+
+# -- agents that write
+
+
+async def told(o: Running, play: Thinking, *made: dict[str, Any]) -> list[dict[str, Any]]:
+    """What the calls of one run of the keeper are answered with."""
+    play.script(calls(*made), says("Done."))
+    play.models.forget()
+    outcome = await o.inject("keeper", {"message": "Keep the library."}, wait=True)
+    entries = await run_of(o, outcome.message_id)
+    return [orjson.loads(data["output"]) for kind, data in entries if kind == "tool_result"]
+
+
+async def test_a_model_writes_the_library_in_two_steps(play: Thinking) -> None:
+    documents = [{"id": TOR.id, "text": TOR.text}]
+    async with reading(play) as o:
+        for tool in ("rag_index_create", "rag_doc_append"):
+            (asked,) = await told(o, play, call(tool, index_id="new", documents=documents))
+            assert (asked["op"], asked["confirm_required"]) == (tool, True)
+            confirmed = {"index_id": "new", "documents": documents, "confirm_token": asked["confirm_token"]}
+            assert await told(o, play, call(tool, **confirmed)) == [{"index_id": "new", "ingested": 1, "doc_count": 1}]
+        assert await o.tenant.library.document("new", TOR.id) == TOR
+
+
+async def test_a_model_that_has_read_passages_writes_only_what_a_person_has_approved(play: Thinking) -> None:
+    async with reading(play, TOR) as o:
+        delete = {"index_id": "berlin", "doc_id": TOR.id}
+        (asked,) = await told(o, play, call("rag_doc_delete", **delete))
+        confirmed = call("rag_doc_delete", **delete, confirm_token=asked["confirm_token"])
+        play.script(calls(call("rag_query", index_id="berlin", query="gate")), calls(confirmed), says("Done."))
+        play.models.forget()
+        sent = await o.inject("keeper", {"message": "Keep the library."})
+        approval = await o.until(ApprovalRequested)
+        assert approval.event.agent == "rag_doc_delete"
+        assert await o.tenant.library.document("berlin", TOR.id) == TOR
+        word = ResolveApproval(approval=approval.event.approval, decision="approve", actor=Actor(user="ann"))
+        await o.do(word)
+        assert await o.tenant.ended(sent.thread_id, 20)
+        assert (await o.tenant.library.index("berlin"))["doc_count"] == 0
