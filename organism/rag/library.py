@@ -334,7 +334,7 @@ class Library:
         self, index_id: str, given: Sequence[Document], model: str | None, row: Row | None, *, is_all: bool
     ) -> _Change:
         """The change that writes these documents; if ``is_all``, no others stay."""
-        chosen = self._model_of(row, model, is_all=is_all)
+        chosen = self._model_of(index_id, row, model, is_all=is_all)
         versions, embedded = await self._versions(chosen, given)
         written = {each.document.id: each.digest for each in versions}
         staging = self._staging(index_id, row, removed=None if is_all else ())
@@ -350,13 +350,13 @@ class Library:
         count = row["doc_count"] + len(written.keys() - there.keys())
         return _Change(staging, DocumentsChanged(index_id, generation, count, written))
 
-    def _model_of(self, row: Row | None, model: str | None, *, is_all: bool) -> str:
+    def _model_of(self, index_id: str, row: Row | None, model: str | None, *, is_all: bool) -> str:
         """The model of an index is that of its first documents. Raises ``InvalidField``."""
         pinned: str | None = row["embedding_model"] if row is not None else None
         if pinned is not None and model not in {None, pinned} and not is_all:
             raise InvalidField(
-                f"The index is of the embedding model {pinned!r}; came {model!r}. Replace all of its documents to "
-                "give it another.",
+                f"The index is of the embedding model {pinned!r}; came {model!r}. `POST …/{index_id}/reembed` gives it "
+                "another.",
                 param="/embedding_model",
             )
         return model or pinned or self._embeddings.default
@@ -413,15 +413,19 @@ class Library:
                     raise PreviewStale
                 made = await change(await self._views.private_row(_MODEL, index_id))
                 if made is not None:
-                    self._refuse_if_damaged()
-                    await self._store.write(store.stage, made.staging)
-                    await self._recorder.record(stream_of_index(index_id), made.fact, by)
-                    await self._settle(index_id, made.staging.generation)
-                    if made.staging.removed is None:
-                        self._incomplete.discard(index_id)
-                    if isinstance(made.fact, IndexDeleted):
-                        await self._store.read(self._searcher.forget, index_id)
+                    await self._put_in_force(index_id, made, by)
             return await self._views.private_row(_MODEL, index_id) or {}
+
+    async def _put_in_force(self, index_id: str, made: _Change, by: By) -> None:
+        """Stage the change, write its fact, and delete what it replaced."""
+        self._refuse_if_damaged()
+        await self._store.write(store.stage, made.staging)
+        await self._recorder.record(stream_of_index(index_id), made.fact, by)
+        await self._settle(index_id, made.staging.generation)
+        if made.staging.removed is None:
+            self._incomplete.discard(index_id)
+        if isinstance(made.fact, IndexDeleted):
+            await self._store.read(self._searcher.forget, index_id)
 
     async def _settle(self, index_id: str, generation: int) -> None:
         """Delete what the generation replaced; if that fails, the next change does it, or the next start."""
