@@ -151,7 +151,9 @@ class Tenant:
         cause = state.folded.messages.get(by.cause)
         if by.cause and cause is None:
             raise ThreadKilled
-        decision = Decision.on(state, None, cause, by.actor)
+        decision = Decision.on(state, None, cause)
+        root = cause.root if cause is not None else None
+        decision.actor = Actor(self.id, root.user, None, root.principal) if root is not None else by.actor
         decision.thread_id = stream
         decision.add(fact)
         self.operator.answer(decision, by.once, {}, 1)

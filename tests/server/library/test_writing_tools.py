@@ -10,7 +10,7 @@ import pytest
 
 from organism.bootstrap import Parts
 from organism.rag.hashed_words import HashedWords
-from tests.server.library.asking import DAMM, PARK, TOR, Shelf
+from tests.server.library.asking import DAMM, DAN, PARK, TOR, Shelf
 from tests.server.library.test_tools import execute, result
 from tests.server.served import served
 from tests.server.tenanted import bearer, hello_with
@@ -142,15 +142,18 @@ async def test_a_document_that_came_since_the_preview_is_not_overwritten(shelf: 
     assert (await shelf.ok("GET", "/a/documents/d1"))["text"] == "mine"
 
 
-async def test_the_fact_of_a_confirmed_write_names_the_call_that_led_to_it(shelf: Shelf) -> None:
+async def test_the_fact_of_a_confirmed_write_names_the_call_that_led_to_it_and_whose_it_is(shelf: Shelf) -> None:
     await shelf.put("a", TOR)
-    call = {"index_id": "a", "doc_id": "d1"}
-    given = (await result(shelf, "rag_doc_delete", **call))["confirm_token"]
-    await result(shelf, "rag_doc_delete", **call, confirm_token=given)
+    call: dict[str, Any] = {"name": "rag_doc_delete", "arguments": {"index_id": "a", "doc_id": "d1"}}
+    answer = await shelf.server.call("POST", "//v1/tools/execute", json=call, headers=DAN)
+    call["arguments"]["confirm_token"] = answer.json()["result"]["confirm_token"]
+    answer = await shelf.server.call("POST", "//v1/tools/execute", json=call, headers=DAN)
+    assert answer.json() == {"result": {"deleted": True}}
     events = (await shelf.server.get("/log?limit=500"))["events"]
     (fact,) = (each for each in events if each["type"] == "documents_changed")
     (redeemed,) = (each for each in events if each["type"] == "confirm_redeemed")
     assert fact["cause"] == redeemed["data"]["message"]
+    assert (fact["actor"]["user"], fact["actor"]["principal"]) == ("dan", "operator")
     assert fact["position"] > redeemed["position"]
 
 
