@@ -67,7 +67,7 @@ class Numbered:
 
 def graph_file(index_id: str) -> Path:
     """The saved graph of an index."""
-    (found,) = STORE.rglob(f"{name_of(index_id)}.*.hnsw")
+    (found,) = STORE.rglob(name_of(index_id))
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, TypeVar
 from weakref import WeakValueDictionary
@@ -118,13 +119,14 @@ class Library:
         """Make the store ready, and drop what no fact names. A damaged one refuses whatever is asked of it."""
         indices = await self._indices()
         generations = {row["id"]: row["_generation"] for row in indices}
-        self._graphs.keep(generations)
         try:
             counts = await self._store.write(store.open_tables, generations)
+            saved = await self._store.read(store.saved_graphs)
         except (LibraryDamaged, LibraryUnavailable) as damage:
             self._damage = damage.message
         else:
             self._incomplete = {row["id"] for row in indices if counts.get(row["id"], 0) != row["doc_count"]}
+            await asyncio.to_thread(self._graphs.load, {each: saved[each] for each in generations if each in saved})
         if self._damage or self._incomplete:
             _log.error("library_damaged", error=self._damage, indices=sorted(self._incomplete))
 
@@ -133,7 +135,10 @@ class Library:
         if self._is_closed:
             return
         self._is_closed = True
-        await self._graphs.close()
+        saved = await self._graphs.close()
+        if saved:
+            with suppress(OrganismError):  # they will be made again
+                await self._store.write(store.name_graphs, saved)
         await self._store.close()
 
     async def _indices(self) -> list[Row]:

@@ -42,6 +42,13 @@ class InForce(NamedTuple):
     generation: int
 
 
+class SavedGraph(NamedTuple):
+    """A graph in a file: how many numbers a vector has, and the SHA-256 of the file."""
+
+    dim: int
+    digest: str
+
+
 class Span(NamedTuple):
     """``limit`` documents behind the place ``after``, without the first ``offset``."""
 
@@ -177,6 +184,18 @@ def settle(connection: Connection, index_id: str, generation: int) -> None:
     with _transaction(connection):
         _delete_removed(connection, index_id, generation)
     connection.execute(_SQL["into_file"])
+
+
+def name_graphs(connection: Connection, saved: Mapping[str, SavedGraph]) -> None:
+    """These graphs are of the vectors that the store has: rows keep theirs, and no row's number comes again."""
+    with _transaction(connection):
+        for index_id, graph in saved.items():
+            connection.execute(_SQL["set_graph"], (index_id, *graph))
+
+
+def saved_graphs(connection: Connection) -> dict[str, SavedGraph]:
+    """The graphs that were saved, by the ids of their indices."""
+    return {index_id: SavedGraph(*graph) for index_id, *graph in connection.execute(_SQL["graphs"])}
 
 
 def embedded(connection: Connection, model: str, text_digests: Sequence[str]) -> dict[str, bytes]:

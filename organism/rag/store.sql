@@ -51,8 +51,8 @@ END;
 -- create_settled: the generation up to which what was removed is gone
 CREATE TABLE settled (index_id TEXT PRIMARY KEY, generation INTEGER NOT NULL) STRICT;
 
--- create_graphs: the saved graph of an index, and the digest of its file
-CREATE TABLE graphs (index_id TEXT PRIMARY KEY, file TEXT NOT NULL, digest TEXT NOT NULL) STRICT;
+-- create_graphs: the saved graph of an index: how many numbers a vector has, and the digest of its file
+CREATE TABLE graphs (index_id TEXT PRIMARY KEY, dim INTEGER NOT NULL, digest TEXT NOT NULL) STRICT;
 
 -- layout: how the tables are laid out
 PRAGMA user_version;
@@ -156,8 +156,8 @@ SELECT rowid, -rank FROM words WHERE words MATCH ? ORDER BY rank;
 -- found: documents by their rows
 SELECT row, id, text, metadata, salt, digest FROM documents WHERE row IN (SELECT value FROM json_each(?));
 
--- graph: the saved graph
-SELECT file, digest FROM graphs WHERE index_id = ?;
+-- graphs: the saved graphs
+SELECT index_id, dim, digest FROM graphs;
 
--- set_graph: another graph was saved
-INSERT INTO graphs VALUES (?1, ?2, ?3) ON CONFLICT (index_id) DO UPDATE SET file = ?2, digest = ?3;
+-- set_graph: a graph was saved
+INSERT OR REPLACE INTO graphs VALUES (?, ?, ?);
