@@ -204,7 +204,6 @@ class Library:
             if mode != "keyword" and row["embedding_model"] != model:
                 model = row["embedding_model"]
                 vector = (await self._embeddings.embed(model, [text])).vectors[0]
-                continue  # the index may have changed meanwhile
             question = Question(_in_force(row), mode, text, vector, top_k, wanted)
             try:
                 return await self._in_store(index_id, self._searcher.search, question), row["embedding_model"]

@@ -14,8 +14,9 @@ Ranking = Sequence[tuple[int, float]]
 
 def normalized(matrix: Matrix) -> Matrix:
     """The vectors with the length 1; one without direction stays as it is."""
-    lengths = np.linalg.norm(matrix, axis=-1, keepdims=True)
-    return np.asarray(matrix / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+    lengths = np.sqrt(np.vecdot(matrix, matrix))[..., np.newaxis]
+    unit: Matrix = matrix / (lengths + (lengths == 0))
+    return unit
 
 
 class Exact:

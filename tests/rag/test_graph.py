@@ -139,7 +139,7 @@ async def test_a_graph_is_never_more_than_twice_its_rows(tmp_path: Path) -> None
 async def test_rows_that_come_back_are_found() -> None:
     graphs = Graphs(None, installed(), LEAST)
     index, exact = both(graphs)
-    gone, vectors = exact.rows[::3], exact.matrix[::3]
+    gone, vectors = exact.rows[::3], meant(1, COUNT)[::3]
     await graph_of(graphs, index)
     index.change(np.setdiff1d(exact.rows, gone), ())
     await graph_of(graphs, index)
