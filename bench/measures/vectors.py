@@ -59,15 +59,15 @@ class Numbered:
 
     def __init__(self) -> None:
         self.stored, self.queries = drawn(1, SIZES["large"]), drawn(2, QUERIES)
+        self._all = np.concatenate([self.stored, self.queries[::-1]])
 
     async def embed(self, model: str, texts: Sequence[str]) -> Embedded:
-        numbers = [int(text.partition(" ")[0]) for text in texts]
-        return Embedded(np.stack([self.stored[at] if at >= 0 else self.queries[-1 - at] for at in numbers]))
+        return Embedded(self._all[[int(text.partition(" ")[0]) for text in texts]])
 
 
 def graph_file(index_id: str) -> Path:
     """The saved graph of an index."""
-    (found,) = STORE.rglob(f"{name_of(index_id)}.*.hnsw")
+    (found,) = STORE.rglob(name_of(index_id))
     return found
 
 

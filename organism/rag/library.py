@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, Protocol, TypeVar
@@ -126,14 +127,16 @@ class Library:
         """Make the store ready, and drop what no fact names. A damaged one refuses whatever is asked of it."""
         indices = await self._indices()
         generations = {row["id"]: row["_generation"] for row in indices}
-        models = {row["embedding_model"] for row in indices}
-        self._graphs.keep(generations)
+        models = {row["id"]: row["embedding_model"] for row in indices}
         try:
-            counts = await self._store.write(store.open_tables, generations, models)
+            counts = await self._store.write(store.open_tables, generations, models.values())
+            saved = await self._store.read(store.saved_graphs)
         except (LibraryDamaged, LibraryUnavailable) as damage:
             self._damage = damage.message
         else:
             self._incomplete = {row["id"] for row in indices if counts.get(row["id"], 0) != row["doc_count"]}
+            fitting = {index_id: each for index_id, each in saved.items() if each.model == models.get(index_id)}
+            await asyncio.to_thread(self._graphs.load, fitting)
         if self._damage or self._incomplete:
             _log.error("library_damaged", error=self._damage, indices=sorted(self._incomplete))
 
@@ -142,7 +145,10 @@ class Library:
         if self._is_closed:
             return
         self._is_closed = True
-        await self._graphs.close()
+        saved = await self._graphs.close()
+        if saved:
+            with suppress(OrganismError):  # they will be made again
+                await self._store.write(store.name_graphs, saved)
         await self._store.close()
 
     async def _indices(self) -> list[Row]:
@@ -215,7 +221,6 @@ class Library:
             if mode != "keyword" and row["embedding_model"] != model:
                 model = row["embedding_model"]
                 vector = (await self._embeddings.embed(model, [text])).vectors[0]
-                continue  # the index may have changed meanwhile
             question = Question(_in_force(row), mode, text, model, vector, top_k, wanted)
             try:
                 return await self._in_store(index_id, self._searcher.search, question), row["embedding_model"]

@@ -31,7 +31,7 @@ _SQL: Final = statements("rag", "store.sql")
 _NEW: Final = tuple(name for name in _SQL if name.startswith("create_"))
 _FROM_1: Final = (
     *("create_vectors", "from_1_by_text", "from_1_vectors", "from_1_graphs", "from_1_model", "from_1_vector"),
-    *("create_by_text", "create_vectors_deleted"),
+    *("create_by_text", "create_vectors_deleted", "create_graphs"),
 )
 
 Rows = NDArray[np.int64]
@@ -45,6 +45,14 @@ class InForce(NamedTuple):
 
     index_id: str
     generation: int
+
+
+class SavedGraph(NamedTuple):
+    """A graph in a file: the model of its vectors, how many numbers each has, and the SHA-256 of the file."""
+
+    model: str
+    dim: int
+    digest: str
 
 
 class Span(NamedTuple):
@@ -191,6 +199,18 @@ def settle(connection: Connection, index_id: str, generation: int) -> None:
     with _transaction(connection):
         _delete_removed(connection, index_id, generation)
     connection.execute(_SQL["into_file"])
+
+
+def name_graphs(connection: Connection, saved: Mapping[str, SavedGraph]) -> None:
+    """These graphs are of the vectors that the store has: no row gets another text, and no row's number comes again."""
+    with _transaction(connection):
+        for index_id, graph in saved.items():
+            connection.execute(_SQL["set_graph"], (index_id, *graph))
+
+
+def saved_graphs(connection: Connection) -> dict[str, SavedGraph]:
+    """The graphs that were saved, by the ids of their indices."""
+    return {index_id: SavedGraph(*graph) for index_id, *graph in connection.execute(_SQL["graphs"])}
 
 
 def embedded(connection: Connection, model: str, text_digests: Sequence[str]) -> dict[str, bytes]:

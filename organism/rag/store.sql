@@ -63,6 +63,14 @@ END;
 -- create_settled: the generation up to which what was removed is gone
 CREATE TABLE settled (index_id TEXT PRIMARY KEY, generation INTEGER NOT NULL) STRICT;
 
+-- create_graphs: the saved graph of an index: the model of its vectors, how many numbers each has, its file's digest
+CREATE TABLE graphs (
+    index_id TEXT PRIMARY KEY,
+    model TEXT NOT NULL,
+    dim INTEGER NOT NULL,
+    digest TEXT NOT NULL
+) STRICT;
+
 -- layout: how the tables are laid out
 PRAGMA user_version;
 
@@ -75,7 +83,7 @@ DROP INDEX documents_by_text;
 -- from_1_vectors: each once
 INSERT INTO vectors SELECT text_digest, model, vector FROM documents WHERE true ON CONFLICT DO NOTHING;
 
--- from_1_graphs: nothing was ever in it
+-- from_1_graphs: nothing is in it
 DROP TABLE graphs;
 
 -- from_1_model: of which model it is, its index says
@@ -193,3 +201,9 @@ SELECT rowid, -rank FROM words WHERE words MATCH ? ORDER BY rank;
 
 -- found: documents by their rows
 SELECT row, id, text, metadata, salt, digest FROM documents WHERE row IN (SELECT value FROM json_each(?));
+
+-- graphs: the saved graphs
+SELECT index_id, model, dim, digest FROM graphs;
+
+-- set_graph: a graph was saved
+INSERT OR REPLACE INTO graphs VALUES (?, ?, ?, ?);

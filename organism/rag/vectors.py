@@ -14,8 +14,9 @@ Ranking = Sequence[tuple[int, float]]
 
 def normalized(matrix: Matrix) -> Matrix:
     """The vectors with the length 1; one without direction stays as it is."""
-    lengths = np.linalg.norm(matrix, axis=-1, keepdims=True)
-    return np.asarray(matrix / np.where(lengths > 0, lengths, 1), dtype=np.float32)
+    lengths = np.sqrt(np.vecdot(matrix, matrix))[..., np.newaxis]
+    unit: Matrix = matrix / (lengths + (lengths == 0))
+    return unit
 
 
 class Exact:
@@ -32,13 +33,11 @@ class Exact:
 
     def change(self, rows: Rows, added: Iterable[tuple[Rows, Matrix]]) -> None:
         """Hold the vectors of these rows, rising: those that are new come with ``added``, rising too."""
-        stays = np.isin(self.rows, rows, assume_unique=True)
-        count = int(stays.sum())
         matrix: Matrix = np.empty((len(rows), self.dim), dtype=np.float32)
-        matrix[:count] = self.matrix[stays]
+        stays = np.isin(self.rows, rows, assume_unique=True)
+        matrix[np.isin(rows, self.rows, assume_unique=True)] = self.matrix[stays]
         for portion, vectors in added:
-            matrix[count : count + len(portion)] = normalized(vectors)
-            count += len(portion)
+            matrix[np.searchsorted(rows, portion)] = normalized(vectors)
         self.rows, self.matrix = rows, matrix
 
     def nearest(self, query: Vector, count: int, among: Rows | None) -> Ranking:
@@ -48,13 +47,6 @@ class Exact:
             at = np.flatnonzero(np.isin(rows, among, assume_unique=True))
             rows, matrix = rows[at], matrix[at]
         return best(rows, matrix @ normalized(query), count)
-
-    def without(self, rows: Rows) -> Exact:
-        """The same without some of its rows."""
-        stays = ~np.isin(self.rows, rows, assume_unique=True)
-        left = Exact(self.dim)
-        left.rows, left.matrix = self.rows[stays], self.matrix[stays]
-        return left
 
 
 def best(rows: Rows, scores: Vector, count: int) -> Ranking:
