@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import math
 import os
 import random
 import sys
@@ -348,8 +349,11 @@ def with_turns(settings: Settings, codec: Codec) -> Settings:
             return listener
         name, at, version = (listener.prompt_ref or "").partition("@")
         prompt = settings.prompts[name, version] if at else None
-        turn = prompted_turn_of(listener, prompt, codec) if prompt else turn_of(listener, known, codec, charter)
-        return replace(listener, handler=turn)
+        if prompt:
+            return replace(listener, handler=prompted_turn_of(listener, prompt, codec))
+        model = settings.models.get(listener.model or "")
+        window = model.context_window if model is not None else math.inf
+        return replace(listener, handler=turn_of(listener, known, codec, charter, window))
 
     chat = chat_listener(settings.limits, known, codec, charter)
     return replace(

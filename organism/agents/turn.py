@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -12,6 +14,7 @@ import orjson
 from organism.agents.conversation import Conversation, Passage
 from organism.agents.functions import Function, Functions, functions_of, lookups_of
 from organism.agents.prompt import AgentFactory, AgentPromptValidationError, check_payload
+from organism.agents.providers.messages import tokens_of
 from organism.agents.tool_calls import CallReader, ParsedAnswer, RequestedCall, xml_safe_text
 from organism.codec import Codec, PayloadSchema, RepairedPayload, repair_json
 from organism.config.prompts import PromptConfig
@@ -46,6 +49,8 @@ class Agent:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     lookups: Mapping[str, Function] = field(default_factory=dict)
     """The tools that its turns ask unbidden, by name."""
+    passage_tokens: float = math.inf
+    """How much of passages has room before a prompt."""
 
     def options(self, round_number: int, tools: tuple[ToolSpec, ...]) -> CompleteOptions:
         """Of one round's call. A call that the model must make is that of the first: then it goes on as it likes."""
@@ -80,10 +85,16 @@ class Result(NamedTuple):
     is_error: bool = False
 
 
-def turn_of(listener: Listener, listeners: Mapping[str, Listener], codec: Codec, charter: str) -> Handler:
-    """The handler of a listener that has none: each message is a turn of its model."""
-    notes, lookups = tuple(missing_tools(listener, listeners)), lookups_of(listener, listeners, codec)
-    agent = Agent(listener, functions_of(listener, listeners, codec), codec, charter, notes, lookups=lookups)
+def turn_of(
+    listener: Listener, listeners: Mapping[str, Listener], codec: Codec, charter: str, context_window: float = math.inf
+) -> Handler:
+    """The handler of a listener that has none: each message is a turn of its model, which takes so many tokens."""
+    agent = Agent(
+        *(listener, functions_of(listener, listeners, codec), codec, charter),
+        notes=tuple(missing_tools(listener, listeners)),
+        lookups=lookups_of(listener, listeners, codec),
+        passage_tokens=context_window / 2,
+    )
 
     async def turn(payload: object, metadata: HandlerMetadata) -> HandlerResponse:
         return await Turn(agent, metadata).run(payload)
@@ -167,7 +178,10 @@ class Turn:
         return conversation
 
     async def _passages(self, text: str) -> list[Passage]:
-        """The passages of the agent's index that fit the prompt best; none, with a note, if it cannot be searched."""
+        """The passages of the agent's index that fit the prompt best, as many as there is room for.
+
+        None, with a note, if the index cannot be searched.
+        """
         own, search = self._agent.listener.agent, self._agent.lookups.get(INDEX_TOOL)
         query = text[:LONGEST_QUERY].strip()
         if own is None or own.rag_index is None or not query:
@@ -181,12 +195,17 @@ class Turn:
             self._agent = replace(self._agent, notes=(*self._agent.notes, note))
             return []
         self._reader.add_outside(result.output)
-        return self._cited(result)
+        return self._cited(result, self._agent.passage_tokens)
 
-    def _cited(self, result: Result) -> list[Passage]:
-        """What a search has found, which the answer cites from now on."""
+    def _cited(self, result: Result, tokens: float = math.inf) -> list[Passage]:
+        """What a search has found, the first passages of so many tokens, which the answer cites from now on."""
         found = orjson.loads(result.output)
-        passages = [Passage(f"{found['index_id']}/{each['id']}", each["text"]) for each in found["results"]]
+        sizes = accumulate(tokens_of(each["text"]) for each in found["results"])
+        passages = [
+            Passage(f"{found['index_id']}/{each['id']}", each["text"])
+            for each, size in zip(found["results"], sizes, strict=True)
+            if size <= tokens
+        ]
         self._citations |= dict.fromkeys(each.source for each in passages)
         return passages
 

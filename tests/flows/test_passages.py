@@ -85,6 +85,20 @@ async def test_the_best_passages_stand_in_fences_before_the_prompt_and_the_answe
     assert asked == ["guide", "rag_query", "guide", "console"]
 
 
+async def test_passages_take_half_of_the_models_context_at_most(play: Thinking) -> None:
+    config = orjson.loads(play.world.config.read_bytes())
+    config["models"][MODEL]["context_window"] = 60  # tokens of about four characters
+    play.world.config.write_bytes(orjson.dumps(config))
+    guide = play.world.folder / "config" / "agents" / "guide.yaml"
+    guide.write_text(guide.read_text().replace("rag_top_k: 1", "rag_top_k: 5"))
+    play.script(says("The Tiergarten."))
+    documents = [Document(f"d{number}", f"The largest park is number {number}.") for number in range(5)]
+    async with reading(play, *documents) as o:
+        outcome = await o.inject("guide", {"message": "Which park is the largest?"}, wait=True)
+    passages, _ = parted(play.models.calls[0][-1]["content"])
+    assert len(passages) == 3 == len(outcome.replies[0]["citations"])
+
+
 async def test_a_model_that_searches_is_told_which_indices_there_are_and_cites_what_it_found(play: Thinking) -> None:
     play.script(calls(call("rag_query", index_id="berlin", query="Brandenburg Gate", top_k=1)), says("1791."))
     async with reading(play, TOR, PARK) as o:
