@@ -174,15 +174,17 @@ class Graphs:
             _log.warning("library_graph_not_made", index=index_id, error=str(error))
 
     def _save(self, folder: Path) -> dict[str, SavedGraph]:
-        saved = {}
-        for index_id, graph in self._graphs.items():
-            if not graph.is_saved:
-                folder.mkdir(mode=0o700, exist_ok=True)
-                new = folder / "new"
-                graph.save(new)
-                new.chmod(0o600)
-                saved[index_id] = SavedGraph(graph.dim, digest_of(new))
-                new.rename(folder / name_of(index_id))
+        saved, new = {}, folder / "new"
+        try:
+            for index_id, graph in self._graphs.items():
+                if not graph.is_saved:
+                    folder.mkdir(mode=0o700, exist_ok=True)
+                    graph.save(new)
+                    new.chmod(0o600)
+                    saved[index_id] = SavedGraph(graph.dim, digest_of(new))
+                    new.rename(folder / name_of(index_id))
+        except OSError as error:
+            _log.warning("library_graph_not_saved", error=str(error))
         return saved
 
 
