@@ -128,7 +128,8 @@ class Graphs:
         names = set(map(name_of, self._graphs))
         for file in self._folder.glob("*"):
             if file.name not in names:
-                file.unlink()
+                with suppress(OSError):
+                    file.unlink()
 
     def over(self, index_id: str, rows: Rows, matrix: Matrix) -> Graph | None:
         """The graph over just these rows; None if there is none yet, and then a thread sees to it.
@@ -158,7 +159,7 @@ class Graphs:
     async def close(self) -> dict[str, SavedGraph]:
         """Wait until no thread works any more, and save what has changed, a graph that is half made too."""
         self._is_closed.set()
-        for maker in self._makers.values():
+        for maker in list(self._makers.values()):
             await asyncio.to_thread(maker.join)
         return {} if self._folder is None else await asyncio.to_thread(self._save, self._folder)
 
@@ -176,7 +177,7 @@ class Graphs:
     def _save(self, folder: Path) -> dict[str, SavedGraph]:
         saved, new = {}, folder / "new"
         try:
-            for index_id, graph in self._graphs.items():
+            for index_id, graph in list(self._graphs.items()):
                 if not graph.is_saved:
                     folder.mkdir(mode=0o700, exist_ok=True)
                     graph.save(new)
