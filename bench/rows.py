@@ -132,6 +132,11 @@ def vectors(what: str) -> Program:
     return Program("bench.measures.vectors", arguments=(what,))
 
 
+def stall(what: str, key: str) -> Row:
+    bounds = None if key == "idle_ms" else at_most(5, 2)
+    return Row(f"the event loop's worst stall, 100,096 documents: {what}", Figure(Side.OURS, key), None, bounds, "ms")
+
+
 PAIRS = (
     Pair(
         "inject-wait",
@@ -501,6 +506,22 @@ PAIRS = (
             Row("searches a second, one after the other", Figure(Side.OURS, "a_second"), None, None),
         ),
         prepare=vectors("build"),
+    ),
+    Pair(
+        "vectors-stalls",
+        vectors("stalls"),
+        None,
+        (
+            stall("an idle loop", "idle_ms"),
+            stall("8 ask, every vector is compared, the graph is made", "making_ms"),
+            stall("the first search after a start", "first_ms"),
+            stall("8 ask by the graph", "value"),
+            stall("8 ask, 256 documents are replaced", "changing_ms"),
+            Row("a start that loads the graphs", Figure(Side.OURS, "start_s"), None, None, "s"),
+            Row("a stop that saves that of 100,096 documents", Figure(Side.OURS, "stop_s"), None, None, "s"),
+        ),
+        prepare=vectors("build"),
+        most_repeats=3,
     ),
     Pair(
         "faiss",

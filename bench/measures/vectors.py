@@ -3,14 +3,16 @@
 ``build`` makes the indices unless they are there: of 10,240 and of 100,096 documents with vectors of 384 numbers, with
 their saved graphs. ``recall`` is the part of the ten nearest that a search finds; ``latency`` is the time of a search
 for ten, by turns with one in the very same graph by hnswlib itself, which gives numbers of rows and no documents.
+``stalls`` is the longest time that the event loop did not turn while eight asked, and how long a start and a stop take.
 """
 
 from __future__ import annotations
 
 import asyncio
+import shutil
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Awaitable, Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Final
@@ -36,9 +38,12 @@ DIM: Final = 384
 CLUSTERS: Final = 1000
 NEAREST: Final = 10
 QUERIES: Final = 500
+ASKERS: Final = 8
+TICK_SECONDS: Final = 0.001
 SIZES: Final = {"small": 40 * MOST_DOCUMENTS, "large": 391 * MOST_DOCUMENTS}
 FOLDER: Final = SCRATCH / "library"
 STORE: Final = FOLDER / "data"
+UNSAVED: Final = FOLDER / "unsaved"
 
 
 def drawn(seed: int, count: int) -> Matrix:
@@ -84,18 +89,23 @@ async def asked(library: Library, index_id: str, number: int) -> list[int]:
     return [int(hit.document.id) for hit in hits]
 
 
-async def build(vectors: Numbered) -> Measurement:
+async def append(library: Library, index_id: str, begin: int) -> None:
+    """Write as many documents as come at once; those of before get new rows."""
     passages, _ = questions.read()
+    numbers = range(begin, begin + MOST_DOCUMENTS)
+    texts = (f"{number} {passages[number % len(passages)].text}" for number in numbers)
+    given = [Document(str(at), text) for at, text in zip(numbers, texts, strict=True)]
+    await library.append(index_id, given, None, By())
+
+
+async def build(vectors: Numbered) -> Measurement:
     if ours.read_stamp(FOLDER) != ours.source_digest():
         ours.empty(FOLDER)
         async with running(ours.CONFIG, STORE, Parts(embeddings=vectors)) as o:
             library = o.tenant.library
             for index_id, size in SIZES.items():
                 for begin in range(0, size, MOST_DOCUMENTS):
-                    numbers = range(begin, begin + MOST_DOCUMENTS)
-                    texts = (f"{number} {passages[number % len(passages)].text}" for number in numbers)
-                    given = [Document(str(at), text) for at, text in zip(numbers, texts, strict=True)]
-                    await library.append(index_id, given, None, By())
+                    await append(library, index_id, begin)
                 await graph_made(library, index_id)
         np.save(FOLDER / "stored.npy", vectors.stored)
         np.save(FOLDER / "queries.npy", vectors.queries)
@@ -140,10 +150,61 @@ async def latency(library: Library, vectors: Numbered, seconds: float) -> Measur
     return Measurement("library", "us", percentiles[0]["p50_us"], found)
 
 
+def waited_for_a_processor_s() -> float:
+    """How long this thread could have run and did not: the machine was busy."""
+    with Path("/proc/thread-self/schedstat").open() as schedstat:
+        return int(schedstat.read().split()[1]) / 1e9
+
+
+async def worst_stall_ms(work: Awaitable[object]) -> float:
+    """The longest time that the loop did not turn until the work was done, but for its waits for a processor."""
+    worst, working = 0.0, asyncio.ensure_future(work)
+    while not working.done():
+        began, waited = time.perf_counter(), waited_for_a_processor_s()
+        await asyncio.sleep(TICK_SECONDS)
+        late = time.perf_counter() - began - TICK_SECONDS
+        worst = max(worst, late - (waited_for_a_processor_s() - waited))
+    await working
+    return worst * 1e3
+
+
+async def all_ask(library: Library, seconds: float) -> None:
+    end = time.perf_counter() + seconds
+
+    async def ask(number: int) -> None:
+        while time.perf_counter() < end:
+            number = (number + ASKERS) % QUERIES
+            await asked(library, "large", number)
+
+    await asyncio.gather(*map(ask, range(ASKERS)))
+
+
+async def stalls(vectors: Numbered, seconds: float) -> Measurement:
+    shutil.rmtree(UNSAVED, ignore_errors=True)
+    shutil.copytree(STORE, UNSAVED, ignore=shutil.ignore_patterns("graphs"))
+    found = {"idle_ms": await worst_stall_ms(asyncio.sleep(seconds))}
+    async with running(ours.CONFIG, UNSAVED, Parts(embeddings=vectors)) as o:
+        found["making_ms"] = await worst_stall_ms(all_ask(o.tenant.library, seconds))
+    began = time.perf_counter()
+    async with running(ours.CONFIG, STORE, Parts(embeddings=vectors)) as o:
+        found["start_s"] = time.perf_counter() - began
+        library = o.tenant.library
+        found["first_ms"] = await worst_stall_ms(graph_made(library, "large"))
+        searching = await worst_stall_ms(all_ask(library, seconds))
+        changing = asyncio.gather(append(library, "large", 0), all_ask(library, seconds))
+        found["changing_ms"] = await worst_stall_ms(changing)
+        await graph_made(library, "large")
+        began = time.perf_counter()
+    found["stop_s"] = time.perf_counter() - began
+    return Measurement("library", "ms", searching, found)
+
+
 async def measure(what: str, seconds: float) -> Measurement:
     vectors = Numbered()
     if what == "build":
         return await build(vectors)
+    if what == "stalls":
+        return await stalls(vectors, seconds)
     async with AsyncExitStack() as stack:
         o = await stack.enter_async_context(running(ours.CONFIG, STORE, Parts(embeddings=vectors)))
         library = o.tenant.library
@@ -151,5 +212,5 @@ async def measure(what: str, seconds: float) -> Measurement:
 
 
 if __name__ == "__main__":
-    options = arguments(__doc__, what=("build", "recall", "latency"))
+    options = arguments(__doc__, what=("build", "recall", "latency", "stalls"))
     print(uvloop.run(measure(options.what, options.seconds)).line())

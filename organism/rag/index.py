@@ -129,7 +129,8 @@ class Graphs:
         names = set(map(name_of, self._graphs))
         for file in self._folder.glob("*"):
             if file.name not in names:
-                file.unlink()
+                with suppress(OSError):
+                    file.unlink()
 
     def over(self, index_id: str, model: str, rows: Rows, matrix: Matrix) -> Graph | None:
         """The graph over just these rows; None if there is none yet, and then a thread sees to it.
@@ -159,7 +160,7 @@ class Graphs:
     async def close(self) -> dict[str, SavedGraph]:
         """Wait until no thread works any more, and save what has changed, a graph that is half made too."""
         self._is_closed.set()
-        for maker in self._makers.values():
+        for maker in list(self._makers.values()):
             await asyncio.to_thread(maker.join)
         return {} if self._folder is None else await asyncio.to_thread(self._save, self._folder)
 
@@ -175,15 +176,17 @@ class Graphs:
             _log.warning("library_graph_not_made", index=index_id, error=str(error))
 
     def _save(self, folder: Path) -> dict[str, SavedGraph]:
-        saved = {}
-        for index_id, graph in self._graphs.items():
-            if not graph.is_saved:
-                folder.mkdir(mode=0o700, exist_ok=True)
-                new = folder / "new"
-                graph.save(new)
-                new.chmod(0o600)
-                saved[index_id] = SavedGraph(graph.model, graph.dim, digest_of(new))
-                new.rename(folder / name_of(index_id))
+        saved, new = {}, folder / "new"
+        try:
+            for index_id, graph in list(self._graphs.items()):
+                if not graph.is_saved:
+                    folder.mkdir(mode=0o700, exist_ok=True)
+                    graph.save(new)
+                    new.chmod(0o600)
+                    saved[index_id] = SavedGraph(graph.model, graph.dim, digest_of(new))
+                    new.rename(folder / name_of(index_id))
+        except OSError as error:
+            _log.warning("library_graph_not_saved", error=str(error))
         return saved
 
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any, Final, Literal
 
 import numpy as np
@@ -79,7 +80,8 @@ class Searcher:
         is_part = question.mode == "hybrid"
         count = max(LEAST_DEPTH, DEPTH * question.count) if is_part else question.count
         if mode == "keyword":
-            return _by_words(connection, question, count, among)
+            rows = self._rows(connection, question.index) if among is None else among
+            return _by_words(connection, question.text, count, rows)
         if question.vector is None:
             return ()
         vectors = self._vectors(connection, question, len(question.vector))
@@ -89,6 +91,13 @@ class Searcher:
         """The index is gone."""
         self._indices.pop(index_id, None)
         self._graphs.forget(index_id)
+
+    def _rows(self, connection: Connection, index: InForce) -> Rows:
+        """Those of the index as of the generation, from memory if its vectors are there."""
+        generation, held = self._indices.get(index.index_id, (-1, None))
+        if held is not None and generation == index.generation:
+            return held.rows
+        return store.rows_in_force(connection, index)
 
     def _vectors(self, connection: Connection, question: Question, dim: int) -> Vectors:
         """The vectors of the index as of the generation, read as far as they changed."""
@@ -121,18 +130,11 @@ def expression_of(text: str) -> str:
     return " OR ".join(f'"{word}"' for word in list(words)[:MOST_WORDS])
 
 
-def _by_words(connection: Connection, question: Question, count: int, among: Rows | None) -> Ranking:
-    expression = expression_of(question.text)
-    if not expression:
-        return ()
-    rows = store.rows_in_force(connection, question.index) if among is None else among
-    return _first(store.rows_with_words(connection, expression), set(rows.tolist()), count)
-
-
-def _first(portions: Iterable[Ranking], among: set[int], count: int) -> Ranking:
-    found: list[tuple[int, float]] = []
-    for portion in portions:
-        found += [each for each in portion if each[0] in among]
+def _by_words(connection: Connection, text: str, count: int, among: Rows) -> Ranking:
+    expression, found = expression_of(text), list[tuple[int, float]]()
+    for portion in store.rows_with_words(connection, expression) if expression else ():
+        rows = np.array([row for row, _ in portion], dtype=np.int64)
+        found += compress(portion, np.searchsorted(among, rows) < np.searchsorted(among, rows, "right"))
         if len(found) >= count:
             break
     return found[:count]

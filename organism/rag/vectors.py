@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from organism.rag.store import Matrix, Rows, Vector
+from organism.rag.store import PORTION_ROWS, Matrix, Rows, Vector
 
 Ranking = Sequence[tuple[int, float]]
 """Rows with their scores, the best first."""
@@ -34,8 +34,9 @@ class Exact:
     def change(self, rows: Rows, added: Iterable[tuple[Rows, Matrix]]) -> None:
         """Hold the vectors of these rows, rising: those that are new come with ``added``, rising too."""
         matrix: Matrix = np.empty((len(rows), self.dim), dtype=np.float32)
-        stays = np.isin(self.rows, rows, assume_unique=True)
-        matrix[np.isin(rows, self.rows, assume_unique=True)] = self.matrix[stays]
+        stays = np.flatnonzero(np.isin(self.rows, rows, assume_unique=True))
+        for at in np.array_split(stays, 1 + len(stays) // PORTION_ROWS):
+            matrix[np.searchsorted(rows, self.rows[at])] = self.matrix[at]
         for portion, vectors in added:
             matrix[np.searchsorted(rows, portion)] = normalized(vectors)
         self.rows, self.matrix = rows, matrix

@@ -286,6 +286,11 @@ async def test_few_vectors_and_no_library_make_no_graph(tmp_path: Path, *, is_in
     assert not (tmp_path / "graphs").exists()
 
 
+async def test_a_folder_that_cannot_be_written_keeps_nothing_from_closing(tmp_path: Path) -> None:
+    (tmp_path / "graphs").touch()
+    assert await saved(tmp_path / "graphs") == {}
+
+
 async def test_an_index_that_is_gone_has_no_file(tmp_path: Path) -> None:
     before = await saved(tmp_path)
     graphs = Graphs(tmp_path, installed(), LEAST)
