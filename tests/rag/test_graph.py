@@ -51,12 +51,17 @@ def file_in(folder: Path) -> Path:
     return found
 
 
-async def graph_of(graphs: Graphs, index: Vectors, dim: int = DIM) -> Graph:
-    """The graph over just what the index has, once it is there: a search begins to make it."""
-    index.nearest(np.ones(dim, dtype=np.float32), 1, None)
+async def graphs_are_made() -> None:
+    """Wait for the threads that make graphs."""
     for thread in threading.enumerate():
         if thread.name == "library-graph":
             await asyncio.to_thread(thread.join)
+
+
+async def graph_of(graphs: Graphs, index: Vectors, dim: int = DIM) -> Graph:
+    """The graph over just what the index has, once it is there: a search begins to make it."""
+    index.nearest(np.ones(dim, dtype=np.float32), 1, None)
+    await graphs_are_made()
     graph = graphs.over("x", index.model, index.rows, np.empty((0, DIM), dtype=np.float32))
     assert graph is not None
     return graph
@@ -315,6 +320,7 @@ async def test_a_library_uses_the_graph_of_what_it_has_and_no_other(tmp_path: Pa
         library = with_graphs(o, file, folder)
         await library.open()
         await library.query("x", "text", 5, "vector", {})
+        await graphs_are_made()
         await library.close()
         if since == "embedded by another model":
             await o.tenant.library.reembed("x", "other", By())
