@@ -31,7 +31,7 @@ from organism.config.modules import Importer
 from organism.config.settings import Changes, Listener, Settings, diff
 from organism.config.shown import live_secrets
 from organism.config.tokens import TOKENS_FILE, TenantEntry, defaults_of, read_tokens
-from organism.errors import ConfigInvalid, OrganismError
+from organism.errors import ConfigInvalid, LogDamaged, OrganismError
 from organism.events.record import Actor
 from organism.events.vocabulary import EVENTS, Declared
 from organism.log.sqlite import Options, SqliteLog
@@ -46,7 +46,7 @@ from organism.pump.run.model_call import Models
 from organism.rag import library
 from organism.rag.index import Graphs, installed
 from organism.rag.library import Library
-from organism.rag.store import Store
+from organism.rag.store import LIBRARY_FILE, Store
 from organism.sqlite.driver import Pysqlite
 from organism.tenants import Tenant, refuse_unless_writable
 from organism.tools.toolbox import Held, Toolbox
@@ -62,6 +62,8 @@ COLLECT_AFTER_OBJECTS: Final = 10_000
 SWITCH_SECONDS: Final = 0.0002
 VERSION: Final = package_version("organism")
 TENANTS: Final = "tenants"
+RESTORED: Final = "tenants.new"
+"""What a restore is about to put in the place of the tenants' logs."""
 PRIVATE_DIRECTORY: Final = 0o700
 LATE_SECONDS: Final = 2.0
 """How long a stop waits for those that follow the logs."""
@@ -190,7 +192,7 @@ class Organism:
         )
         folder = None if self._data is None else self._data / TENANTS / folder_of(tenant_id)
         tenant.library = Library(
-            Store(None if folder is None else folder / "library.sqlite", self.parts.driver),
+            Store(None if folder is None else folder / LIBRARY_FILE, self.parts.driver),
             *(views, self.parts.embeddings or self.embeddings),
             graphs=Graphs(None if folder is None else folder / "graphs", installed()),
             recorder=tenant,
@@ -409,6 +411,11 @@ async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Pa
         driver=parts.driver,
     )
     folder = data / TENANTS
+    if not folder.exists() and (data / RESTORED).exists():  # an empty log would hide that all others are missing
+        raise LogDamaged(
+            f"A restore into {data} did not end: run `organism log restore FILE --data {data}` again. "
+            "Its old logs, if there were any, lie beside it."
+        )
     folder.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
     return await SqliteLog.open(folder / folder_of(tenant_id), clock, READ_MODELS, options)
 

@@ -82,13 +82,22 @@ VERBS: Final = (
     Verb("log events", options.Events, "log:events", "Show events; with --json one per line."),
     Verb(
         "log verify",
-        options.Offline,
+        options.OfTenant,
         "log:verify",
         "Check every event and row against the audit chain; needs no server.",
     ),
-    Verb("log rebuild", options.Offline, "log:rebuild", "Have the next start rebuild every row; needs no server."),
+    Verb(
+        "log backup",
+        options.Backup,
+        "backup:backup",
+        "Write all logs and libraries into one file, also beside a running server.",
+    ),
+    Verb("log restore", options.Restore, "backup:restore", "Make a data directory of a backup; needs no server."),
+    Verb("log rebuild", options.OfTenant, "log:rebuild", "Have the next start rebuild every row; needs no server."),
     Verb("log audit", options.Offline, "log:audit", "Make the audit files anew from the logs; needs no server."),
-    Verb("log stats", options.Offline, "log:stats", "Show what the log contains and how large it is; needs no server."),
+    Verb(
+        "log stats", options.OfTenant, "log:stats", "Show what the log contains and how large it is; needs no server."
+    ),
     Verb("bench", options.Bench, "bench:bench", "Measure how fast this machine and disk handle messages."),
     Verb("errors", options.Errors, "views:errors", "List the error codes, or explain one."),
 )

@@ -172,12 +172,12 @@ def _private(options: Doctor) -> Iterator[Path]:
         yield data
         yield from (path for path in sorted(data.glob("tenants/*")) if path.is_dir())
         yield from (path for path in sorted(data.rglob("*")) if path.is_file())
-    yield from (log.key for log in logs_in(options) if log.key is not None and log.key.is_file())
+    yield from (log.key for log in logs_in(options, options.tenant) if log.key is not None and log.key.is_file())
 
 
 def _log(options: Doctor) -> Finding:
     """Whether every log can be opened, judging by its key, its anchor and its last event."""
-    found = [(log.tenant, _opened(log)) for log in logs_in(options)]
+    found = [(log.tenant, _opened(log)) for log in logs_in(options, options.tenant)]
     summary = ", ".join(
         finding.summary if len(found) == 1 else f"{tenant} {finding.summary}" for tenant, finding in found
     )
@@ -256,7 +256,9 @@ CHECKS: Final[Mapping[str, Callable[[Doctor], Finding]]] = {
     "disk": lambda options: disk(shutil.disk_usage(_nearest(options.data)).free, options.data),
     "permissions": lambda options: permissions([*_private(options)], os.geteuid()),
     "log": _log,
-    "clock": lambda options: clock(time.time_ns() // 1000, max(map(_last_at, logs_in(options)), default=0)),
+    "clock": lambda options: clock(
+        time.time_ns() // 1000, max(map(_last_at, logs_in(options, options.tenant)), default=0)
+    ),
     "server": _server,
     "port": _port,
 }

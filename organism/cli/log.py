@@ -13,7 +13,6 @@ from functools import partial
 from pathlib import Path
 from typing import Any, Final, NamedTuple
 
-import typer
 from rich.filesize import decimal
 from rich.text import Text
 
@@ -21,7 +20,7 @@ from organism.audit import AUDIT, Audit, AuditLines
 from organism.bootstrap import TENANTS, key_path_of
 from organism.cli.client import PAGE_ROWS, Client, drop_none
 from organism.cli.exits import Exit
-from organism.cli.options import Events, Offline
+from organism.cli.options import Events, Offline, OfTenant
 from organism.cli.show import (
     clock_time,
     compact,
@@ -46,7 +45,8 @@ from organism.model.times import LogClock, spoken
 from organism.views.models import READ_MODELS
 
 RESTORE: Final = (
-    "Stop the server, keep the directory as it is, and restore a backup, unless it says above what else helps."
+    "Stop the server, keep the directory as it is, and restore a backup into another (`organism log restore`), "
+    "unless it says above what else helps."
 )
 LEAST_TIME: Final = 10**15
 """A time in 2001 in µs; a smaller number is a position or a count."""
@@ -65,8 +65,8 @@ class TenantLog(NamedTuple):
         return LogDirectory(self.directory, self.key, self.directory.name)
 
 
-def logs_in(options: Offline) -> list[TenantLog]:
-    """A log for each tenant's directory, ``default`` first; with ``--tenant``, only that one. Files may be missing."""
+def logs_in(options: Offline, only: str | None = None) -> list[TenantLog]:
+    """A log for each tenant's directory, ``default`` first, or ``only`` that tenant's. Files may be missing."""
     tenants = options.data / TENANTS
     there = {path.name for path in tenants.glob("*") if path.is_dir()}
     listed: list[str] = [DEFAULT_TENANT]
@@ -74,29 +74,29 @@ def logs_in(options: Offline) -> list[TenantLog]:
         listed += [entry.id for entry in read_tokens(options.config.parent / TOKENS_FILE)]
     names = {folder_of(tenant): tenant for tenant in listed}
     folders = [DEFAULT_TENANT, *sorted(there - {DEFAULT_TENANT})] if there else []
-    if options.tenant is not None:
-        only = folder_of(options.tenant)
-        names, folders = {only: options.tenant}, [only] if only in there else []
+    if only is not None:
+        folder = folder_of(only)
+        names, folders = {folder: only}, [folder] if folder in there else []
     return [
         TenantLog(names.get(folder, folder), tenants / folder, key_path_of(options.key, folder)) for folder in folders
     ]
 
 
-def logs_to_read(options: Offline) -> list[TenantLog]:
+def logs_to_read(options: Offline, only: str | None = None) -> list[TenantLog]:
     """The same; ends the command if there is no log."""
-    found = logs_in(options)
-    if not found and options.tenant is not None:
+    found = logs_in(options, only)
+    if not found and only is not None:
         remedy = "`organism token list` names the tenants; each has a log after its first start."
-        refuse(Exit.NOT_FOUND, f"Tenant {options.tenant} has no log in {options.data}.", remedy)
+        refuse(Exit.NOT_FOUND, f"Tenant {only} has no log in {options.data}.", remedy)
     if not found:
         remedy = "Name the directory that `organism serve` was given: --data DIR."
         refuse(Exit.NOT_FOUND, f"{options.data} holds no log.", remedy)
     return found
 
 
-def verify(options: Offline) -> None:
+def verify(options: OfTenant) -> None:
     """Check the whole chain of every log; exit 1 and list every damage."""
-    found = [(log.tenant, _verification(log)) for log in logs_to_read(options)]
+    found = [(log.tenant, _verification(log)) for log in logs_to_read(options, options.tenant)]
     damages = []
     for tenant, whole in found:
         named = "" if len(found) == 1 else f"{tenant}: "
@@ -119,9 +119,9 @@ def _verification(log: TenantLog) -> Verification:
         return Verification(0, 0, 0, (error.message,))
 
 
-def rebuild(options: Offline) -> None:
+def rebuild(options: OfTenant) -> None:
     """Have the next start rebuild the rows of every log; the events stay as they are."""
-    for log in logs_to_read(options):
+    for log in logs_to_read(options, options.tenant):
         try:
             drop_rows(log.directory, log.key, log.directory.name, lambda: time.time_ns() // 1000)
         except (LogHeld, LogUnavailable, LogDamaged, NotFound) as error:
@@ -132,8 +132,6 @@ def rebuild(options: Offline) -> None:
 
 def audit(options: Offline) -> None:
     """Make the audit files of all tenants anew from their logs; those that are there stay until it is done."""
-    if options.tenant is not None:
-        raise typer.BadParameter("the audit files hold the lines of all tenants: leave out --tenant.")
     found, new, old = logs_to_read(options), options.data / f"{AUDIT}.new", options.data / f"{AUDIT}.old"
     entries = read_tokens(options.config.parent / TOKENS_FILE)
     for left in (new, old):
@@ -166,9 +164,9 @@ async def _write_audit(found: Sequence[TenantLog], folder: Path, entries: Sequen
     await written.close()
 
 
-def stats(options: Offline) -> None:
+def stats(options: OfTenant) -> None:
     """Count the events by type, the commits and the bytes of every log."""
-    found = [(log.tenant, _stats(log)) for log in logs_to_read(options)]
+    found = [(log.tenant, _stats(log)) for log in logs_to_read(options, options.tenant)]
     for number, (tenant, counted) in enumerate(found):
         if options.json:
             print_json({"tenant": tenant, **_counted(counted)})

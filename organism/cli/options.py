@@ -76,12 +76,29 @@ class Offline(Record):
 
     data: Data = LOCAL
     key: Key = None
-    tenant: str | None = option("ID", "Only this tenant's log; by default all.")
     config: Config = CONFIG
     json: Json = False
 
 
-class Doctor(Offline):
+class OfTenant(Offline):
+    tenant: str | None = option("ID", "Only this tenant's log; by default all.")
+
+
+class Backup(Offline):
+    file: Path = argument("FILE", "The file to write; there must be none of that name.")
+
+
+class Restore(Record):
+    file: Path = argument("FILE", "What `organism log backup` wrote.")
+    until: int | None = option("POSITION", "End the log with the unit that holds this position.", min=1)
+    tenant: str = option("ID", "With --until: whose log.", "default")
+    force: bool = flag("--force", "Replace the logs that are there; they are kept beside the new ones.")
+    data: Data = LOCAL
+    key: Key = None
+    json: Json = False
+
+
+class Doctor(OfTenant):
     host: str = option("ADDRESS", "The address to serve on.", "127.0.0.1")
     port: int = option("N", "The port to serve on.", 8080, min=0, max=65535)
 

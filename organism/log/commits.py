@@ -112,7 +112,7 @@ class Commits:
         with directory.reading() as connection:
             if not self.are_current(connection):
                 return []
-        with TemporaryDirectory() as folder, closing(_beside(directory, Path(folder) / "rows.sqlite")) as connection:
+        with TemporaryDirectory() as folder, closing(beside(directory, Path(folder) / "rows.sqlite")) as connection:
             schema = statements("log", "schema.sql")
             for text in (schema["streams"], schema["types"], *self._definition):
                 connection.execute(text)
@@ -161,9 +161,9 @@ def _tables(connection: Connection) -> list[tuple[str, str]]:
     return [(kind, name) for name, kind in connection.execute(_SQL["tables"]).fetchall() if is_of_rows(kind, name)]
 
 
-def _beside(directory: LogDirectory, path: Path) -> Connection:
+def beside(directory: LogDirectory, path: Path) -> Connection:
     """A connection to a new file, to which the log is attached."""
-    path.touch()
+    directory.create_private(path)
     was_stopped = not directory.wal.exists()
     connection = directory.driver.connect(str(path))
     connection.execute(_SQL["attach"], (f"file:{directory.log}?mode={'rw' if was_stopped else 'ro'}",))

@@ -8,7 +8,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -84,14 +84,10 @@ class LogDirectory:
 
     @contextmanager
     def reading(self) -> Iterator[Connection]:
-        """A connection that only reads, also while a server is running. Raises ``NotFound``.
-
-        SQLite removes the ``-wal`` and ``-shm`` that it makes for a reader of a stopped log only if that one could
-        write too. A log that was killed keeps its WAL as it is.
-        """
+        """A connection that only reads, also while a server is running. Raises ``NotFound``."""
         self.check_exists()
-        with closing(self.driver.connect(str(self.log), read_only=self.wal.exists())) as connection:
-            yield set_up(connection, "PRAGMA query_only = ON")
+        with self.driver.reading(self.log) as connection:
+            yield connection
 
     def check_exists(self) -> None:
         """Raise ``NotFound`` if there is no log."""
@@ -115,6 +111,10 @@ class LogDirectory:
         """Make the directory and take it for this process. Raises ``LogHeld``; ``LogDamaged`` for what is no file."""
         self.path.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
         self.check_files()
+        self.hold(now_us)
+
+    def hold(self, now_us: Callable[[], int]) -> None:
+        """Take a directory that is there, whatever state it is in. Raises ``LogHeld``."""
         handle = os.open(self.lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
         try:
             fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -149,7 +149,7 @@ class LogDirectory:
     def replace_log(self) -> None:
         """Put the copy in the database's place, which must not be open anywhere and must have no WAL."""
         self.copy.replace(self.log)
-        _sync_directory(self.path)
+        sync_directory(self.path)
 
     def check_files(self) -> None:
         """Raise ``LogDamaged`` for what is no file (but a link to a key elsewhere), and for a key open to others."""
@@ -175,8 +175,8 @@ class LogDirectory:
         """Make the first anchor of a new log, then the key, so that no key is there without an anchor."""
         secret, timeline = random_bytes(KEY_BYTES), random_bytes(TIMELINE_BYTES).hex()
         anchor = Anchor(0, GENESIS, 0, timeline)
-        _put(self.anchor_path, _written(anchor, chain_key(secret, self.tenant)))
-        _put(self.key_path, secret.hex().encode() + b"\n")
+        put_file(self.anchor_path, _written(anchor, chain_key(secret, self.tenant)))
+        put_file(self.key_path, secret.hex().encode() + b"\n")
         return anchor
 
     def read_key(self) -> bytes:
@@ -235,7 +235,7 @@ def _written(anchor: Anchor, key: bytes) -> bytes:
     return orjson.dumps(fields).ljust(ANCHOR_BYTES)
 
 
-def _put(path: Path, text: bytes) -> None:
+def put_file(path: Path, text: bytes) -> None:
     """Put a whole file in its place, on the disk; no reader ever sees half of it."""
     new = path.with_name(path.name + ".new")
     handle = os.open(new, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, PRIVATE_FILE)
@@ -245,10 +245,11 @@ def _put(path: Path, text: bytes) -> None:
     finally:
         os.close(handle)
     new.replace(path)
-    _sync_directory(path.parent)
+    sync_directory(path.parent)
 
 
-def _sync_directory(directory: Path) -> None:
+def sync_directory(directory: Path) -> None:
+    """Return once the names in it are on the disk."""
     handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(handle)

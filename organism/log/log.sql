@@ -45,6 +45,9 @@ SELECT position FROM content WHERE position >= ?;
 -- meta: who may write, and to which timeline
 SELECT epoch, timeline, mac FROM meta;
 
+-- set_timeline: a restored log begins one of its own
+UPDATE meta SET timeline = ?, mac = ?;
+
 -- raise_epoch: fence off earlier writers
 UPDATE meta SET epoch = ?, mac = ?;
 
@@ -108,6 +111,9 @@ SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view');
 -- attach: the log, to a file whose tables are filled from it
 ATTACH ? AS log;
 
+-- layout_of_log: how its tables are laid out
+PRAGMA log.user_version;
+
 -- detach: its end
 DETACH log;
 
@@ -117,6 +123,18 @@ INSERT INTO main.$table SELECT * FROM log.$table;
 -- differs: whether a table does not hold what the events make of it
 SELECT EXISTS (SELECT * FROM main.$table EXCEPT SELECT * FROM log.$table)
 OR EXISTS (SELECT * FROM log.$table EXCEPT SELECT * FROM main.$table);
+
+-- cut_units: the log ends at a position
+DELETE FROM units WHERE first > ?;
+
+-- cut_content: and so do its contents
+DELETE FROM content WHERE position > ?;
+
+-- erased_after: a content from before a position that was erased after it
+SELECT position, erased_at FROM content WHERE position <= ? AND erased_at > ? LIMIT 1;
+
+-- end_commit: the unit that now ends a commit has its hash
+UPDATE units SET hash = ? WHERE first = ?;
 
 -- save_snapshot: keep a fold
 REPLACE INTO snapshots (name, position, mac, body) VALUES (?, ?, ?, ?);

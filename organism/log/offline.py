@@ -1,27 +1,33 @@
-"""Work on a log's directory without a server: ``organism log verify``, ``rebuild`` and ``stats``, ``doctor``."""
+"""Work on the files of a log, of which all but ``rebuild`` may be done beside a running server.
+
+``organism log verify``, ``rebuild``, ``backup``, ``restore`` and ``stats``, and ``organism doctor``.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
-from organism.errors import LogDamaged, LogHeld
+from organism.errors import BadPosition, LogDamaged, LogHeld, LogUnavailable
 from organism.events.stored import decode_unit
-from organism.log.commits import REBUILD, Commits
-from organism.log.directory import LogDirectory
+from organism.events.vocabulary import Event
+from organism.log.commits import REBUILD, Commits, beside
+from organism.log.directory import TIMELINE_BYTES, Anchor, LogDirectory, put_file
 from organism.log.disk import make_tables
+from organism.log.encode import GENESIS, RandomBytes, link, parse
 from organism.log.log import Verification
-from organism.log.verify import BEFORE_ALL, rows_after, verify
+from organism.log.verify import BEFORE_ALL, LAYOUT, last_position, meta_mac, rows_after, verify
 from organism.model.ids import DEFAULT_TENANT
 from organism.sqlite.driver import SQLITE_VERSION, Connection, Pysqlite, statements
 from organism.views.views import ReadModel
 
 SQLITE_IN_USE: Final = SQLITE_VERSION
 SOURCES: Final = ("meta", "units", "content")  # All other tables are derived from these
+MOST_ATTEMPTS: Final = 100
 _SQL: Final = statements("log", "log.sql")
 
 
@@ -65,7 +71,10 @@ def drop_rows(directory: Path, key_path: Path | None, tenant: str, now_us: Calla
     try:
         files.create_private(files.copy)
         with closing(files.driver.connect(str(files.copy))) as connection:
-            _copy_sources(connection, files)
+            connection.execute(_SQL["attach"], (f"file:{files.log}?mode=rw",))
+            connection.execute("PRAGMA log.wal_checkpoint(TRUNCATE)").fetchall()
+            connection.execute("BEGIN IMMEDIATE")
+            _copy_sources(connection)
         if files.wal.exists():  # SQLite leaves it where another process has the file open
             raise LogHeld(f"{files.path} is read by another process: wait until it has ended.")
         files.replace_log()
@@ -76,11 +85,112 @@ def drop_rows(directory: Path, key_path: Path | None, tenant: str, now_us: Calla
         files.unlock()
 
 
-def _copy_sources(connection: Connection, files: LogDirectory) -> None:
-    """Fill an empty file from the log, whose WAL is moved into it first."""
-    connection.execute(_SQL["attach"], (f"file:{files.log}?mode=rw",))
-    connection.execute("PRAGMA log.wal_checkpoint(TRUNCATE)").fetchall()
-    connection.execute("BEGIN IMMEDIATE")
+def copy_log(files: LogDirectory, copy: LogDirectory, companion: str, facts: tuple[type[Event], ...]) -> None:
+    """Copy the sources of a log into an empty directory, and the file ``companion`` beside it, both as of one moment.
+
+    A server may be writing them. Each change of the companion has a fact in the log, which is one of ``facts``: it is
+    prepared before its fact, unseen, and what it replaced is deleted after it. The key goes with the log unless it
+    lies elsewhere. Raises ``NotFound``, ``LogDamaged``, and ``LogUnavailable`` if a file cannot be read or written.
+    """
+    files.check_exists()
+    files.check_files()
+    key = files.read_key()
+    copy.write_anchor(files.read_anchor(key), key)  # as it is before the copy, so that it is not ahead of it
+    if files.key_path.parent == files.path:
+        put_file(copy.key_path, files.key_path.read_bytes())
+    try:
+        with closing(beside(files, copy.log)) as log, ExitStack() as reading:
+            companions = [reading.enter_context(_companion(files, path)) for path in files.path.glob(companion)]
+            _begin_together(log, companions, facts)
+            for each in companions:
+                copy.create_private(copy.path / companion)
+                files.driver.copy(each, copy.path / companion)
+            reading.close()  # its server waits for its readers
+            _copy_sources(log)
+    except files.driver.errors as error:
+        raise files.explain(error) from error
+
+
+@contextmanager
+def _companion(files: LogDirectory, path: Path) -> Iterator[Connection]:
+    with ExitStack() as reading:
+        try:
+            connection = reading.enter_context(files.driver.reading(path))
+            connection.execute(_SQL["has_tables"]).fetchall()
+        except files.driver.errors as error:
+            raise LogDamaged(
+                f"{path} cannot be read: {error}. If you move it away, the log is copied without it."
+            ) from error
+        yield connection
+
+
+def _begin_together(log: Connection, others: Sequence[Connection], facts: tuple[type[Event], ...]) -> None:
+    """Begin transactions between whose snapshots no fact lies: all that is in force in the log is in the others."""
+    for _ in range(MOST_ATTEMPTS):
+        head, *_ = _end(log)
+        for each in (*others, log):
+            each.execute("BEGIN")
+            each.execute(_SQL["has_tables"]).fetchall()  # the snapshot is taken by the first read
+        units = (parse(*unit[:3]) for units in rows_after(log, head) for unit in units)
+        if not any(isinstance(event, facts) for unit in units for event in unit.events):
+            return
+        for each in (*others, log):
+            each.execute("COMMIT")
+    raise LogUnavailable("The library was changed at each attempt to copy it.")
+
+
+def _end(connection: Connection) -> tuple[int, bytes | None]:
+    """The position of the last event, and the hash of its unit, if that ends a commit."""
+    row = connection.execute(_SQL["last_unit"]).fetchone()
+    return (0, GENESIS) if row is None else (last_position(row[0], row[2]), row[3])
+
+
+def begin_again(files: LogDirectory, random_bytes: RandomBytes, until: int | None) -> int:
+    """Give a copied log a timeline of its own, ``until`` the unit of a position or the end; returns where it ends.
+
+    Raises ``BadPosition`` if the log ends before that, or if a content of before was erased after it;
+    ``LogUnavailable`` if it cannot be written.
+    """
+    key, timeline = files.read_key(), random_bytes(TIMELINE_BYTES).hex()
+    try:
+        with closing(files.connect_to_write()) as connection:
+            connection.execute("BEGIN IMMEDIATE")
+            if until is not None:
+                _cut(connection, key, until)
+            head, chained = _end(connection)
+            ((epoch, *_),) = connection.execute(_SQL["meta"]).fetchall()
+            connection.execute(_SQL["set_timeline"], (timeline, meta_mac(key, epoch, timeline)))
+            connection.execute("COMMIT")
+    except files.driver.errors as error:
+        raise files.explain(error) from error
+    files.write_anchor(Anchor(head, chained or GENESIS, epoch, timeline), key, is_synced=True)
+    return head
+
+
+def _cut(connection: Connection, key: bytes, until: int) -> None:
+    """Delete what comes after the unit that holds a position, and have that unit end its commit."""
+    first, _, body, _ = connection.execute(_SQL["unit_at"], (until,)).fetchone() or (0, b"", b"", None)
+    last = last_position(first, body)
+    if until > last:
+        raise BadPosition(f"The log ends at position {last}.")
+    if (erased := connection.execute(_SQL["erased_after"], (last, last)).fetchone()) is not None:
+        raise BadPosition(
+            f"The content of position {erased[0]} was erased at position {erased[1]}, and does not come back."
+        )
+    for table in ("units", "content"):
+        connection.execute(_SQL[f"cut_{table}"], (last,))
+    begin, _, before = connection.execute(_SQL["commit_before"], (first,)).fetchone() or (BEFORE_ALL, b"", GENESIS)
+    commit = [unit for units in rows_after(connection, begin) for unit in units]
+    connection.execute(_SQL["end_commit"], (link(key, before, commit[0][0], [unit[1] for unit in commit]), first))
+
+
+def _copy_sources(connection: Connection) -> None:
+    """Fill an empty file from the log that is attached to it, and end the transaction. Raises ``LogDamaged``."""
+    ((layout,),) = connection.execute(_SQL["layout_of_log"])
+    if layout != LAYOUT:
+        raise LogDamaged(
+            f"The log has layout {layout}, this program knows layout {LAYOUT}: run the program that wrote it."
+        )
     make_tables(connection)
     for table in SOURCES:
         connection.execute(_SQL["copy"].replace("$table", table))

@@ -23,6 +23,7 @@ from organism.sqlite.driver import Connection, Failure, Pysqlite, in_memory, jso
 from organism.sqlite.thread import ConnectionThread
 
 T = TypeVar("T")
+LIBRARY_FILE: Final = "library.sqlite"
 LAYOUT: Final = 2
 PRIVATE_FILE: Final = 0o600
 PORTION_ROWS: Final = 256

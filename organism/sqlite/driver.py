@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from enum import Enum
 from functools import cache
 from importlib.resources import files
+from pathlib import Path
 from typing import Any, Final, Protocol
 
 import orjson
@@ -73,6 +75,22 @@ class Pysqlite:
             timeout=BUSY_MS / 1000,
         )
         return connection
+
+    @contextmanager
+    def reading(self, file: Path) -> Iterator[Connection]:
+        """A connection that only reads, also while another process writes.
+
+        SQLite removes the ``-wal`` and ``-shm`` that it makes for a reader of a closed file only if that one could
+        write too. The file of a process that was killed keeps its WAL as it is.
+        """
+        with closing(self.connect(str(file), read_only=Path(f"{file}-wal").exists())) as connection:
+            yield set_up(connection, "PRAGMA query_only = ON")
+
+    def copy(self, source: Connection, target: Path) -> None:
+        """Copy the file that ``source`` reads, as its open transaction sees it, into an empty one."""
+        copying: Any = source  # no one else asks a connection for its backup
+        with closing(self.connect(str(target))) as connection:
+            copying.backup(connection)
 
     def failure(self, error: Exception) -> Failure:
         if isinstance(error, UnicodeDecodeError):

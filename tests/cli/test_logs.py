@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from organism.bootstrap import Parts
 from organism.model.commands import Inject
 from organism.model.ids import folder_of
+from organism.sqlite.driver import Pysqlite
 from organism.testing import running
 from organism.views.views import Query
 from tests.cli.command import Ran, in_a_process, organism
@@ -36,7 +38,7 @@ def folder(config: Path, tenant: str) -> Path:
     return config.parent / "data" / "tenants" / folder_of(tenant)
 
 
-async def asked(config: Path, *words: str) -> Ran:
+async def asked(config: Path, *words: str | Path) -> Ran:
     here = ("--data", config.parent / "data", "--key", config.parent / "chain.key", "--config", config)
     return await organism(*words, *here)
 
@@ -141,3 +143,14 @@ async def test_rebuild_makes_the_same_rows_again(config: Path) -> None:
         assert (await asked(config, "log", "verify")).code == 0
     assert shown[0] == shown[1]
     assert all(b"completed" in rows for rows in shown[1])
+
+
+@pytest.mark.parametrize("verb", ["rebuild", "backup"])
+async def test_a_log_of_a_newer_layout_is_neither_rebuilt_nor_backed_up(config: Path, verb: str) -> None:
+    with closing(Pysqlite().connect(str(folder(config, "default") / "log.sqlite"))) as connection:
+        connection.execute("PRAGMA user_version = 99")
+    before = files(config)
+    ran = await asked(config, "log", verb, *[config.with_name("backup")] * (verb == "backup"))
+    assert (ran.code, "The log has layout 99, this program knows layout 2" in ran.err) == (1, True)
+    changed = {path for path, text in files(config).items() if before.get(path) != text}
+    assert changed <= {folder(config, "default") / "lock"}

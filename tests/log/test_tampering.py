@@ -16,7 +16,7 @@ import typer
 from structlog.testing import capture_logs
 
 from organism.cli.log import verify
-from organism.cli.options import Offline
+from organism.cli.options import OfTenant
 from organism.errors import ContentDamaged, LogDamaged
 from organism.events.record import Record
 from organism.events.vocabulary import ContentErased
@@ -246,7 +246,7 @@ async def test_what_was_tampered_with_is_named_by_verify_and_refused_at_the_star
     tamper(place_in(data))
     before = contents(place_in(data))
     with pytest.raises(typer.Exit) as ended:
-        verify(Offline(data=data, tenant="default"))
+        verify(OfTenant(data=data, tenant="default"))
     said = " ".join(capsys.readouterr().err.split())
     assert (ended.value.exit_code, words in said) == (1, True), said
     with pytest.raises(LogDamaged):
@@ -522,7 +522,7 @@ async def test_a_tenant_whose_log_is_missing_is_named_and_not_left_out(
 ) -> None:
     (data / "tenants" / TENANT / "log.sqlite").unlink()
     with pytest.raises(typer.Exit) as ended:
-        verify(Offline(data=data))
+        verify(OfTenant(data=data))
     assert ended.value.exit_code == 1
     said = " ".join(capsys.readouterr().err.split())
     assert f"{TENANT}: " in said
@@ -532,7 +532,7 @@ async def test_a_tenant_whose_log_is_missing_is_named_and_not_left_out(
 async def test_the_default_tenant_is_missed_where_others_are(data: Path, capsys: pytest.CaptureFixture[str]) -> None:
     shutil.rmtree(place_in(data))
     with pytest.raises(typer.Exit) as ended:
-        verify(Offline(data=data))
+        verify(OfTenant(data=data))
     assert ended.value.exit_code == 1
     assert "default: " in capsys.readouterr().err
 
