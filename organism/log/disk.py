@@ -24,7 +24,7 @@ from organism.log.log import Verification
 from organism.log.rows.versions import RowFolding
 from organism.log.snapshots import Snapshots
 from organism.log.verify import before_last_commit, meta_damage, meta_mac, schema_damage, verify, walk
-from organism.sqlite.driver import BUSY_MS, Connection, Failure, in_memory, statements
+from organism.sqlite.driver import Connection, Failure, in_memory, statements, truncate_wal
 from organism.sqlite.reader import Reader
 from organism.sqlite.thread import ConnectionThread
 
@@ -171,7 +171,7 @@ class Disk:
         return last
 
     def _claimed(self, connection: Connection, since: Since, is_again: bool) -> LastCommit:  # noqa: FBT001 - as submitted
-        if is_again and not _truncate(connection):
+        if is_again and not truncate_wal(connection):
             raise LogUnavailable("The log cannot be moved into its file, since another process reads it.")
         epoch = self.head.epoch if self._is_open else 0
         with ExitStack() as failing:
@@ -227,7 +227,7 @@ class Disk:
 
     async def _truncated(self) -> bool:
         try:
-            is_done = await self.write(_truncate)
+            is_done = await self.write(truncate_wal)
         except LogUnavailable as error:
             self._checkpointed(None, error)
             return False
@@ -301,19 +301,6 @@ class Memory:
 def checkpoint(connection: Connection) -> None:
     """Move the WAL into the database, as far as no reader holds it back; it is written over from its start then."""
     connection.execute("PRAGMA main.wal_checkpoint(PASSIVE)").fetchall()
-
-
-def _truncate(connection: Connection) -> bool:
-    """Move the WAL into the database and empty its file; False if a reader of the WAL prevents it.
-
-    After a failed fsync the page cache proves nothing; what is written and synced here is on the disk.
-    """
-    connection.execute("PRAGMA busy_timeout = 0").fetchall()  # commits wait behind this
-    try:
-        ((is_busy, *_),) = connection.execute("PRAGMA main.wal_checkpoint(TRUNCATE)").fetchall()
-    finally:
-        connection.execute(f"PRAGMA busy_timeout = {BUSY_MS}").fetchall()
-    return not is_busy
 
 
 def _make_room(_connection: Connection, wal: Path, size: int) -> None:

@@ -19,7 +19,16 @@ from numpy.typing import NDArray
 
 from organism.errors import LibraryDamaged, LibraryUnavailable, StalePosition
 from organism.rag.documents import Document, digest_of
-from organism.sqlite.driver import Connection, Failure, Pysqlite, in_memory, json_text, set_up, statements
+from organism.sqlite.driver import (
+    Connection,
+    Failure,
+    Pysqlite,
+    in_memory,
+    json_text,
+    set_up,
+    statements,
+    truncate_wal,
+)
 from organism.sqlite.thread import ConnectionThread
 
 T = TypeVar("T")
@@ -173,7 +182,7 @@ def open_tables(connection: Connection, in_force: Mapping[str, int], models: Col
         for (index_id,) in connection.execute(_SQL["indices"]).fetchall():
             _sweep(connection, index_id, in_force.get(index_id, 0))
         connection.execute(_SQL["forget_settled"])
-    connection.execute(_SQL["into_file"])
+    truncate_wal(connection)
     return dict(connection.execute(_SQL["counts"]))
 
 
@@ -199,7 +208,7 @@ def settle(connection: Connection, index_id: str, generation: int) -> None:
     """The generation is in force: delete what was removed, from the files too."""
     with _transaction(connection):
         _delete_removed(connection, index_id, generation)
-    connection.execute(_SQL["into_file"])
+    truncate_wal(connection)
 
 
 def name_graphs(connection: Connection, saved: Mapping[str, SavedGraph]) -> None:

@@ -147,9 +147,6 @@ SELECT generation FROM settled WHERE index_id = ?;
 -- forget_settled: no read of an earlier life is under way
 DELETE FROM settled;
 
--- into_file: the WAL into the file
-PRAGMA wal_checkpoint(TRUNCATE);
-
 -- embedded: the vectors of texts that were embedded before
 SELECT text_digest, vector FROM vectors WHERE model = ? AND text_digest IN (SELECT value FROM json_each(?));
 
