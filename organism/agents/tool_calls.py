@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
@@ -138,18 +139,23 @@ class CallReader(Entity):
 
 
 def _texts_in(text: str) -> Iterator[str]:
-    try:
-        ahead: list[Any] = [orjson.loads(text)]
-    except ValueError:
-        return
+    """The texts in JSON, and those in JSON that is itself a text in it, as a document's metadata is."""
+    ahead: list[Any] = [*_read(text)]
     while ahead:
         value = ahead.pop()
         if isinstance(value, str):
             yield value
+            ahead += _read(value)
         elif isinstance(value, dict):
             ahead += [*value, *value.values()]
         elif isinstance(value, list):
             ahead += value
+
+
+def _read(text: str) -> Iterator[Any]:
+    """The value of a text that is JSON; nothing of another."""
+    with suppress(ValueError):
+        yield orjson.loads(text)
 
 
 def _xml_safe_arguments(call: ToolCall) -> tuple[Mapping[str, Any] | None, str | None, tuple[str, ...]]:

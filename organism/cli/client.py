@@ -247,8 +247,9 @@ def own_name() -> str:
 
 
 def path_of(*parts: str) -> str:
-    """The path of a resource; an id may hold any character."""
-    return "".join(f"/{quote(part, safe='')}" for part in parts)
+    """The path of a resource; an id may hold any character, and be one that clients shorten a path by."""
+    quoted = (part.replace(".", "%2E") if part in {".", ".."} else quote(part, safe="") for part in parts)
+    return "".join(f"/{part}" for part in quoted)
 
 
 def drop_none(query: Mapping[str, Any]) -> dict[str, Any]:

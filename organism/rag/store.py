@@ -173,6 +173,11 @@ def open_tables(connection: Connection, in_force: Mapping[str, int], models: Col
         if connection.execute(_SQL["tables"]).fetchone() is not None:
             raise LibraryDamaged("The library's file is a database of another kind.")
         connection.execute(_SQL["journal"])
+    else:
+        try:
+            connection.execute(_SQL["check_words"])
+        except Pysqlite.errors:
+            connection.execute(_SQL["make_words"])
     with _transaction(connection):
         if layout < LAYOUT:
             for name in _NEW if layout == 0 else _FROM_1:

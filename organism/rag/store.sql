@@ -101,6 +101,12 @@ PRAGMA journal_mode = WAL;
 -- check: what is wrong with the file
 PRAGMA quick_check(1);
 
+-- check_words: fails unless the words are those of the texts
+INSERT INTO words (words, rank) VALUES ('integrity-check', 1);
+
+-- make_words: all of them again
+INSERT INTO words (words) VALUES ('rebuild');
+
 -- drop_unnamed: rows that no fact names
 DELETE FROM documents WHERE index_id = ? AND added > ?;
 

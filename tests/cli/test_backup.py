@@ -23,8 +23,8 @@ from organism.model.ids import folder_of
 from organism.rag.library import By, Library
 from organism.testing import Running, running
 from tests.cli.command import Ran, names, organism, start_process
-from tests.rag import shelves
-from tests.rag.shelves import content, texts
+from tests.rag import libraries
+from tests.rag.libraries import content, texts
 from tests.server.tenanted import hello_with
 
 Texts = dict[str, str] | None
@@ -33,7 +33,7 @@ Texts = dict[str, str] | None
 @pytest.fixture
 async def data(tmp_path: Path) -> Path:
     """A data directory with a thread and an index, whose server was stopped."""
-    async with shelves.organism(tmp_path / "data") as o:
+    async with libraries.organism(tmp_path / "data") as o:
         await o.tenant.library.replace("x", texts(a="the tower stands", b="the park is large"), None, By())
         await o.inject("greeter", {"name": "Dan"}, wait=True)
     return tmp_path / "data"
@@ -99,7 +99,7 @@ async def test_a_backup_beside_a_busy_server_holds_the_log_and_the_library_of_on
         while not end.is_set():
             await o.inject("greeter", {"name": "Dan"}, wait=True)
 
-    async with shelves.organism(tmp_path / "data") as o:
+    async with libraries.organism(tmp_path / "data") as o:
         library = o.tenant.library
         load = [asyncio.ensure_future(write(library, name, histories[name], end)) for name in "xyz"]
         load.append(asyncio.ensure_future(inject(o)))
@@ -114,7 +114,7 @@ async def test_a_backup_beside_a_busy_server_holds_the_log_and_the_library_of_on
         assert (await restored(file, file.with_suffix(".data"))).code == 0
         assert await verified(file.with_suffix(".data"))
         assert await position(file.with_suffix(".data")) >= promised[file]
-        async with shelves.organism(file.with_suffix(".data")) as o:
+        async with libraries.organism(file.with_suffix(".data")) as o:
             held = {name: await content(o.tenant.library, name) for name in "xyz"}
             assert held["z"]
             for name, found in held.items():
@@ -157,7 +157,7 @@ async def test_a_backup_and_what_is_restored_are_for_the_owner_alone(file: Path)
 
 
 async def test_the_log_of_a_killed_server_is_copied_with_its_wal(tmp_path: Path) -> None:
-    async with shelves.organism(tmp_path / "data") as o:
+    async with libraries.organism(tmp_path / "data") as o:
         head = (await o.inject("greeter", {"name": "Dan"})).position
         shutil.copytree(tmp_path / "data", tmp_path / "killed")
     before = (tmp_path / "killed/tenants/default/log.sqlite-wal").read_bytes()
@@ -171,10 +171,10 @@ async def test_the_log_of_a_killed_server_is_copied_with_its_wal(tmp_path: Path)
 
 
 async def test_a_restored_log_has_a_timeline_of_its_own_and_goes_on(data: Path, file: Path) -> None:
-    async with shelves.organism(data) as o:
+    async with libraries.organism(data) as o:
         timeline = o.log.timeline
     assert (await restored(file, data, "--force")).code == 0
-    async with shelves.organism(data) as o:
+    async with libraries.organism(data) as o:
         assert o.log.timeline != timeline
         assert (await o.inject("greeter", {"name": "Eve"}, wait=True)).replies
         assert await content(o.tenant.library, "x") == {"a": "the tower stands", "b": "the park is large"}
@@ -182,7 +182,7 @@ async def test_a_restored_log_has_a_timeline_of_its_own_and_goes_on(data: Path, 
 
 
 async def test_force_keeps_what_was_there(data: Path, file: Path) -> None:
-    async with shelves.organism(data) as o:
+    async with libraries.organism(data) as o:
         await o.inject("greeter", {"name": "Eve"}, wait=True)
     head = await position(data)
     refused = await restored(file, data)
@@ -206,7 +206,7 @@ async def test_a_damaged_log_is_replaced_by_its_backup(data: Path, file: Path) -
 
 
 async def test_a_log_that_a_server_holds_is_not_replaced(data: Path, file: Path) -> None:
-    async with shelves.organism(data) as o:
+    async with libraries.organism(data) as o:
         ran = await restored(file, data, "--force")
         assert (ran.code, "is held by process" in ran.err) == (1, True)
         assert (await o.inject("greeter", {"name": "Dan"}, wait=True)).replies
@@ -217,7 +217,7 @@ async def test_a_start_beside_a_restore_that_did_not_end_is_refused(data: Path, 
     (data / "tenants").rename(data / "tenants.2026-01-15T10-00-00Z")
     (data / "tenants.new").mkdir()
     with pytest.raises(LogDamaged, match=r"A restore into .* did not end: run `organism log restore"):
-        async with shelves.organism(data):
+        async with libraries.organism(data):
             pass
     assert (await restored(file, data)).code == 0
     assert await verified(data)
@@ -236,7 +236,7 @@ async def test_a_log_may_end_at_any_of_its_positions(data: Path, file: Path) -> 
 
 
 async def test_an_index_without_documents_that_were_deleted_later_says_so(data: Path) -> None:
-    async with shelves.organism(data) as o:
+    async with libraries.organism(data) as o:
         await o.tenant.library.replace("y", texts(c="a street of shops"), None, By())
         until = o.log.head
         await o.tenant.library.patch("x", "a", "the tower was closed", None, By())
@@ -245,7 +245,7 @@ async def test_an_index_without_documents_that_were_deleted_later_says_so(data: 
     assert (await organism("log", "backup", file, "--data", data)).code == 0
     ran = await restored(file, new, "--until", str(until))
     assert (ran.code, "The library does not go back" in ran.err) == (0, True)
-    async with shelves.organism(new) as o:
+    async with libraries.organism(new) as o:
         with pytest.raises(LibraryDamaged):
             await o.tenant.library.document("x", "a")
         assert (await o.inject("greeter", {"name": "Eve"}, wait=True)).replies
@@ -253,7 +253,7 @@ async def test_an_index_without_documents_that_were_deleted_later_says_so(data: 
 
 
 async def test_no_position_is_taken_that_the_log_cannot_end_at(tmp_path: Path) -> None:
-    async with shelves.organism(tmp_path / "data") as o:
+    async with libraries.organism(tmp_path / "data") as o:
         thread = (await o.inject("greeter", {"name": "Dan"}, wait=True)).thread_id
         until = o.log.head
         await o.log.erase(thread, o.log.last_at)

@@ -195,3 +195,13 @@ async def test_a_pdf_whose_cipher_is_not_installed_is_told(tmp_path: Path) -> No
     ran = await asyncio.create_subprocess_exec(sys.executable, "-c", script, cwd=REPOSITORY, stderr=PIPE)
     _, err = await ran.communicate()
     assert b"Unreadable: it is encrypted; decrypt it first" in err
+
+
+@pytest.mark.parametrize("document", ["..", "."])
+async def test_a_document_whose_id_a_path_would_swallow_is_deleted_alone(server: Served, document: str) -> None:
+    body = {"documents": [{"id": document, "text": "x"}, {"id": "d1", "text": "y"}]}
+    put = await server.call("POST", "//a1/rag/indices/kb/documents", json=body, headers={"SPASS-User-Id": "dan"})
+    assert put.status_code == 200
+    assert (await rag(server, "docs", "kb", document)).code == 0
+    assert (await rag(server, "rm", "kb", document)).out == "Deleted.\n"
+    assert [each["id"] for each in (await rag(server, "docs", "kb", "--json")).json] == ["d1"]

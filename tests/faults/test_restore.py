@@ -14,7 +14,7 @@ from organism.errors import LogDamaged
 from tests.cli.command import names, organism
 from tests.faults.lives import FORKS
 from tests.faults.steps import die_at
-from tests.rag import shelves
+from tests.rag import libraries
 
 pytestmark = pytest.mark.faults
 
@@ -38,11 +38,11 @@ async def end_of(data: Path) -> int:
 
 
 async def test_a_restore_that_is_killed_at_any_step_leaves_old_logs_or_new_ones_or_refuses(tmp_path: Path) -> None:
-    async with shelves.organism(tmp_path / "old") as o:
+    async with libraries.organism(tmp_path / "old") as o:
         await o.inject("greeter", {"name": "Dan"}, wait=True)
     old, file = await end_of(tmp_path / "old"), tmp_path / "backup"
     assert (await organism("log", "backup", file, "--data", tmp_path / "old")).code == 0
-    async with shelves.organism(tmp_path / "old") as o:
+    async with libraries.organism(tmp_path / "old") as o:
         await o.inject("greeter", {"name": "Eve"}, wait=True)
     new, old = old, await end_of(tmp_path / "old")
     left: list[int | None] = []
@@ -56,7 +56,7 @@ async def test_a_restore_that_is_killed_at_any_step_leaves_old_logs_or_new_ones_
         else:
             left.append(None)
             with pytest.raises(LogDamaged, match="did not end"):
-                async with shelves.organism(data):
+                async with libraries.organism(data):
                     pass
         if left.count(left[-1]) == 1:
             assert (await organism("log", "restore", file, "--force", "--data", data)).code == 0

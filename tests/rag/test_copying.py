@@ -15,7 +15,7 @@ from organism.rag.library import By
 from organism.rag.store import LIBRARY_FILE
 from organism.sqlite.driver import Connection, Cursor, Parameters, Pysqlite
 from organism.views.library import INDICES
-from tests.rag.shelves import content, organism, texts
+from tests.rag.libraries import content, organism, texts
 
 
 class Interrupted(Pysqlite):

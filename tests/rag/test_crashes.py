@@ -14,7 +14,7 @@ from organism.events.vocabulary import DocumentsChanged
 from organism.rag.library import By, Library
 from organism.sqlite.driver import Connection, Cursor, Parameters, Pysqlite
 from tests.flows.disk import BrokenDisk, Disk, Fault
-from tests.rag.shelves import content, organism, texts
+from tests.rag.libraries import content, organism, texts
 
 OLD = {"a": "the tower stands", "b": "the park is large", "c": "a street of shops"}
 NEW = {"b": "the park was closed", "d": "a bridge over water"}

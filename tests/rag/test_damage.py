@@ -10,7 +10,7 @@ import pytest
 from organism.errors import LibraryDamaged
 from organism.rag.library import By
 from organism.sqlite.driver import Connection, Pysqlite
-from tests.rag.shelves import content, organism, texts
+from tests.rag.libraries import content, organism, texts
 
 OLD = {"a": "the tower stands", "b": "the park is large"}
 

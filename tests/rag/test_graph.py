@@ -19,7 +19,7 @@ from organism.rag.store import Matrix, Rows, SavedGraph, Store
 from organism.rag.vectors import Exact, normalized
 from organism.sqlite.driver import Pysqlite
 from organism.testing import Running
-from tests.rag.shelves import WORDS, agrees, content, organism, texts
+from tests.rag.libraries import WORDS, agrees, content, organism, texts
 
 DIM, COUNT, LEAST = 48, 2000, 500
 QUERIES = 100
@@ -253,6 +253,21 @@ async def test_a_file_that_only_its_digest_calls_whole_is_made_again(tmp_path: P
     graphs = Graphs(tmp_path, installed(), LEAST)
     graphs.load({"x": before._replace(digest=hashlib.sha256(file.read_bytes()).hexdigest())})
     assert not file.exists()
+    await graphs.close()
+
+
+async def test_a_graph_of_an_index_that_was_emptied_and_filled_again_finds_what_comparing_finds() -> None:
+    graphs = Graphs(None, installed(), LEAST)
+    index, exact = Vectors("x", "plain", DIM, graphs), Exact(DIM)
+    for begin in (1, 100_000, 200_000):
+        new, vectors = rising(begin, COUNT), meant(begin, COUNT)
+        for each in (index, exact):
+            each.change(exact.rows[:0], ())
+        assert index.nearest(vectors[0], 10, None) == []
+        for each in (index, exact):
+            each.change(new, portions(new, vectors))
+        await graph_of(graphs, index)
+        assert recall(index, exact) >= 0.98
     await graphs.close()
 
 

@@ -14,7 +14,7 @@ from organism.errors import InvalidField, NotFound, Upstream
 from organism.rag.hashed_words import Embedded, HashedWords
 from organism.rag.library import By
 from organism.testing import Running, running
-from tests.rag.shelves import content, texts
+from tests.rag.libraries import content, texts
 from tests.server.served import HELLO
 
 DOCUMENTS = {"a": "the tower stands", "b": "the park is large", "c": "a street of shops"}

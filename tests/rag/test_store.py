@@ -20,7 +20,7 @@ from organism.rag.library import By, Library
 from organism.rag.store import InForce, Span, Staging, Store, Version
 from organism.sqlite.driver import Pysqlite
 from organism.views.views import Page, Query, Row, ViewStore
-from tests.rag.shelves import WORDS, content, organism, texts
+from tests.rag.libraries import WORDS, content, organism, texts
 
 ALL = Span(0, 0, 100)
 FIRST_LAYOUT = Path(__file__).parents[1] / "golden" / "library-1.sqlite"

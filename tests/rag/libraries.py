@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -11,10 +13,12 @@ import numpy as np
 
 from organism.bootstrap import Parts
 from organism.errors import NotFound
+from organism.model.redact import Redactor
 from organism.rag.documents import Document
 from organism.rag.hashed_words import HashedWords
+from organism.rag.index import Graphs
 from organism.rag.library import Library
-from organism.rag.store import Span
+from organism.rag.store import Span, Store
 from organism.sqlite.driver import Pysqlite
 from organism.testing import Running, running
 from tests.server.served import HELLO
@@ -28,6 +32,32 @@ async def organism(data: Path | None, driver: Pysqlite | None = None) -> AsyncIt
     """One whose library has the words' twin."""
     async with running(HELLO, data, Parts(driver=driver or Pysqlite(), embeddings=WORDS)) as o:
         yield o
+
+
+@asynccontextmanager
+async def the_same(data: Path) -> AsyncIterator[Running]:
+    """One that writes the same bytes each time: its clock stands, and its chance is no chance."""
+    parts = Parts(
+        embeddings=WORDS, chance=random.Random(1), wall_ns=lambda: 1_800_000_000 * 10**9, monotonic_ns=lambda: 10**9
+    )
+    async with running(HELLO, data, parts) as o:
+        yield o
+
+
+@asynccontextmanager
+async def library_with(o: Running, data: Path, graphs: Graphs) -> AsyncIterator[Library]:
+    """A library over the file and the log of a running one, with graphs of its own; only one of both may write."""
+    own = Library(
+        *(Store(data / "tenants/default/library.sqlite", Pysqlite()), o.views, WORDS),
+        graphs=graphs,
+        recorder=o.tenant,
+        head=lambda: o.log.head,
+        now_us=lambda: 0,
+        random_bytes=os.urandom,
+        redactor=Redactor(),
+    )
+    yield own
+    await own.close()
 
 
 def texts(**by_id: str) -> list[Document]:
