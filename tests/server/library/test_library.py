@@ -10,8 +10,6 @@ import pytest
 
 from organism.bootstrap import Parts
 from organism.rag.hashed_words import HashedWords
-from organism.server.api.library import ROUTES
-from organism.server.http.call import Route
 from tests.server.library.asking import DAMM, DAN, PARK, TOR, Shelf
 from tests.server.served import served
 from tests.server.tenanted import bearer, hello_with
@@ -355,32 +353,6 @@ async def test_two_tenants_have_an_index_of_the_same_name(tmp_path: Path) -> Non
         assert await globex.found("foo", TOR["text"]) == ["d2"]
         await globex.ok("DELETE", "/foo")
         assert await acme.found("foo", TOR["text"]) == ["d1"]
-
-
-BODIES: dict[str, Any] = {
-    "query_index": {"query": "Tor"},
-    "replace_documents": {"documents": []},
-    "append_documents": {"documents": [DAMM]},
-    "patch_document": {"text": "x"},
-}
-
-
-@pytest.mark.parametrize(
-    "route", [each for each in ROUTES if "{" in each.path], ids=lambda each: each.endpoint.__name__
-)
-async def test_whatever_is_asked_of_a_foreign_index_looks_as_of_none(tmp_path: Path, route: Route) -> None:
-    config = hello_with(tmp_path, {"acme": {"boss": ["admin"]}, "globex": {"boss": ["admin"]}})
-    words = HashedWords()
-    async with served(config, parts=Parts(embeddings=words)) as server:
-        await Shelf(server, words, bearer("acme", "boss")).put("foo", TOR)
-        stranger, faces = Shelf(server, words, bearer("globex", "boss")), []
-        for index in ("foo", "bar"):
-            path = route.path.removeprefix("/a1/rag/indices").replace("{index_id}", index).replace("{doc_id}", "d1")
-            answer = await stranger.call(route.method, path, BODIES.get(route.endpoint.__name__))
-            text = answer.text.replace(index, "INDEX").replace(answer.headers["x-request-id"], "REQUEST")
-            faces.append((answer.status_code, sorted(answer.headers), text))
-        assert faces[0] == faces[1]
-        assert (faces[0][0] == 404) == (route.endpoint.__name__ not in {"replace_documents", "append_documents"})
 
 
 @pytest.mark.parametrize(
