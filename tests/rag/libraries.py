@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -30,6 +31,16 @@ ALL = Span(0, 0, 1000)
 async def organism(data: Path | None, driver: Pysqlite | None = None) -> AsyncIterator[Running]:
     """One whose library has the words' twin."""
     async with running(HELLO, data, Parts(driver=driver or Pysqlite(), embeddings=WORDS)) as o:
+        yield o
+
+
+@asynccontextmanager
+async def the_same(data: Path) -> AsyncIterator[Running]:
+    """One that writes the same bytes each time: its clock stands, and its chance is no chance."""
+    parts = Parts(
+        embeddings=WORDS, chance=random.Random(1), wall_ns=lambda: 1_800_000_000 * 10**9, monotonic_ns=lambda: 10**9
+    )
+    async with running(HELLO, data, parts) as o:
         yield o
 
 
