@@ -6,7 +6,7 @@ import asyncio
 import os
 import sys
 from asyncio.subprocess import PIPE
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,8 @@ from pypdf import PdfWriter
 
 from organism.bootstrap import Parts
 from organism.cli.ingest import MOST_FILE_BYTES, PIECE_CHARS, Unreadable, files_in, pieces_of
-from organism.rag.hashed_words import HashedWords
+from organism.errors import Upstream
+from organism.rag.hashed_words import Embedded, HashedWords
 from tests.cli.command import REPOSITORY, Ran, on_terminal, organism
 from tests.server.served import TOKEN, Served, served
 
@@ -205,3 +206,105 @@ async def test_a_document_whose_id_a_path_would_swallow_is_deleted_alone(server:
     assert (await rag(server, "docs", "kb", document)).code == 0
     assert (await rag(server, "rm", "kb", document)).out == "Deleted.\n"
     assert [each["id"] for each in (await rag(server, "docs", "kb", "--json")).json] == ["d1"]
+
+
+def pdf(*pages: str) -> bytes:
+    """A PDF with a line of text on each page."""
+    kids = " ".join(f"{4 + 2 * at} 0 R" for at in range(len(pages)))
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>",
+        "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+    ]
+    for at, text in enumerate(pages):
+        drawn = f"BT /F1 12 Tf 20 100 Td ({text}) Tj ET"
+        more = f"/Resources << /Font << /F1 3 0 R >> >> /Contents {5 + 2 * at} 0 R"
+        objects += [
+            f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 300 200] {more} >>",
+            f"<< /Length {len(drawn)} >>\nstream\n{drawn}\nendstream",
+        ]
+    body, places = b"%PDF-1.4\n", []
+    for number, each in enumerate(objects, 1):
+        places.append(len(body))
+        body += f"{number} 0 obj\n{each}\nendobj\n".encode()
+    table = "".join(f"{place:010} 00000 n \n" for place in places)
+    head = (
+        f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\n"
+    )
+    return body + f"{head}startxref\n{len(body)}\n%%EOF\n".encode()
+
+
+async def test_the_pages_of_a_pdf_become_documents_that_say_which_page_they_are(server: Served, tmp_path: Path) -> None:
+    (tmp_path / "gate.pdf").write_bytes(pdf("The gate was built in 1791.", "The park is large."))
+    assert (await added(server, tmp_path / "gate.pdf"))["sent"] == 2
+    documents = (await rag(server, "docs", "kb", "--json")).json
+    assert [(each["metadata"]["page"], each["text"]) for each in documents] == [
+        (1, "The gate was built in 1791."),
+        (2, "The park is large."),
+    ]
+    (tmp_path / "gate.pdf").write_bytes(pdf("The gate was built in 1791."))
+    changed = await added(server, tmp_path / "gate.pdf")
+    assert (changed["sent"], changed["deleted"]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        ("<script>var a = '<p>no</p>';</script><p>Yes</p><script src=x></script>", "Yes"),
+        ("<style>p { content: 'no' }</style><p>Yes</p><style>no", "Yes"),
+        ("<SCRIPT type=module>no</SCRIPT><p>Yes<br>and more", "Yes\n\nand more"),
+        ("<p>Yes</p><!-- no --><noscript>no</noscript><template><p>no</p></template>", "Yes"),
+        ("<p>Caf&eacute; &amp; &#x1F600; &lt;b&gt;</p>", "Café & 😀 <b>"),
+        ("<title>no</title></script></style><p>Yes", "Yes"),
+    ],
+)
+def test_of_a_page_only_what_a_reader_sees_is_taken(tmp_path: Path, page: str, text: str) -> None:
+    (tmp_path / "page.html").write_text(page)
+    assert [piece.text for piece in pieces_of(tmp_path / "page.html")] == [text]
+
+
+class Interrupting(HashedWords):
+    """A model that serves so many calls; the next one waits until it is ended, and fails."""
+
+    def __init__(self, served_calls: int) -> None:
+        super().__init__()
+        self.left = served_calls
+        self.waits = asyncio.Event()
+        self.ends = asyncio.Event()
+
+    async def embed(self, model: str, texts: Sequence[str]) -> Embedded:
+        if not self.left:
+            self.waits.set()
+            await self.ends.wait()
+            raise Upstream("The model is gone.")
+        self.left -= 1
+        return await super().embed(model, texts)
+
+
+async def test_an_ingest_that_was_killed_goes_on_where_it_was_and_embeds_no_text_twice(tmp_path: Path) -> None:
+    (tmp_path / "files").mkdir()
+    for number in range(80):
+        (tmp_path / "files" / f"{number:02}.txt").write_text(f"This is text {number}.")
+    words = Interrupting(1)
+    async with served(data=tmp_path / "data", parts=Parts(embeddings=words)) as server:
+        command = [sys.executable, "-m", "organism", "rag", "add", "kb", str(tmp_path / "files")]
+        named = {**os.environ, "ORGANISM_URL": server.url, "ORGANISM_TOKEN": TOKEN}
+        killed = await asyncio.create_subprocess_exec(*command, cwd=REPOSITORY, env=named, stdout=PIPE, stderr=PIPE)
+        await words.waits.wait()
+        killed.kill()
+        await killed.communicate()
+        words.ends.set()
+    again = HashedWords()
+    async with served(data=tmp_path / "data", parts=Parts(embeddings=again)) as server:
+        counted = await added(server, tmp_path / "files")
+        assert (counted["files"], counted["sent"], counted["unchanged"]) == (80, 48, 32)
+        assert (await rag(server, "list", "--json")).json[0]["doc_count"] == 80
+    assert sorted([*words.texts, *again.texts]) == sorted(f"This is text {number}." for number in range(80))
+
+
+@pytest.mark.parametrize("index", ["a b", "x" * 129, "ä"])
+async def test_an_index_that_cannot_be_is_refused_and_none_begins(server: Served, folder: Path, index: str) -> None:
+    ran = await rag(server, "add", index, folder / "berlin.md")
+    assert ran.code == 1
+    assert "1 to 128 letters" in ran.err
+    assert (await rag(server, "list", "--json")).json == []
