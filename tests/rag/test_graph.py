@@ -51,12 +51,17 @@ def file_in(folder: Path) -> Path:
     return found
 
 
-async def graph_of(graphs: Graphs, index: Vectors) -> Graph:
-    """The graph over just what the index has, once it is there: a search begins to make it."""
-    index.nearest(np.ones(index.dim, dtype=np.float32), 1, None)
+async def all_made() -> None:
+    """Return once no graph is being made."""
     for thread in threading.enumerate():
         if thread.name == "library-graph":
             await asyncio.to_thread(thread.join)
+
+
+async def graph_of(graphs: Graphs, index: Vectors) -> Graph:
+    """The graph over just what the index has, once it is there: a search begins to make it."""
+    index.nearest(np.ones(index.dim, dtype=np.float32), 1, None)
+    await all_made()
     graph = graphs.over("x", index.rows, np.empty((0, DIM), dtype=np.float32))
     assert graph is not None
     return graph
@@ -302,6 +307,7 @@ async def test_a_library_uses_the_graph_that_it_names_and_no_other(tmp_path: Pat
         library = with_graphs(o, file, folder)
         await library.open()
         await library.query("x", "text", 5, "vector", {})
+        await all_made()
         await library.close()
     made = file_in(folder).stat().st_mtime_ns
     if is_restored:
