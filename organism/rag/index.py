@@ -53,10 +53,9 @@ class Graph:
         self.is_saved = is_saved
 
     @classmethod
-    def empty(cls, hnswlib: ModuleType, model: str, dim: int, room: int) -> Graph:
-        """One with room for so many rows."""
+    def empty(cls, hnswlib: ModuleType, model: str, dim: int) -> Graph:
         index = hnswlib.Index("ip", dim)
-        index.init_index(room, M=NEIGHBOURS, ef_construction=EF_CONSTRUCTION, random_seed=1)
+        index.init_index(1, M=NEIGHBOURS, ef_construction=EF_CONSTRUCTION, random_seed=1)
         return cls(index, model, np.empty(0, dtype=np.int64))
 
     @classmethod
@@ -88,8 +87,9 @@ class Graph:
         self.is_saved &= not len(gone) and not len(missing)
         for row in gone.tolist():
             self._index.mark_deleted(row)
-        if self._index.get_current_count() + len(missing) > self._index.get_max_elements():
-            self._index.resize_index(2 * len(rows))
+        count = self._index.get_current_count() + len(missing)
+        if count > self._index.get_max_elements():
+            self._index.resize_index(count + count // 4)  # holds the interpreter's lock for 4 ms a 100,000
         while len(missing) and not is_over.is_set():
             at, missing = missing[:PORTION_ROWS], missing[PORTION_ROWS:]
             self._index.add_items(matrix[at], rows[at], num_threads=1)
@@ -169,7 +169,7 @@ class Graphs:
         dim = matrix.shape[1]
         try:
             if graph is None or (graph.model, graph.dim) != (model, dim) or not graph.can_follow(rows):
-                graph = Graph.empty(self._hnswlib, model, dim, 2 * len(rows))
+                graph = Graph.empty(self._hnswlib, model, dim)
             graph.follow(rows, matrix, self._is_closed)
             self._graphs[index_id] = graph
         except (RuntimeError, MemoryError) as error:

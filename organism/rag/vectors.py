@@ -47,7 +47,7 @@ class Exact:
         if among is not None:
             at = np.flatnonzero(np.isin(rows, among, assume_unique=True))
             rows, matrix = rows[at], matrix[at]
-        return best(rows, matrix @ normalized(query), count)
+        return best(rows, np.vecdot(matrix, normalized(query)), count)
 
 
 def best(rows: Rows, scores: Vector, count: int) -> Ranking:
