@@ -59,7 +59,11 @@ class Held:
 
 def _bound(tools: Tools, net: Net, tenant: Held) -> Mapping[str, Handler]:
     """The handler of each shipped tool for one tenant, by the tool's name."""
-    wiki, values, shelves = Wiki(tools.wikipedia, net), Values(tenant.log, tenant.views), LibraryTools(tenant.library)
+    wiki, values, library_tools = (
+        Wiki(tools.wikipedia, net),
+        Values(tenant.log, tenant.views),
+        LibraryTools(tenant.library),
+    )
     return {
         "calculator": calculator.calculate,
         "current_datetime": current_datetime.current_datetime,
@@ -70,12 +74,12 @@ def _bound(tools: Tools, net: Net, tenant: Held) -> Mapping[str, Handler]:
         "key_value_set": values.set,
         "key_value_list": values.list,
         "key_value_delete": values.delete,
-        "rag_query": shelves.query,
-        "rag_index_list": shelves.index_list,
-        "rag_index_describe": shelves.index_describe,
-        "rag_doc_list": shelves.doc_list,
-        "rag_doc_get": shelves.doc_get,
-        **shelves.writing(),
+        "rag_query": library_tools.query,
+        "rag_index_list": library_tools.index_list,
+        "rag_index_describe": library_tools.index_describe,
+        "rag_doc_list": library_tools.doc_list,
+        "rag_doc_get": library_tools.doc_get,
+        **library_tools.writing(),
     }
 
 

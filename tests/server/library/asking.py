@@ -16,7 +16,7 @@ PARK = {"id": "d2", "text": "Der Tiergarten ist der größte innerstädtische Pa
 DAMM = {"id": "d3", "text": "Der Kurfürstendamm im Westen ist die bekannteste Einkaufsstraße."}
 
 
-class Shelf:
+class LibraryClient:
     """The library of the tenant whose token ``headers`` carry; by default the default one."""
 
     def __init__(self, server: Served, words: HashedWords, headers: Mapping[str, str] | None = None) -> None:

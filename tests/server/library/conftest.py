@@ -8,13 +8,13 @@ import pytest
 
 from organism.bootstrap import Parts
 from organism.rag.hashed_words import HashedWords
-from tests.server.library.asking import Shelf
+from tests.server.library.asking import LibraryClient
 from tests.server.served import served
 
 
 @pytest.fixture
-async def shelf() -> AsyncIterator[Shelf]:
+async def library() -> AsyncIterator[LibraryClient]:
     """The library of the default tenant, in memory."""
     words = HashedWords("plain", "other")
     async with served(parts=Parts(embeddings=words)) as server:
-        yield Shelf(server, words)
+        yield LibraryClient(server, words)

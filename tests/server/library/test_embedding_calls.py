@@ -11,7 +11,7 @@ from organism.rag.hashed_words import HashedWords
 from tests.agents.peer.answers import Answer
 from tests.agents.peer.steering import Peer
 from tests.flows.world import World
-from tests.server.library.asking import DAMM, PARK, TOR, Shelf
+from tests.server.library.asking import DAMM, PARK, TOR, LibraryClient
 from tests.server.routes.test_embeddings import vectors
 from tests.server.served import Served, served
 
@@ -25,8 +25,8 @@ def made(tmp_path: Path, peer: Peer) -> World:
     return World(tmp_path, "", {}, embeddings={"nomic": {**NOMIC, "base_url": peer.url}}, retry=retry)
 
 
-def library_of(server: Served) -> Shelf:
-    return Shelf(server, HashedWords())
+def library_of(server: Served) -> LibraryClient:
+    return LibraryClient(server, HashedWords())
 
 
 async def embedded(peer: Peer) -> list[list[str]]:

@@ -18,7 +18,7 @@ from organism.bootstrap import Parts
 from organism.rag.hashed_words import HashedWords
 from organism.server.api.library import ROUTES
 from organism.server.http.call import Route
-from tests.server.library.asking import DAMM, DAN, PARK, TOR, Shelf
+from tests.server.library.asking import DAMM, DAN, PARK, TOR, LibraryClient
 from tests.server.served import served
 from tests.server.tenanted import bearer, hello_with
 
@@ -52,8 +52,8 @@ Look = tuple[int, list[tuple[str, str]], str]
 class Tenants(NamedTuple):
     """What ``acme`` has: the indices ``same``, ``foreign`` and ``hidden``. ``globex`` has an index ``same`` too."""
 
-    acme: Shelf
-    globex: Shelf
+    acme: LibraryClient
+    globex: LibraryClient
     folder: Path
 
 
@@ -63,7 +63,7 @@ async def tenants(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Ten
     grants = {"boss": ["admin"]}
     config, words = hello_with(folder, {"acme": grants, "globex": grants}), HashedWords("plain")
     async with served(config, folder / "data", Parts(embeddings=words)) as server:
-        acme, globex = (Shelf(server, words, bearer(tenant, "boss")) for tenant in ("acme", "globex"))
+        acme, globex = (LibraryClient(server, words, bearer(tenant, "boss")) for tenant in ("acme", "globex"))
         for index in ("same", "foreign", "hidden"):
             await acme.put(index, SECRET, TOR)
         await globex.put("same", OWN, PARK)
@@ -77,12 +77,12 @@ def look(answer: httpx2.Response, asked: str) -> Look:
     return answer.status_code, sorted((headers | {"date": ""}).items()), text
 
 
-async def tool(of: Shelf, tenant: str, name: str, **arguments: Any) -> httpx2.Response:
+async def tool(of: LibraryClient, tenant: str, name: str, **arguments: Any) -> httpx2.Response:
     body = {"name": name, "arguments": arguments}
     return await of.server.call("POST", "//v1/tools/execute", json=body, headers={**bearer(tenant, "boss"), **DAN})
 
 
-async def all_of(owner: Shelf) -> list[Any]:
+async def all_of(owner: LibraryClient) -> list[Any]:
     """Everything that a tenant has."""
     indices = (await owner.ok("GET"))["indices"]
     return [(each, (await owner.ok("GET", f"/{each['id']}/documents"))["documents"]) for each in indices]

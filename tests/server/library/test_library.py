@@ -10,7 +10,7 @@ import pytest
 
 from organism.bootstrap import Parts
 from organism.rag.hashed_words import HashedWords
-from tests.server.library.asking import DAMM, DAN, PARK, TOR, Shelf
+from tests.server.library.asking import DAMM, DAN, PARK, TOR, LibraryClient
 from tests.server.served import served
 from tests.server.tenanted import bearer, hello_with
 
@@ -26,10 +26,10 @@ def files(folder: Path) -> list[Path]:
 # -- the way of a document
 
 
-async def test_what_is_ingested_is_found(shelf: Shelf) -> None:
-    said = await shelf.put("berlin-info", TOR, PARK)
+async def test_what_is_ingested_is_found(library: LibraryClient) -> None:
+    said = await library.put("berlin-info", TOR, PARK)
     assert said == {"index_id": "berlin-info", "ingested": 2, "doc_count": 2}
-    answer = await shelf.ok("POST", "/berlin-info/query", {"query": "Wo ist der größte Park?", "top_k": 2})
+    answer = await library.ok("POST", "/berlin-info/query", {"query": "Wo ist der größte Park?", "top_k": 2})
     assert [each["id"] for each in answer["results"]] == ["d2", "d1"]
     first = answer["results"][0]
     assert (first["text"], first["metadata"]) == (PARK["text"], {})
@@ -37,100 +37,100 @@ async def test_what_is_ingested_is_found(shelf: Shelf) -> None:
     assert (answer["mode"], answer["embedding_model"]) == ("hybrid", "plain")
 
 
-async def test_an_index_is_described(shelf: Shelf) -> None:
-    await shelf.put("a", TOR, PARK)
-    await shelf.put("b", TOR, embedding_model="other")
-    (a, b) = (await shelf.ok("GET"))["indices"]
+async def test_an_index_is_described(library: LibraryClient) -> None:
+    await library.put("a", TOR, PARK)
+    await library.put("b", TOR, embedding_model="other")
+    (a, b) = (await library.ok("GET"))["indices"]
     assert (a["id"], a["doc_count"], a["embedding_model"]) == ("a", 2, "plain")
     assert (b["id"], b["doc_count"], b["embedding_model"]) == ("b", 1, "other")
-    assert await shelf.ok("GET", "/a") == a
-    await shelf.refused(404, "GET", "/c")
+    assert await library.ok("GET", "/a") == a
+    await library.refused(404, "GET", "/c")
 
 
-async def test_a_full_replace_drops_what_was_there(shelf: Shelf) -> None:
-    await shelf.put("a", TOR, PARK)
-    created = (await shelf.ok("GET", "/a"))["created_at"]
-    assert await shelf.put("a", DAMM) == {"index_id": "a", "ingested": 1, "doc_count": 1}
-    assert await shelf.ids("a") == ["d3"]
-    assert await shelf.found("a", "Brandenburger Tor") == ["d3"]
-    assert await shelf.found("a", "Brandenburger Tor", mode="keyword") == []
-    assert (await shelf.ok("GET", "/a"))["created_at"] == created
+async def test_a_full_replace_drops_what_was_there(library: LibraryClient) -> None:
+    await library.put("a", TOR, PARK)
+    created = (await library.ok("GET", "/a"))["created_at"]
+    assert await library.put("a", DAMM) == {"index_id": "a", "ingested": 1, "doc_count": 1}
+    assert await library.ids("a") == ["d3"]
+    assert await library.found("a", "Brandenburger Tor") == ["d3"]
+    assert await library.found("a", "Brandenburger Tor", mode="keyword") == []
+    assert (await library.ok("GET", "/a"))["created_at"] == created
 
 
-async def test_append_adds_and_puts_in_the_place_of_what_has_the_id(shelf: Shelf) -> None:
-    await shelf.put("a", TOR, PARK)
-    said = await shelf.add("a", {"id": "d1", "text": "Ein anderer Text."}, DAMM)
+async def test_append_adds_and_puts_in_the_place_of_what_has_the_id(library: LibraryClient) -> None:
+    await library.put("a", TOR, PARK)
+    said = await library.add("a", {"id": "d1", "text": "Ein anderer Text."}, DAMM)
     assert said == {"index_id": "a", "ingested": 2, "doc_count": 3}
-    assert await shelf.ids("a") == ["d1", "d2", "d3"]
-    assert (await shelf.ok("GET", "/a/documents/d1"))["text"] == "Ein anderer Text."
-    assert await shelf.found("a", "Brandenburger", mode="keyword") == []
+    assert await library.ids("a") == ["d1", "d2", "d3"]
+    assert (await library.ok("GET", "/a/documents/d1"))["text"] == "Ein anderer Text."
+    assert await library.found("a", "Brandenburger", mode="keyword") == []
 
 
-async def test_append_begins_an_index(shelf: Shelf) -> None:
-    assert await shelf.add("new", TOR) == {"index_id": "new", "ingested": 1, "doc_count": 1}
+async def test_append_begins_an_index(library: LibraryClient) -> None:
+    assert await library.add("new", TOR) == {"index_id": "new", "ingested": 1, "doc_count": 1}
 
 
-async def test_a_patch_replaces_what_it_names_and_embeds_only_another_text(shelf: Shelf) -> None:
-    await shelf.put("a", {**TOR, "metadata": {"lang": "de"}})
-    said = await shelf.ok("PATCH", "/a/documents/d1", {"metadata": {"category": "sights", "source": "manual"}})
+async def test_a_patch_replaces_what_it_names_and_embeds_only_another_text(library: LibraryClient) -> None:
+    await library.put("a", {**TOR, "metadata": {"lang": "de"}})
+    said = await library.ok("PATCH", "/a/documents/d1", {"metadata": {"category": "sights", "source": "manual"}})
     assert said == {**TOR, "metadata": {"category": "sights", "source": "manual"}}
-    assert shelf.words.texts == [TOR["text"]]
-    said = await shelf.ok("PATCH", "/a/documents/d1", {"text": "Der Reichstag."})
+    assert library.words.texts == [TOR["text"]]
+    said = await library.ok("PATCH", "/a/documents/d1", {"text": "Der Reichstag."})
     assert said == {"id": "d1", "text": "Der Reichstag.", "metadata": {"category": "sights", "source": "manual"}}
-    assert shelf.words.texts == [TOR["text"], "Der Reichstag."]
-    assert await shelf.found("a", "Reichstag", mode="vector") == ["d1"]
-    assert await shelf.ok("GET", "/a/documents/d1") == said
+    assert library.words.texts == [TOR["text"], "Der Reichstag."]
+    assert await library.found("a", "Reichstag", mode="vector") == ["d1"]
+    assert await library.ok("GET", "/a/documents/d1") == said
 
 
-async def test_what_was_embedded_is_not_embedded_again(shelf: Shelf) -> None:
-    await shelf.put("a", TOR, PARK)
-    await shelf.put("a", TOR, DAMM)
-    await shelf.add("b", {**TOR, "id": "other"})
-    assert shelf.words.texts == [TOR["text"], PARK["text"], DAMM["text"]]
+async def test_what_was_embedded_is_not_embedded_again(library: LibraryClient) -> None:
+    await library.put("a", TOR, PARK)
+    await library.put("a", TOR, DAMM)
+    await library.add("b", {**TOR, "id": "other"})
+    assert library.words.texts == [TOR["text"], PARK["text"], DAMM["text"]]
 
 
-async def test_a_document_is_deleted_once(shelf: Shelf) -> None:
-    await shelf.put("a", TOR, PARK)
-    assert await shelf.ok("DELETE", "/a/documents/d1") == {"deleted": True}
-    assert await shelf.ok("DELETE", "/a/documents/d1") == {"deleted": False}
-    await shelf.refused(404, "GET", "/a/documents/d1")
-    assert await shelf.found("a", "Brandenburger Tor") == ["d2"]
-    assert await shelf.ok("DELETE", "/a/documents/d2") == {"deleted": True}
-    assert await shelf.found("a", "Park") == []
-    assert (await shelf.ok("GET", "/a"))["doc_count"] == 0
+async def test_a_document_is_deleted_once(library: LibraryClient) -> None:
+    await library.put("a", TOR, PARK)
+    assert await library.ok("DELETE", "/a/documents/d1") == {"deleted": True}
+    assert await library.ok("DELETE", "/a/documents/d1") == {"deleted": False}
+    await library.refused(404, "GET", "/a/documents/d1")
+    assert await library.found("a", "Brandenburger Tor") == ["d2"]
+    assert await library.ok("DELETE", "/a/documents/d2") == {"deleted": True}
+    assert await library.found("a", "Park") == []
+    assert (await library.ok("GET", "/a"))["doc_count"] == 0
 
 
-async def test_an_index_is_deleted_with_all_that_it_has(shelf: Shelf) -> None:
-    await shelf.put("a", TOR)
-    assert await shelf.ok("DELETE", "/a") == {"deleted": True}
+async def test_an_index_is_deleted_with_all_that_it_has(library: LibraryClient) -> None:
+    await library.put("a", TOR)
+    assert await library.ok("DELETE", "/a") == {"deleted": True}
     for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/documents"), ("GET", "/documents/d1")):
-        assert (await shelf.refused(404, method, f"/a{path}"))["code"] == "not_found"
-    await shelf.put("a", PARK)
-    assert await shelf.ids("a") == ["d2"]
-    assert await shelf.found("a", "Brandenburger Tor", mode="keyword") == []
+        assert (await library.refused(404, method, f"/a{path}"))["code"] == "not_found"
+    await library.put("a", PARK)
+    assert await library.ids("a") == ["d2"]
+    assert await library.found("a", "Brandenburger Tor", mode="keyword") == []
 
 
-async def test_a_list_is_gone_through_while_it_changes(shelf: Shelf) -> None:
-    await shelf.put("a", *docs(5))
-    page = await shelf.ok("GET", "/a/documents?limit=2")
+async def test_a_list_is_gone_through_while_it_changes(library: LibraryClient) -> None:
+    await library.put("a", *docs(5))
+    page = await library.ok("GET", "/a/documents?limit=2")
     assert ([each["id"] for each in page["documents"]], page["total"]) == (["n0", "n1"], 5)
-    await shelf.ok("DELETE", "/a/documents/n0")
-    await shelf.ok("PATCH", "/a/documents/n1", {"text": "changed"})
-    page = await shelf.ok("GET", f"/a/documents?limit=2&cursor={page['next']}")
+    await library.ok("DELETE", "/a/documents/n0")
+    await library.ok("PATCH", "/a/documents/n1", {"text": "changed"})
+    page = await library.ok("GET", f"/a/documents?limit=2&cursor={page['next']}")
     assert ([each["id"] for each in page["documents"]], page["total"], page["offset"]) == (["n2", "n3"], 4, 1)
-    page = await shelf.ok("GET", "/a/documents?limit=2&offset=3")
+    page = await library.ok("GET", "/a/documents?limit=2&offset=3")
     assert ([each["id"] for each in page["documents"]], page["next"]) == (["n4"], None)
 
 
 # -- queries
 
 
-async def test_a_mode_searches_by_meaning_or_by_words(shelf: Shelf) -> None:
-    await shelf.put("a", TOR, PARK, DAMM)
-    assert await shelf.found("a", "Einkaufsstrasse Kurfürstendamms", mode="vector", top_k=1) == ["d3"]
-    assert await shelf.found("a", "1791", mode="keyword") == ["d1"]
-    assert await shelf.found("a", "Nirgendwo", mode="keyword") == []
-    answer = await shelf.ok("POST", "/a/query", {"query": TOR["text"], "mode": "vector", "top_k": 1})
+async def test_a_mode_searches_by_meaning_or_by_words(library: LibraryClient) -> None:
+    await library.put("a", TOR, PARK, DAMM)
+    assert await library.found("a", "Einkaufsstrasse Kurfürstendamms", mode="vector", top_k=1) == ["d3"]
+    assert await library.found("a", "1791", mode="keyword") == ["d1"]
+    assert await library.found("a", "Nirgendwo", mode="keyword") == []
+    answer = await library.ok("POST", "/a/query", {"query": TOR["text"], "mode": "vector", "top_k": 1})
     assert answer["results"][0]["score"] == pytest.approx(1.0)
 
 
@@ -150,111 +150,113 @@ async def test_a_mode_searches_by_meaning_or_by_words(shelf: Shelf) -> None:
         ({'a"b.c': "x"}, ["d2"]),
     ],
 )
-async def test_a_filter_leaves_what_says_so(shelf: Shelf, mode: str, wanted: dict[str, Any], ids: list[str]) -> None:
-    await shelf.put(
+async def test_a_filter_leaves_what_says_so(
+    library: LibraryClient, mode: str, wanted: dict[str, Any], ids: list[str]
+) -> None:
+    await library.put(
         "a",
         {"id": "d1", "text": "same words", "metadata": {"lang": "de", "year": 1791, "old": True, "none": None}},
         {"id": "d2", "text": "same words", "metadata": {"lang": "de", "old": False, 'a"b.c': "x"}},
         {"id": "d3", "text": "same words", "metadata": {"lang": ["de"], "year": {"from": 1791}}},
     )
-    assert await shelf.found("a", "same words", mode=mode, filter=wanted) == ids
+    assert await library.found("a", "same words", mode=mode, filter=wanted) == ids
 
 
 @pytest.mark.parametrize("query", ['" OR *', "NEAR(", "text:Tor AND", "^%_\\", "\x00", "🏛️", "a" * 8000, "tor " * 2000])
-async def test_no_query_is_taken_for_an_expression(shelf: Shelf, query: str) -> None:
-    await shelf.put("a", TOR)
+async def test_no_query_is_taken_for_an_expression(library: LibraryClient, query: str) -> None:
+    await library.put("a", TOR)
     for mode in ("keyword", "hybrid"):
-        await shelf.found("a", query, mode=mode)
+        await library.found("a", query, mode=mode)
 
 
-async def test_a_query_finds_nothing_of_another_index(shelf: Shelf) -> None:
-    await shelf.put("a", TOR)
-    await shelf.put("b", {**TOR, "id": "other"})
+async def test_a_query_finds_nothing_of_another_index(library: LibraryClient) -> None:
+    await library.put("a", TOR)
+    await library.put("b", {**TOR, "id": "other"})
     for mode in ("vector", "keyword", "hybrid"):
-        assert await shelf.found("a", TOR["text"], mode=mode) == ["d1"]
+        assert await library.found("a", TOR["text"], mode=mode) == ["d1"]
 
 
 # -- embedding models
 
 
-async def test_an_index_keeps_the_model_of_its_first_documents(shelf: Shelf) -> None:
-    await shelf.add("a", TOR, embedding_model="other")
-    await shelf.add("a", PARK)
-    assert (await shelf.ok("GET", "/a"))["embedding_model"] == "other"
-    error = await shelf.refused(400, "POST", "/a/documents/append", {"documents": [DAMM], "embedding_model": "plain"})
+async def test_an_index_keeps_the_model_of_its_first_documents(library: LibraryClient) -> None:
+    await library.add("a", TOR, embedding_model="other")
+    await library.add("a", PARK)
+    assert (await library.ok("GET", "/a"))["embedding_model"] == "other"
+    error = await library.refused(400, "POST", "/a/documents/append", {"documents": [DAMM], "embedding_model": "plain"})
     assert error["param"] == "/embedding_model"
-    assert await shelf.ids("a") == ["d1", "d2"]
-    await shelf.put("a", DAMM, embedding_model="plain")
-    assert (await shelf.ok("POST", "/a/query", {"query": "Westen"}))["embedding_model"] == "plain"
+    assert await library.ids("a") == ["d1", "d2"]
+    await library.put("a", DAMM, embedding_model="plain")
+    assert (await library.ok("POST", "/a/query", {"query": "Westen"}))["embedding_model"] == "plain"
 
 
-async def test_a_model_that_is_not_there_is_refused(shelf: Shelf) -> None:
-    error = await shelf.refused(400, "POST", "/a/documents", {"documents": [TOR], "embedding_model": "none"})
+async def test_a_model_that_is_not_there_is_refused(library: LibraryClient) -> None:
+    error = await library.refused(400, "POST", "/a/documents", {"documents": [TOR], "embedding_model": "none"})
     assert error["param"] == "/embedding_model"
-    await shelf.refused(404, "GET", "/a")
+    await library.refused(404, "GET", "/a")
 
 
 # -- limits
 
 
-async def refused_whole(shelf: Shelf, documents: list[Any], *params: str) -> str:
+async def refused_whole(library: LibraryClient, documents: list[Any], *params: str) -> str:
     """Both ways in refuse all of it, and name each place; gives the error's text."""
     error: dict[str, Any] = {}
     for path in ("/a/documents", "/a/documents/append"):
-        error = await shelf.refused(400, "POST", path, {"documents": documents})
+        error = await library.refused(400, "POST", path, {"documents": documents})
         named = [each["param"] for each in error.get("details", [])] or [error["param"]]
         assert named == list(params)
-        await shelf.refused(404, "GET", "/a")
+        await library.refused(404, "GET", "/a")
     return str(error["message"])
 
 
-async def test_256_documents_are_taken_at_once_and_257_are_not(shelf: Shelf) -> None:
-    said = await refused_whole(shelf, docs(257), "/documents")
+async def test_256_documents_are_taken_at_once_and_257_are_not(library: LibraryClient) -> None:
+    said = await refused_whole(library, docs(257), "/documents")
     assert "257" in said
-    assert (await shelf.put("a", *docs(256)))["doc_count"] == 256
-    assert (await shelf.add("a", *docs(256, 256)))["doc_count"] == 512
+    assert (await library.put("a", *docs(256)))["doc_count"] == 256
+    assert (await library.add("a", *docs(256, 256)))["doc_count"] == 512
 
 
-async def test_a_text_has_at_most_8192_bytes(shelf: Shelf) -> None:
-    said = await refused_whole(shelf, [TOR, {"id": "long", "text": "é" * 4096 + "x"}], "/documents/1/text")
+async def test_a_text_has_at_most_8192_bytes(library: LibraryClient) -> None:
+    said = await refused_whole(library, [TOR, {"id": "long", "text": "é" * 4096 + "x"}], "/documents/1/text")
     assert "'long'" in said
     assert "8193" in said
-    await refused_whole(shelf, [{"id": "empty", "text": ""}], "/documents/0/text")
-    await shelf.put("a", {"id": "long", "text": "é" * 4096})
-    error = await shelf.refused(400, "PATCH", "/a/documents/long", {"text": "é" * 4097})
+    await refused_whole(library, [{"id": "empty", "text": ""}], "/documents/0/text")
+    await library.put("a", {"id": "long", "text": "é" * 4096})
+    error = await library.refused(400, "PATCH", "/a/documents/long", {"text": "é" * 4097})
     assert error["param"] == "/text"
 
 
-async def test_metadata_have_at_most_4096_bytes(shelf: Shelf) -> None:
+async def test_metadata_have_at_most_4096_bytes(library: LibraryClient) -> None:
     most = {"key": "x" * (4096 - len('{"key":""}'))}
-    said = await refused_whole(shelf, [{**TOR, "metadata": {"key": most["key"] + "x"}}], "/documents/0/metadata")
+    said = await refused_whole(library, [{**TOR, "metadata": {"key": most["key"] + "x"}}], "/documents/0/metadata")
     assert "'d1'" in said
-    await shelf.put("a", {**TOR, "metadata": most})
-    error = await shelf.refused(400, "PATCH", "/a/documents/d1", {"metadata": {"key": most["key"] + "x"}})
+    await library.put("a", {**TOR, "metadata": most})
+    error = await library.refused(400, "PATCH", "/a/documents/d1", {"metadata": {"key": most["key"] + "x"}})
     assert error["param"] == "/metadata"
 
 
 @pytest.mark.parametrize("name", ["", "x" * 129, "a b", "a/b", "ä", "a\n", "a'"])
-async def test_an_id_is_of_plain_characters(shelf: Shelf, name: str) -> None:
-    await refused_whole(shelf, [{**TOR, "id": name}], "/documents/0/id")
+async def test_an_id_is_of_plain_characters(library: LibraryClient, name: str) -> None:
+    await refused_whole(library, [{**TOR, "id": name}], "/documents/0/id")
 
 
-async def test_the_longest_ids_are_taken(shelf: Shelf) -> None:
+async def test_the_longest_ids_are_taken(library: LibraryClient) -> None:
     name = ("aZ09._:-" * 16)[:128]
-    await shelf.put(name, {**TOR, "id": name})
-    assert await shelf.ids(name) == [name]
-    error = await shelf.refused(400, "POST", f"/{name}x/documents", {"documents": []})
+    await library.put(name, {**TOR, "id": name})
+    assert await library.ids(name) == [name]
+    error = await library.refused(400, "POST", f"/{name}x/documents", {"documents": []})
     assert (error["param"], "128" in error["message"]) == (None, True)
 
 
-async def test_an_id_stands_once_in_a_request(shelf: Shelf) -> None:
-    said = await refused_whole(shelf, [TOR, PARK, TOR], "/documents/0/id", "/documents/2/id")
+async def test_an_id_stands_once_in_a_request(library: LibraryClient) -> None:
+    said = await refused_whole(library, [TOR, PARK, TOR], "/documents/0/id", "/documents/2/id")
     assert "'d1'" in said
 
 
-async def test_all_that_is_wrong_is_named_at_once(shelf: Shelf) -> None:
+async def test_all_that_is_wrong_is_named_at_once(library: LibraryClient) -> None:
     wrong = [{"id": "a b", "text": ""}, {**TOR, "metadata": {"x": "y" * 5000}}]
-    await refused_whole(shelf, wrong, "/documents/0/id", "/documents/0/text", "/documents/1/metadata")
+    await refused_whole(library, wrong, "/documents/0/id", "/documents/0/text", "/documents/1/metadata")
 
 
 @pytest.mark.parametrize(
@@ -269,8 +271,8 @@ async def test_all_that_is_wrong_is_named_at_once(shelf: Shelf) -> None:
         ("text", "/documents/0"),
     ],
 )
-async def test_a_field_of_the_wrong_type_is_named(shelf: Shelf, document: Any, place: str) -> None:
-    await refused_whole(shelf, [document], place)
+async def test_a_field_of_the_wrong_type_is_named(library: LibraryClient, document: Any, place: str) -> None:
+    await refused_whole(library, [document], place)
 
 
 @pytest.mark.parametrize(
@@ -287,62 +289,64 @@ async def test_a_field_of_the_wrong_type_is_named(shelf: Shelf, document: Any, p
         ({"limit": 5}, "/limit"),
     ],
 )
-async def test_a_query_beyond_its_limits_is_refused(shelf: Shelf, body: Any, place: str) -> None:
-    await shelf.put("a", TOR)
-    assert (await shelf.refused(400, "POST", "/a/query", {"query": "Tor", **body}))["param"] == place
+async def test_a_query_beyond_its_limits_is_refused(library: LibraryClient, body: Any, place: str) -> None:
+    await library.put("a", TOR)
+    assert (await library.refused(400, "POST", "/a/query", {"query": "Tor", **body}))["param"] == place
 
 
-async def test_a_query_gives_1_to_50(shelf: Shelf) -> None:
-    await shelf.put("a", *docs(60))
+async def test_a_query_gives_1_to_50(library: LibraryClient) -> None:
+    await library.put("a", *docs(60))
     for mode in ("vector", "keyword", "hybrid"):
         for count in (1, 50):
-            assert len(await shelf.found("a", "text number", mode=mode, top_k=count)) == count
-        assert len(await shelf.found("a", "text number", mode=mode)) == 5
+            assert len(await library.found("a", "text number", mode=mode, top_k=count)) == count
+        assert len(await library.found("a", "text number", mode=mode)) == 5
 
 
-async def test_a_patch_without_a_change_is_refused(shelf: Shelf) -> None:
-    await shelf.put("a", TOR)
-    assert (await shelf.refused(400, "PATCH", "/a/documents/d1", {}))["code"] == "missing_field"
-    await shelf.refused(404, "PATCH", "/a/documents/d9", {"text": "x"})
-    await shelf.refused(404, "PATCH", "/b/documents/d1", {"text": "x"})
+async def test_a_patch_without_a_change_is_refused(library: LibraryClient) -> None:
+    await library.put("a", TOR)
+    assert (await library.refused(400, "PATCH", "/a/documents/d1", {}))["code"] == "missing_field"
+    await library.refused(404, "PATCH", "/a/documents/d9", {"text": "x"})
+    await library.refused(404, "PATCH", "/b/documents/d1", {"text": "x"})
 
 
-async def test_an_index_gets_another_model_over_http(shelf: Shelf) -> None:
-    await shelf.put("a", TOR, PARK)
-    index = await shelf.ok("POST", "/a/reembed", {"embedding_model": "other"})
+async def test_an_index_gets_another_model_over_http(library: LibraryClient) -> None:
+    await library.put("a", TOR, PARK)
+    index = await library.ok("POST", "/a/reembed", {"embedding_model": "other"})
     assert (index["id"], index["doc_count"], index["embedding_model"]) == ("a", 2, "other")
-    assert index == await shelf.ok("GET", "/a")
-    answer = await shelf.ok("POST", "/a/query", {"query": "Wo ist der größte Park?"})
+    assert index == await library.ok("GET", "/a")
+    answer = await library.ok("POST", "/a/query", {"query": "Wo ist der größte Park?"})
     assert (answer["results"][0]["id"], answer["embedding_model"]) == ("d2", "other")
-    fact = (await shelf.server.get("/log?thread=idx-a"))["events"][-1]
+    fact = (await library.server.get("/log?thread=idx-a"))["events"][-1]
     assert (fact["type"], fact["data"]["embedding_model"], fact["actor"]["user"]) == (
         "documents_changed",
         "other",
         "dan",
     )
-    assert (await shelf.refused(400, "POST", "/a/reembed", {"embedding_model": "none"}))["param"] == "/embedding_model"
-    assert (await shelf.refused(400, "POST", "/a/reembed", {}))["param"] == "/embedding_model"
-    await shelf.refused(404, "POST", "/b/reembed", {"embedding_model": "other"})
+    assert (await library.refused(400, "POST", "/a/reembed", {"embedding_model": "none"}))[
+        "param"
+    ] == "/embedding_model"
+    assert (await library.refused(400, "POST", "/a/reembed", {}))["param"] == "/embedding_model"
+    await library.refused(404, "POST", "/b/reembed", {"embedding_model": "other"})
 
 
 # -- users, tenants, the log
 
 
-async def test_the_user_is_named_by_the_header_alone(shelf: Shelf) -> None:
-    answer = await shelf.server.call("POST", "//a1/rag/indices/a/documents", json={"documents": [TOR]})
+async def test_the_user_is_named_by_the_header_alone(library: LibraryClient) -> None:
+    answer = await library.server.call("POST", "//a1/rag/indices/a/documents", json={"documents": [TOR]})
     assert answer.json()["error"]["param"] == "headers.spass-user-id"
-    error = await shelf.refused(400, "POST", "/a/documents", {"documents": [TOR], "user_id": "eve"})
+    error = await library.refused(400, "POST", "/a/documents", {"documents": [TOR], "user_id": "eve"})
     assert error["param"] == "/user_id"
-    assert (await shelf.refused(400, "GET", "?user_id=eve"))["param"] == "query.user_id"
+    assert (await library.refused(400, "GET", "?user_id=eve"))["param"] == "query.user_id"
 
 
-async def test_every_change_is_a_fact_without_its_text(shelf: Shelf) -> None:
-    await shelf.put("a", TOR, PARK)
-    await shelf.add("a", DAMM)
-    await shelf.ok("DELETE", "/a/documents/d1")
-    await shelf.put("a", PARK, embedding_model="other")
-    await shelf.ok("DELETE", "/a")
-    events = (await shelf.server.get("/log?thread=idx-a&content=true"))["events"]
+async def test_every_change_is_a_fact_without_its_text(library: LibraryClient) -> None:
+    await library.put("a", TOR, PARK)
+    await library.add("a", DAMM)
+    await library.ok("DELETE", "/a/documents/d1")
+    await library.put("a", PARK, embedding_model="other")
+    await library.ok("DELETE", "/a")
+    events = (await library.server.get("/log?thread=idx-a&content=true"))["events"]
     assert [each["type"] for each in events] == ["index_created", *["documents_changed"] * 3, "index_deleted"]
     assert {each["actor"]["user"] for each in events} == {"dan"}
     created, added, deleted, replaced, _ = [each["data"] for each in events]
@@ -359,7 +363,7 @@ async def test_two_tenants_have_an_index_of_the_same_name(tmp_path: Path) -> Non
     config = hello_with(tmp_path, {"acme": {"boss": ["admin"]}, "globex": {"boss": ["admin"]}})
     words = HashedWords()
     async with served(config, data=tmp_path / "data", parts=Parts(embeddings=words)) as server:
-        acme, globex = (Shelf(server, words, bearer(tenant, "boss")) for tenant in ("acme", "globex"))
+        acme, globex = (LibraryClient(server, words, bearer(tenant, "boss")) for tenant in ("acme", "globex"))
         await acme.put("foo", TOR)
         assert (await globex.ok("GET"))["indices"] == []
         foreign = await globex.call("GET", "/foo/documents/d1")
@@ -390,83 +394,83 @@ async def test_a_token_reads_and_writes_what_it_is_granted(
     config = hello_with(tmp_path, {"acme": grants})
     words = HashedWords()
     async with served(config, parts=Parts(embeddings=words)) as server:
-        await Shelf(server, words, bearer("acme", "boss")).put("foo", TOR)
-        shelf = Shelf(server, words, bearer("acme", name))
-        assert (await shelf.call("POST", "/foo/query", {"query": "Tor"})).status_code == reads
-        assert (await shelf.call("GET", "/foo/documents/d1")).status_code == reads
-        assert (await shelf.call("POST", "/foo/documents/append", {"documents": [PARK]})).status_code == writes
-        assert (await shelf.call("POST", "/foo/reembed", {"embedding_model": words.default})).status_code == writes
-        assert (await shelf.call("DELETE", "/foo/documents/d1")).status_code == writes
-        assert (await shelf.call("GET")).status_code == lists
+        await LibraryClient(server, words, bearer("acme", "boss")).put("foo", TOR)
+        library = LibraryClient(server, words, bearer("acme", name))
+        assert (await library.call("POST", "/foo/query", {"query": "Tor"})).status_code == reads
+        assert (await library.call("GET", "/foo/documents/d1")).status_code == reads
+        assert (await library.call("POST", "/foo/documents/append", {"documents": [PARK]})).status_code == writes
+        assert (await library.call("POST", "/foo/reembed", {"embedding_model": words.default})).status_code == writes
+        assert (await library.call("DELETE", "/foo/documents/d1")).status_code == writes
+        assert (await library.call("GET")).status_code == lists
 
 
-async def test_no_live_secret_is_stored(shelf: Shelf, tmp_path: Path) -> None:
+async def test_no_live_secret_is_stored(library: LibraryClient, tmp_path: Path) -> None:
     secret = "a-live-secret-of-this-server"
-    shelf.server.organism.parts.redactor.add(secret)
-    await shelf.put("a", {"id": "d1", "text": f"It is {secret}.", "metadata": {"note": secret}})
-    assert secret not in str(await shelf.ok("GET", "/a/documents/d1"))
-    await shelf.refused(400, "POST", "/a/documents", {"documents": [{"id": secret, "text": "x"}]})
-    await shelf.refused(400, "POST", f"/{secret}/documents", {"documents": []})
+    library.server.organism.parts.redactor.add(secret)
+    await library.put("a", {"id": "d1", "text": f"It is {secret}.", "metadata": {"note": secret}})
+    assert secret not in str(await library.ok("GET", "/a/documents/d1"))
+    await library.refused(400, "POST", "/a/documents", {"documents": [{"id": secret, "text": "x"}]})
+    await library.refused(400, "POST", f"/{secret}/documents", {"documents": []})
 
 
 # -- repetitions and restarts
 
 
-async def test_the_same_key_changes_once(shelf: Shelf) -> None:
+async def test_the_same_key_changes_once(library: LibraryClient) -> None:
     body = {"documents": [TOR]}
-    first = await shelf.call("POST", "/a/documents/append", body, Idempotency_Key="k1")
-    await shelf.add("a", PARK)
-    again = await shelf.call("POST", "/a/documents/append", body, Idempotency_Key="k1")
+    first = await library.call("POST", "/a/documents/append", body, Idempotency_Key="k1")
+    await library.add("a", PARK)
+    again = await library.call("POST", "/a/documents/append", body, Idempotency_Key="k1")
     assert again.content == first.content
-    assert (await shelf.ok("GET", "/a"))["doc_count"] == 2
-    other = await shelf.call("POST", "/a/documents/append", {"documents": [PARK]}, Idempotency_Key="k1")
+    assert (await library.ok("GET", "/a"))["doc_count"] == 2
+    other = await library.call("POST", "/a/documents/append", {"documents": [PARK]}, Idempotency_Key="k1")
     assert other.json()["error"]["code"] == "idempotency_key_reused"
     for _ in range(2):
-        assert await shelf.ok("DELETE", "/a/documents/d1", Idempotency_Key="k2") == {"deleted": True}
+        assert await library.ok("DELETE", "/a/documents/d1", Idempotency_Key="k2") == {"deleted": True}
 
 
 async def test_a_restart_embeds_nothing_again(tmp_path: Path) -> None:
     words = HashedWords()
     async with served(data=tmp_path, parts=Parts(embeddings=words)) as server:
-        shelf = Shelf(server, words)
-        await shelf.put("a", TOR, PARK)
-        await shelf.ok("DELETE", "/a/documents/d1")
+        library = LibraryClient(server, words)
+        await library.put("a", TOR, PARK)
+        await library.ok("DELETE", "/a/documents/d1")
     again = HashedWords()
     async with served(data=tmp_path, parts=Parts(embeddings=again)) as server:
-        shelf = Shelf(server, again)
-        assert await shelf.found("a", "größte Park") == ["d2"]
-        assert await shelf.ids("a") == ["d2"]
+        library = LibraryClient(server, again)
+        assert await library.found("a", "größte Park") == ["d2"]
+        assert await library.ids("a") == ["d2"]
     assert again.texts == ["größte Park"]  # the query alone
 
 
 async def test_what_is_deleted_is_in_no_file(tmp_path: Path) -> None:
     words = HashedWords()
     async with served(data=tmp_path, parts=Parts(embeddings=words)) as server:
-        shelf = Shelf(server, words)
-        await shelf.put("a", {"id": "d1", "text": "Geheimniskrämerei"}, PARK)
-        await shelf.ok("DELETE", "/a/documents/d1")
+        library = LibraryClient(server, words)
+        await library.put("a", {"id": "d1", "text": "Geheimniskrämerei"}, PARK)
+        await library.ok("DELETE", "/a/documents/d1")
         held = b"".join(path.read_bytes() for path in files(tmp_path))
         assert b"Tiergarten" in held
         assert "Geheimniskrämerei".encode() not in held
         assert b"geheimniskramerei" not in held
 
 
-async def test_fifty_writers_and_fifty_readers_share_an_index(shelf: Shelf) -> None:
-    await shelf.put("a", PARK)
+async def test_fifty_writers_and_fifty_readers_share_an_index(library: LibraryClient) -> None:
+    await library.put("a", PARK)
 
     async def write(number: int) -> None:
-        await shelf.add("a", {"id": f"n{number}", "text": f"text number {number}"})
+        await library.add("a", {"id": f"n{number}", "text": f"text number {number}"})
         if number % 2:
-            await shelf.ok("DELETE", f"/a/documents/n{number}")
+            await library.ok("DELETE", f"/a/documents/n{number}")
 
     async def read(_: int) -> None:
-        assert "d2" in await shelf.found("a", "größte Park", top_k=50)
-        page = await shelf.ok("GET", "/a/documents?limit=500")
+        assert "d2" in await library.found("a", "größte Park", top_k=50)
+        page = await library.ok("GET", "/a/documents?limit=500")
         assert page["count"] == page["total"]
 
     await asyncio.gather(*map(write, range(50)), *map(read, range(50)))
-    assert set(await shelf.ids("a")) == {"d2", *(f"n{number}" for number in range(0, 50, 2))}
-    assert (await shelf.ok("GET", "/a"))["doc_count"] == 26
+    assert set(await library.ids("a")) == {"d2", *(f"n{number}" for number in range(0, 50, 2))}
+    assert (await library.ok("GET", "/a"))["doc_count"] == 26
 
 
 async def test_an_administrator_of_the_tenant_reads_without_a_user(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 import pytest
 
-from tests.server.library.asking import DAN, PARK, TOR, Shelf
+from tests.server.library.asking import DAN, PARK, TOR, LibraryClient
 from tests.server.library.test_tools import result
 
 ALLOWED = string.ascii_letters + string.digits + "._:-"
@@ -39,130 +39,132 @@ def nested(depth: int) -> Any:
     return value
 
 
-async def stored(shelf: Shelf, index: str = "kept") -> list[Any]:
-    documents: list[Any] = (await shelf.ok("GET", f"/{index}/documents?limit=500"))["documents"]
+async def stored(library: LibraryClient, index: str = "kept") -> list[Any]:
+    documents: list[Any] = (await library.ok("GET", f"/{index}/documents?limit=500"))["documents"]
     return documents
 
 
 @pytest.mark.parametrize("name", TEXTS)
-async def test_a_text_of_8192_bytes_is_taken_as_it_is_and_one_more_byte_is_named(shelf: Shelf, name: str) -> None:
+async def test_a_text_of_8192_bytes_is_taken_as_it_is_and_one_more_byte_is_named(
+    library: LibraryClient, name: str
+) -> None:
     text = cut(TEXTS[name])
-    await shelf.put("kept", {"id": "d1", "text": text})
-    assert (await shelf.ok("GET", "/kept/documents/d1"))["text"] == text
+    await library.put("kept", {"id": "d1", "text": text})
+    assert (await library.ok("GET", "/kept/documents/d1"))["text"] == text
     longer = [PARK, {"id": "long", "text": text + "."}]
-    error = await shelf.refused(400, "POST", "/kept/documents/append", {"documents": longer})
+    error = await library.refused(400, "POST", "/kept/documents/append", {"documents": longer})
     assert (error["details"][0]["param"], len(error["details"])) == ("/documents/1/text", 1)
     assert "'long'" in error["message"]
     assert "8193" in error["message"]
-    assert await stored(shelf) == [{"id": "d1", "text": text, "metadata": {}}]
+    assert await stored(library) == [{"id": "d1", "text": text, "metadata": {}}]
 
 
 @pytest.mark.parametrize("is_escaped", [False, True], ids=["utf-8", "escapes"])
-async def test_the_largest_request_that_keeps_the_limits_is_taken(shelf: Shelf, *, is_escaped: bool) -> None:
+async def test_the_largest_request_that_keeps_the_limits_is_taken(library: LibraryClient, *, is_escaped: bool) -> None:
     text = cut("\x01" * 8192 if is_escaped else "ü" * 4096)
     metadata = {"key": "x" * (4096 - len('{"key":""}'))}
     sent = [{"id": f"{number:0128}", "text": text, "metadata": metadata} for number in range(256)]
-    assert (await shelf.put("a", *sent))["doc_count"] == 256
-    assert (await stored(shelf, "a"))[-1] == sent[-1]
+    assert (await library.put("a", *sent))["doc_count"] == 256
+    assert (await stored(library, "a"))[-1] == sent[-1]
 
 
-async def test_a_change_beyond_a_limit_leaves_all_as_it_was(shelf: Shelf) -> None:
-    await shelf.put("kept", TOR)
-    before, head = await stored(shelf), shelf.server.log.head
+async def test_a_change_beyond_a_limit_leaves_all_as_it_was(library: LibraryClient) -> None:
+    await library.put("kept", TOR)
+    before, head = await stored(library), library.server.log.head
     wrong = [{"id": "new", "text": "fits"}, {**TOR, "text": "x" * 8193}]
     for path in ("/kept/documents", "/kept/documents/append", "/new/documents", "/new/documents/append"):
-        await shelf.refused(400, "POST", path, {"documents": wrong})
+        await library.refused(400, "POST", path, {"documents": wrong})
     for patch in ({"text": "x" * 8193}, {"text": "fits", "metadata": {"key": "x" * 4096}}, {"text": ""}):
-        await shelf.refused(400, "PATCH", "/kept/documents/d1", patch)
-    assert (await stored(shelf), shelf.server.log.head) == (before, head)
-    assert [each["id"] for each in (await shelf.ok("GET"))["indices"]] == ["kept"]
-    assert await shelf.found("kept", "fits", mode="keyword") == []
-    assert shelf.words.texts == [TOR["text"]]
+        await library.refused(400, "PATCH", "/kept/documents/d1", patch)
+    assert (await stored(library), library.server.log.head) == (before, head)
+    assert [each["id"] for each in (await library.ok("GET"))["indices"]] == ["kept"]
+    assert await library.found("kept", "fits", mode="keyword") == []
+    assert library.words.texts == [TOR["text"]]
 
 
-async def test_each_wrong_character_of_an_id_is_named_with_its_document(shelf: Shelf) -> None:
+async def test_each_wrong_character_of_an_id_is_named_with_its_document(library: LibraryClient) -> None:
     ids = [f"{before}{sign}{after}" for sign in (*WRONG, *LOOKALIKES) for before, after in (("", "a"), ("a", ""))]
     for begin in range(0, len(ids), 20):
         wrong = ids[begin : begin + 20]
         sent = [{**TOR, "id": "fits"}, *({**TOR, "id": each} for each in wrong)]
-        error = await shelf.refused(400, "POST", "/a/documents", {"documents": sent})
+        error = await library.refused(400, "POST", "/a/documents", {"documents": sent})
         assert [each["param"] for each in error["details"]] == [f"/documents/{at}/id" for at in range(1, len(sent))]
         assert all(repr(each) in detail["message"] for each, detail in zip(wrong, error["details"], strict=True))
-    await shelf.refused(404, "GET", "/a")
+    await library.refused(404, "GET", "/a")
 
 
-async def test_each_character_that_is_allowed_is_taken(shelf: Shelf) -> None:
+async def test_each_character_that_is_allowed_is_taken(library: LibraryClient) -> None:
     ids = [*ALLOWED, ALLOWED, "x" * 128, "..", "...", "--"]
-    await shelf.put("a", *({**TOR, "id": each} for each in ids))
-    assert await shelf.ids("a") == ids
+    await library.put("a", *({**TOR, "id": each} for each in ids))
+    assert await library.ids("a") == ids
     for each in ids:
         escaped = each.replace(".", "%2E")
-        assert (await shelf.ok("GET", f"/a/documents/{escaped}"))["id"] == each
+        assert (await library.ok("GET", f"/a/documents/{escaped}"))["id"] == each
 
 
 @pytest.mark.parametrize("name", [".", ".."])
-async def test_an_id_that_clients_shorten_a_path_by_is_reached_in_escapes(shelf: Shelf, name: str) -> None:
+async def test_an_id_that_clients_shorten_a_path_by_is_reached_in_escapes(library: LibraryClient, name: str) -> None:
     escaped = name.replace(".", "%2E")
-    await shelf.ok("POST", f"/{escaped}/documents", {"documents": [TOR, {**PARK, "id": name}]})
-    assert (await shelf.ok("GET", f"/{escaped}/documents/{escaped}"))["id"] == name
-    assert await shelf.ok("DELETE", f"/{escaped}/documents/{escaped}") == {"deleted": True}
-    assert await shelf.ids(escaped) == ["d1"]
+    await library.ok("POST", f"/{escaped}/documents", {"documents": [TOR, {**PARK, "id": name}]})
+    assert (await library.ok("GET", f"/{escaped}/documents/{escaped}"))["id"] == name
+    assert await library.ok("DELETE", f"/{escaped}/documents/{escaped}") == {"deleted": True}
+    assert await library.ids(escaped) == ["d1"]
 
 
 @pytest.mark.parametrize("name", ["a%0A", "a%20b", "%C3%A4", "x" * 129, "a%00", "%2e%2e%2fa", "a%2Fb", "%EF%BC%91"])
-async def test_an_index_s_name_in_a_path_keeps_the_same_rule(shelf: Shelf, name: str) -> None:
-    await shelf.put("a", TOR)
+async def test_an_index_s_name_in_a_path_keeps_the_same_rule(library: LibraryClient, name: str) -> None:
+    await library.put("a", TOR)
     for path in (f"/{name}/documents", f"/{name}/documents/append"):
-        answer = await shelf.call("POST", path, {"documents": [TOR]})
+        answer = await library.call("POST", path, {"documents": [TOR]})
         assert answer.status_code in {400, 404, 405}
     for method, path in (("GET", ""), ("DELETE", ""), ("GET", "/documents"), ("GET", "/documents/d1")):
-        assert (await shelf.call(method, f"/{name}{path}")).status_code in {400, 404, 405}
-    assert [each["id"] for each in (await shelf.ok("GET"))["indices"]] == ["a"]
-    assert await shelf.ids("a") == ["d1"]
+        assert (await library.call(method, f"/{name}{path}")).status_code in {400, 404, 405}
+    assert [each["id"] for each in (await library.ok("GET"))["indices"]] == ["a"]
+    assert await library.ids("a") == ["d1"]
 
 
-async def test_metadata_of_4096_bytes_count_as_utf_8_json(shelf: Shelf) -> None:
+async def test_metadata_of_4096_bytes_count_as_utf_8_json(library: LibraryClient) -> None:
     most = {"ключ": "ü" * 2041}
     assert len(orjson.dumps(most)) == 4096 + 1
-    error = await shelf.refused(400, "POST", "/a/documents", {"documents": [{**TOR, "metadata": most}]})
+    error = await library.refused(400, "POST", "/a/documents", {"documents": [{**TOR, "metadata": most}]})
     assert (error["details"][0]["param"], "4097" in error["message"]) == ("/documents/0/metadata", True)
     fits = {"ключ": "ü" * 2040}
-    await shelf.put("a", {**TOR, "metadata": fits})
-    assert (await stored(shelf, "a"))[0]["metadata"] == fits
+    await library.put("a", {**TOR, "metadata": fits})
+    assert (await stored(library, "a"))[0]["metadata"] == fits
 
 
-async def test_metadata_may_be_as_deep_as_a_body_and_no_deeper(shelf: Shelf) -> None:
+async def test_metadata_may_be_as_deep_as_a_body_and_no_deeper(library: LibraryClient) -> None:
     around = 4  # the body, its list, the document, the metadata
-    await shelf.put("a", {**TOR, "metadata": nested(64 - around + 1)})
-    assert (await stored(shelf, "a"))[0]["metadata"] == nested(64 - around + 1)
-    assert (await result(shelf, "rag_doc_get", index_id="a", doc_id="d1"))["id"] == "d1"
-    error = await shelf.refused(400, "POST", "/b/documents", {"documents": [{**TOR, "metadata": nested(64)}]})
+    await library.put("a", {**TOR, "metadata": nested(64 - around + 1)})
+    assert (await stored(library, "a"))[0]["metadata"] == nested(64 - around + 1)
+    assert (await result(library, "rag_doc_get", index_id="a", doc_id="d1"))["id"] == "d1"
+    error = await library.refused(400, "POST", "/b/documents", {"documents": [{**TOR, "metadata": nested(64)}]})
     assert "64" in error["message"]
-    await shelf.refused(404, "GET", "/b")
+    await library.refused(404, "GET", "/b")
 
 
 @pytest.mark.parametrize("number", ["1e400", "-1e400", "NaN", "Infinity"])
-async def test_a_number_that_json_has_not_is_refused(shelf: Shelf, number: str) -> None:
+async def test_a_number_that_json_has_not_is_refused(library: LibraryClient, number: str) -> None:
     body = b'{"documents":[{"id":"d1","text":"x","metadata":{"n":%s}}]}' % number.encode()
     headers = {**DAN, "Content-Type": "application/json"}
-    answer = await shelf.server.call("POST", "//a1/rag/indices/a/documents", content=body, headers=headers)
+    answer = await library.server.call("POST", "//a1/rag/indices/a/documents", content=body, headers=headers)
     assert answer.status_code == 400
-    await shelf.refused(404, "GET", "/a")
+    await library.refused(404, "GET", "/a")
 
 
-async def test_every_copy_of_an_id_in_one_request_is_named_and_none_is_stored(shelf: Shelf) -> None:
+async def test_every_copy_of_an_id_in_one_request_is_named_and_none_is_stored(library: LibraryClient) -> None:
     sent = [{"id": f"n{number % 200}", "text": str(number)} for number in range(256)]
-    error = await shelf.refused(400, "POST", "/a/documents/append", {"documents": sent})
+    error = await library.refused(400, "POST", "/a/documents/append", {"documents": sent})
     named = {each["param"] for each in error["details"]}
     assert named <= {f"/documents/{at}/id" for at in (*range(56), *range(200, 256))}
     assert "'n0' stands 2 times" in error["message"]
-    await shelf.refused(404, "GET", "/a")
+    await library.refused(404, "GET", "/a")
 
 
 @pytest.mark.parametrize("count", [1, 50])
-async def test_as_many_as_are_wanted_come_and_one_beyond_is_named(shelf: Shelf, count: int) -> None:
-    await shelf.put("a", *({"id": f"n{number}", "text": f"same {number}"} for number in range(60)))
-    assert len(await shelf.found("a", "same", top_k=count)) == count
+async def test_as_many_as_are_wanted_come_and_one_beyond_is_named(library: LibraryClient, count: int) -> None:
+    await library.put("a", *({"id": f"n{number}", "text": f"same {number}"} for number in range(60)))
+    assert len(await library.found("a", "same", top_k=count)) == count
     beyond = 0 if count == 1 else 51
-    error = await shelf.refused(400, "POST", "/a/query", {"query": "same", "top_k": beyond})
+    error = await library.refused(400, "POST", "/a/query", {"query": "same", "top_k": beyond})
     assert error["param"] == "/top_k"

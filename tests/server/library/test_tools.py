@@ -11,40 +11,40 @@ import pytest
 
 from organism.bootstrap import Parts
 from organism.rag.hashed_words import HashedWords
-from tests.server.library.asking import DAMM, PARK, TOR, Shelf
+from tests.server.library.asking import DAMM, PARK, TOR, LibraryClient
 from tests.server.served import served
 from tests.server.tenanted import bearer, hello_with
 
 
-async def execute(shelf: Shelf, tool: str, **arguments: Any) -> httpx2.Response:
-    return await shelf.server.call("POST", "//v1/tools/execute", json={"name": tool, "arguments": arguments})
+async def execute(library: LibraryClient, tool: str, **arguments: Any) -> httpx2.Response:
+    return await library.server.call("POST", "//v1/tools/execute", json={"name": tool, "arguments": arguments})
 
 
-async def result(shelf: Shelf, tool: str, **arguments: Any) -> Any:
-    answer = await execute(shelf, tool, **arguments)
+async def result(library: LibraryClient, tool: str, **arguments: Any) -> Any:
+    answer = await execute(library, tool, **arguments)
     assert answer.status_code == 200, answer.text
     return answer.json()["result"]
 
 
-async def test_a_tool_searches_an_index(shelf: Shelf) -> None:
-    await shelf.put("berlin-info", TOR, {**PARK, "metadata": {"lang": "de"}}, DAMM)
-    found = await result(shelf, "rag_query", index_id="berlin-info", query="Wo ist der größte Park?", top_k=2)
+async def test_a_tool_searches_an_index(library: LibraryClient) -> None:
+    await library.put("berlin-info", TOR, {**PARK, "metadata": {"lang": "de"}}, DAMM)
+    found = await result(library, "rag_query", index_id="berlin-info", query="Wo ist der größte Park?", top_k=2)
     first, second = found["results"]
     assert (found["index_id"], first["id"], first["text"]) == ("berlin-info", "d2", PARK["text"])
     assert orjson.loads(first["metadata"]) == {"lang": "de"}
     assert first["score"] > second["score"]
 
 
-async def test_tools_list_and_read(shelf: Shelf) -> None:
-    await shelf.put("a", TOR, PARK, DAMM)
-    await shelf.put("b")
-    listed = await result(shelf, "rag_index_list")
+async def test_tools_list_and_read(library: LibraryClient) -> None:
+    await library.put("a", TOR, PARK, DAMM)
+    await library.put("b")
+    listed = await result(library, "rag_index_list")
     assert ([each["id"] for each in listed["indices"]], listed["total"]) == (["a", "b"], 2)
-    described = await result(shelf, "rag_index_describe", index_id="a")
-    assert described == await shelf.ok("GET", "/a")
-    documents = await result(shelf, "rag_doc_list", index_id="a", offset=1, limit=1)
+    described = await result(library, "rag_index_describe", index_id="a")
+    assert described == await library.ok("GET", "/a")
+    documents = await result(library, "rag_doc_list", index_id="a", offset=1, limit=1)
     assert ([each["id"] for each in documents["documents"]], documents["total"]) == (["d2"], 3)
-    assert await result(shelf, "rag_doc_get", index_id="a", doc_id="d1") == {**TOR, "metadata": "{}"}
+    assert await result(library, "rag_doc_get", index_id="a", doc_id="d1") == {**TOR, "metadata": "{}"}
 
 
 @pytest.mark.parametrize(
@@ -57,29 +57,29 @@ async def test_tools_list_and_read(shelf: Shelf) -> None:
         ("rag_doc_get", {"index_id": "a", "doc_id": "none"}),
     ],
 )
-async def test_what_is_not_there_is_told(shelf: Shelf, tool: str, arguments: dict[str, Any]) -> None:
-    await shelf.put("a", TOR)
-    answer = await execute(shelf, tool, **arguments)
+async def test_what_is_not_there_is_told(library: LibraryClient, tool: str, arguments: dict[str, Any]) -> None:
+    await library.put("a", TOR)
+    answer = await execute(library, tool, **arguments)
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")
 
 
 @pytest.mark.parametrize("arguments", [{"top_k": 0}, {"top_k": 51}, {"index_id": "a b"}, {"query": ""}, {"filter": {}}])
-async def test_arguments_beyond_the_schema_are_refused(shelf: Shelf, arguments: dict[str, Any]) -> None:
-    await shelf.put("a", TOR)
-    answer = await execute(shelf, "rag_query", **{"index_id": "a", "query": "Tor", **arguments})
+async def test_arguments_beyond_the_schema_are_refused(library: LibraryClient, arguments: dict[str, Any]) -> None:
+    await library.put("a", TOR)
+    answer = await execute(library, "rag_query", **{"index_id": "a", "query": "Tor", **arguments})
     assert answer.status_code == 400
 
 
-async def test_what_xml_cannot_carry_does_not_stop_a_tool(shelf: Shelf) -> None:
-    await shelf.put("a", {"id": "d1", "text": "bell \x07 and <b>&amp;</b>\x00", "metadata": {"x": "\ufffe"}})
-    found = await result(shelf, "rag_doc_get", index_id="a", doc_id="d1")
+async def test_what_xml_cannot_carry_does_not_stop_a_tool(library: LibraryClient) -> None:
+    await library.put("a", {"id": "d1", "text": "bell \x07 and <b>&amp;</b>\x00", "metadata": {"x": "\ufffe"}})
+    found = await result(library, "rag_doc_get", index_id="a", doc_id="d1")
     assert found["text"] == "bell \ufffd and <b>&amp;</b>\ufffd"
-    assert (await shelf.ok("GET", "/a/documents/d1"))["text"] == "bell \x07 and <b>&amp;</b>\x00"
+    assert (await library.ok("GET", "/a/documents/d1"))["text"] == "bell \x07 and <b>&amp;</b>\x00"
 
 
-async def test_an_answer_has_as_many_documents_as_it_has_room_for(shelf: Shelf) -> None:
-    await shelf.put("a", *({"id": f"n{number}", "text": '"' * 8192} for number in range(20)))
-    listed = await result(shelf, "rag_doc_list", index_id="a", limit=20)
+async def test_an_answer_has_as_many_documents_as_it_has_room_for(library: LibraryClient) -> None:
+    await library.put("a", *({"id": f"n{number}", "text": '"' * 8192} for number in range(20)))
+    listed = await result(library, "rag_doc_list", index_id="a", limit=20)
     assert (len(listed["documents"]), listed["total"]) == (3, 20)
 
 
@@ -87,7 +87,7 @@ async def test_a_tool_reads_its_own_tenant_s_library(tmp_path: Path) -> None:
     config = hello_with(tmp_path, {"acme": {"boss": ["admin"]}, "globex": {"boss": ["admin"]}})
     words = HashedWords()
     async with served(config, parts=Parts(embeddings=words)) as server:
-        await Shelf(server, words, bearer("acme", "boss")).put("foo", TOR)
+        await LibraryClient(server, words, bearer("acme", "boss")).put("foo", TOR)
         for tenant, status in (("acme", 200), ("globex", 404)):
             body = {"name": "rag_query", "arguments": {"index_id": "foo", "query": "Tor"}}
             answer = await server.call("POST", "//v1/tools/execute", json=body, headers=bearer(tenant, "boss"))

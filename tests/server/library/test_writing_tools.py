@@ -10,7 +10,7 @@ import pytest
 
 from organism.bootstrap import Parts
 from organism.rag.hashed_words import HashedWords
-from tests.server.library.asking import DAMM, DAN, PARK, TOR, Shelf
+from tests.server.library.asking import DAMM, DAN, PARK, TOR, LibraryClient
 from tests.server.library.test_tools import execute, result
 from tests.server.served import served
 from tests.server.tenanted import bearer, hello_with
@@ -20,17 +20,17 @@ def size(*documents: dict[str, Any]) -> int:
     return sum(len(each["text"].encode()) for each in documents)
 
 
-async def refusal(shelf: Shelf, tool: str, **arguments: Any) -> tuple[int, str]:
-    answer = await execute(shelf, tool, **arguments)
+async def refusal(library: LibraryClient, tool: str, **arguments: Any) -> tuple[int, str]:
+    answer = await execute(library, tool, **arguments)
     return answer.status_code, answer.json()["error"]["code"]
 
 
-async def test_each_write_is_previewed_then_done(shelf: Shelf) -> None:
+async def test_each_write_is_previewed_then_done(library: LibraryClient) -> None:
     async def confirmed(tool: str, **arguments: Any) -> tuple[dict[str, Any], Any]:
-        asked = await result(shelf, tool, index_id="a", **arguments)
+        asked = await result(library, tool, index_id="a", **arguments)
         assert set(asked) == {"confirm_required", "confirm_token", "expires_in_seconds", "op", "preview", "message"}
         assert (asked["confirm_required"], asked["expires_in_seconds"], asked["op"]) == (True, 60, tool)
-        done = await result(shelf, tool, index_id="a", **arguments, confirm_token=asked["confirm_token"])
+        done = await result(library, tool, index_id="a", **arguments, confirm_token=asked["confirm_token"])
         return asked["preview"], done
 
     shape = {"index_id": "a", "doc_count": 2}
@@ -42,7 +42,7 @@ async def test_each_write_is_previewed_then_done(shelf: Shelf) -> None:
     upsert = {"total_bytes": size(PARK, DAMM), "replace_semantics": "upsert"}
     assert shown == {**shape, **upsert, "conflicting_existing_ids": [PARK["id"]]}
     assert done == {"index_id": "a", "ingested": 2, "doc_count": 3}
-    assert (await shelf.ok("GET", f"/a/documents/{DAMM['id']}"))["metadata"] == {"lang": "de"}
+    assert (await library.ok("GET", f"/a/documents/{DAMM['id']}"))["metadata"] == {"lang": "de"}
 
     shown, done = await confirmed("rag_doc_patch", doc_id="d1", text="ü" * 300)
     assert shown == {
@@ -65,7 +65,7 @@ async def test_each_write_is_previewed_then_done(shelf: Shelf) -> None:
     }
     assert done == {"deleted": True}
 
-    row = await shelf.ok("GET", "/a")
+    row = await library.ok("GET", "/a")
     shown, done = await confirmed("rag_index_delete")
     assert shown == {
         "index_id": "a",
@@ -77,31 +77,31 @@ async def test_each_write_is_previewed_then_done(shelf: Shelf) -> None:
         "sample_truncated_at": 10,
     }
     assert done == {"deleted": True}
-    assert (await result(shelf, "rag_index_list"))["total"] == 0
+    assert (await result(library, "rag_index_list"))["total"] == 0
 
 
-async def test_a_preview_names_ten_documents_of_many(shelf: Shelf) -> None:
-    await shelf.put("a", *({"id": f"n{number:02}", "text": "x"} for number in range(12)))
-    shown = (await result(shelf, "rag_index_delete", index_id="a"))["preview"]
+async def test_a_preview_names_ten_documents_of_many(library: LibraryClient) -> None:
+    await library.put("a", *({"id": f"n{number:02}", "text": "x"} for number in range(12)))
+    shown = (await result(library, "rag_index_delete", index_id="a"))["preview"]
     assert shown["sample_doc_ids"] == [f"n{number:02}" for number in range(10)]
     assert shown["doc_count"] == 12
 
 
-async def test_a_token_is_good_for_its_own_call_once(shelf: Shelf) -> None:
-    await shelf.put("a", TOR, PARK)
-    await shelf.put("b", TOR, PARK)
-    given = (await result(shelf, "rag_doc_delete", index_id="a", doc_id="d1"))["confirm_token"]
+async def test_a_token_is_good_for_its_own_call_once(library: LibraryClient) -> None:
+    await library.put("a", TOR, PARK)
+    await library.put("b", TOR, PARK)
+    given = (await result(library, "rag_doc_delete", index_id="a", doc_id="d1"))["confirm_token"]
     mismatch = (409, "confirm_mismatch")
-    assert await refusal(shelf, "rag_doc_delete", index_id="a", doc_id="d2", confirm_token=given) == mismatch
-    assert await refusal(shelf, "rag_doc_delete", index_id="b", doc_id="d1", confirm_token=given) == mismatch
-    assert await refusal(shelf, "rag_index_delete", index_id="a", confirm_token=given) == mismatch
+    assert await refusal(library, "rag_doc_delete", index_id="a", doc_id="d2", confirm_token=given) == mismatch
+    assert await refusal(library, "rag_doc_delete", index_id="b", doc_id="d1", confirm_token=given) == mismatch
+    assert await refusal(library, "rag_index_delete", index_id="a", confirm_token=given) == mismatch
     patch = {"index_id": "a", "doc_id": "d1", "text": "x", "confirm_token": given}
-    assert await refusal(shelf, "rag_doc_patch", **patch) == mismatch
+    assert await refusal(library, "rag_doc_patch", **patch) == mismatch
     again = {"index_id": "a", "doc_id": "d1", "confirm_token": given}
-    answers = await asyncio.gather(*(execute(shelf, "rag_doc_delete", **again) for _ in range(2)))
+    answers = await asyncio.gather(*(execute(library, "rag_doc_delete", **again) for _ in range(2)))
     assert sorted(each.status_code for each in answers) == [200, 409]
-    assert await refusal(shelf, "rag_doc_delete", **again) == (409, "confirm_used")
-    assert [(await shelf.ok("GET", f"/{index}"))["doc_count"] for index in ("a", "b")] == [1, 2]
+    assert await refusal(library, "rag_doc_delete", **again) == (409, "confirm_used")
+    assert [(await library.ok("GET", f"/{index}"))["doc_count"] for index in ("a", "b")] == [1, 2]
 
 
 CHANGED: dict[str, tuple[str, dict[str, Any], str]] = {
@@ -114,42 +114,44 @@ CHANGED: dict[str, tuple[str, dict[str, Any], str]] = {
 
 
 @pytest.mark.parametrize("what", CHANGED)
-async def test_what_has_changed_since_its_preview_stays(shelf: Shelf, what: str) -> None:
+async def test_what_has_changed_since_its_preview_stays(library: LibraryClient, what: str) -> None:
     tool, arguments, other = CHANGED[what]
-    await shelf.put("a", TOR, PARK)
-    given = (await result(shelf, tool, index_id="a", **arguments))["confirm_token"]
-    await shelf.ok("PATCH", f"/a/documents/{other}", {"metadata": {"seen": "not"}})
-    before = await shelf.ok("GET", "/a/documents")
+    await library.put("a", TOR, PARK)
+    given = (await result(library, tool, index_id="a", **arguments))["confirm_token"]
+    await library.ok("PATCH", f"/a/documents/{other}", {"metadata": {"seen": "not"}})
+    before = await library.ok("GET", "/a/documents")
     confirmed = {"index_id": "a", **arguments, "confirm_token": given}
-    assert await refusal(shelf, tool, **confirmed) == (409, "preview_stale")
-    assert await shelf.ok("GET", "/a/documents") == before
+    assert await refusal(library, tool, **confirmed) == (409, "preview_stale")
+    assert await library.ok("GET", "/a/documents") == before
 
 
-async def test_a_call_about_a_document_rests_on_that_document_alone(shelf: Shelf) -> None:
-    await shelf.put("a", TOR, PARK)
+async def test_a_call_about_a_document_rests_on_that_document_alone(library: LibraryClient) -> None:
+    await library.put("a", TOR, PARK)
     call = {"index_id": "a", "doc_id": "d1"}
-    given = (await result(shelf, "rag_doc_delete", **call))["confirm_token"]
-    await shelf.ok("PATCH", "/a/documents/d2", {"metadata": {"of": "another"}})
-    await shelf.add("a", DAMM)
-    assert await result(shelf, "rag_doc_delete", **call, confirm_token=given) == {"deleted": True}
+    given = (await result(library, "rag_doc_delete", **call))["confirm_token"]
+    await library.ok("PATCH", "/a/documents/d2", {"metadata": {"of": "another"}})
+    await library.add("a", DAMM)
+    assert await result(library, "rag_doc_delete", **call, confirm_token=given) == {"deleted": True}
 
 
-async def test_a_document_that_came_since_the_preview_is_not_overwritten(shelf: Shelf) -> None:
+async def test_a_document_that_came_since_the_preview_is_not_overwritten(library: LibraryClient) -> None:
     append = {"index_id": "a", "documents": [TOR]}
-    given = (await result(shelf, "rag_doc_append", **append))["confirm_token"]
-    await shelf.put("a", {**TOR, "text": "mine"})
-    assert await refusal(shelf, "rag_doc_append", **append, confirm_token=given) == (409, "preview_stale")
-    assert (await shelf.ok("GET", "/a/documents/d1"))["text"] == "mine"
+    given = (await result(library, "rag_doc_append", **append))["confirm_token"]
+    await library.put("a", {**TOR, "text": "mine"})
+    assert await refusal(library, "rag_doc_append", **append, confirm_token=given) == (409, "preview_stale")
+    assert (await library.ok("GET", "/a/documents/d1"))["text"] == "mine"
 
 
-async def test_the_fact_of_a_confirmed_write_names_the_call_that_led_to_it_and_whose_it_is(shelf: Shelf) -> None:
-    await shelf.put("a", TOR)
+async def test_the_fact_of_a_confirmed_write_names_the_call_that_led_to_it_and_whose_it_is(
+    library: LibraryClient,
+) -> None:
+    await library.put("a", TOR)
     call: dict[str, Any] = {"name": "rag_doc_delete", "arguments": {"index_id": "a", "doc_id": "d1"}}
-    answer = await shelf.server.call("POST", "//v1/tools/execute", json=call, headers=DAN)
+    answer = await library.server.call("POST", "//v1/tools/execute", json=call, headers=DAN)
     call["arguments"]["confirm_token"] = answer.json()["result"]["confirm_token"]
-    answer = await shelf.server.call("POST", "//v1/tools/execute", json=call, headers=DAN)
+    answer = await library.server.call("POST", "//v1/tools/execute", json=call, headers=DAN)
     assert answer.json() == {"result": {"deleted": True}}
-    events = (await shelf.server.get("/log?limit=500"))["events"]
+    events = (await library.server.get("/log?limit=500"))["events"]
     (fact,) = (each for each in events if each["type"] == "documents_changed")
     (redeemed,) = (each for each in events if each["type"] == "confirm_redeemed")
     assert fact["cause"] == redeemed["data"]["message"]
@@ -157,11 +159,11 @@ async def test_the_fact_of_a_confirmed_write_names_the_call_that_led_to_it_and_w
     assert fact["position"] > redeemed["position"]
 
 
-async def test_a_body_that_differs_is_another_call(shelf: Shelf) -> None:
-    given = (await result(shelf, "rag_index_create", index_id="a", documents=[TOR]))["confirm_token"]
+async def test_a_body_that_differs_is_another_call(library: LibraryClient) -> None:
+    given = (await result(library, "rag_index_create", index_id="a", documents=[TOR]))["confirm_token"]
     changed = {"index_id": "a", "documents": [{**TOR, "text": "another"}], "confirm_token": given}
-    assert await refusal(shelf, "rag_index_create", **changed) == (409, "confirm_mismatch")
-    assert (await result(shelf, "rag_index_list"))["total"] == 0
+    assert await refusal(library, "rag_index_create", **changed) == (409, "confirm_mismatch")
+    assert (await result(library, "rag_index_list"))["total"] == 0
 
 
 async def test_a_token_of_another_tenant_or_user_is_none(tmp_path: Path) -> None:
@@ -170,7 +172,7 @@ async def test_a_token_of_another_tenant_or_user_is_none(tmp_path: Path) -> None
     async with served(config, parts=Parts(embeddings=words)) as server:
         call = {"name": "rag_doc_delete", "arguments": {"index_id": "foo", "doc_id": "d1"}}
         for tenant in ("acme", "globex"):
-            await Shelf(server, words, bearer(tenant, "boss")).put("foo", TOR)
+            await LibraryClient(server, words, bearer(tenant, "boss")).put("foo", TOR)
 
         async def asked(tenant: str, who: str, user: str, **more: str) -> Any:
             body = {**call, "arguments": {**call["arguments"], **more}}  # type: ignore[dict-item]  # a dict
@@ -193,16 +195,16 @@ async def test_a_token_outlives_a_restart_and_ends_after_sixty_seconds(tmp_path:
     )
     first, second = ({"index_id": "a", "doc_id": name} for name in ("d1", "d2"))
     async with served(data=tmp_path, parts=parts) as server:
-        shelf = Shelf(server, words)
-        await shelf.put("a", TOR, PARK)
-        tokens = [(await result(shelf, "rag_doc_delete", **each))["confirm_token"] for each in (first, second)]
+        library = LibraryClient(server, words)
+        await library.put("a", TOR, PARK)
+        tokens = [(await result(library, "rag_doc_delete", **each))["confirm_token"] for each in (first, second)]
     async with served(data=tmp_path, parts=parts) as server:
-        shelf = Shelf(server, words)
-        assert await result(shelf, "rag_doc_delete", **first, confirm_token=tokens[0]) == {"deleted": True}
-        assert await refusal(shelf, "rag_doc_delete", **first, confirm_token=tokens[0]) == (409, "confirm_used")
+        library = LibraryClient(server, words)
+        assert await result(library, "rag_doc_delete", **first, confirm_token=tokens[0]) == {"deleted": True}
+        assert await refusal(library, "rag_doc_delete", **first, confirm_token=tokens[0]) == (409, "confirm_used")
         late_ns = 61 * 10**9
-        assert await refusal(shelf, "rag_doc_delete", **second, confirm_token=tokens[1]) == (409, "confirm_expired")
-        assert await shelf.ids("a") == ["d2"]
+        assert await refusal(library, "rag_doc_delete", **second, confirm_token=tokens[1]) == (409, "confirm_expired")
+        assert await library.ids("a") == ["d2"]
 
 
 @pytest.mark.parametrize(
@@ -217,7 +219,7 @@ async def test_a_token_outlives_a_restart_and_ends_after_sixty_seconds(tmp_path:
     ],
 )
 async def test_what_could_not_be_done_gets_no_token(
-    shelf: Shelf, tool: str, arguments: dict[str, Any], refused: tuple[int, str]
+    library: LibraryClient, tool: str, arguments: dict[str, Any], refused: tuple[int, str]
 ) -> None:
-    await shelf.put("a", TOR)
-    assert await refusal(shelf, tool, **arguments) == refused
+    await library.put("a", TOR)
+    assert await refusal(library, tool, **arguments) == refused
