@@ -38,7 +38,7 @@ from organism.rag import documents, store
 from organism.rag.documents import Document, Filter
 from organism.rag.index import Graphs
 from organism.rag.search import Hit, Mode, Question, Searcher
-from organism.rag.store import InForce, Listed, Matrix, Span, Staging, Store, Version
+from organism.rag.store import Expected, InForce, Listed, Matrix, Span, Staging, Store, Version
 from organism.views.views import Query, Row, ViewStore
 
 MOST_INDICES_READ: Final = 500
@@ -125,17 +125,19 @@ class Library:
 
     async def open(self) -> None:
         """Make the store ready, and drop what no fact names. A damaged one refuses whatever is asked of it."""
-        indices = await self._indices()
-        generations = {row["id"]: row["_generation"] for row in indices}
-        models = {row["id"]: row["embedding_model"] for row in indices}
+        indices = {
+            row["id"]: Expected(row["_generation"], row["doc_count"], row["embedding_model"])
+            for row in await self._indices()
+        }
         try:
-            counts = await self._store.write(store.open_tables, generations, models.values())
+            self._incomplete = await self._store.write(store.open_tables, indices)
             saved = await self._store.read(store.saved_graphs)
         except (LibraryDamaged, LibraryUnavailable) as damage:
             self._damage = damage.message
         else:
-            self._incomplete = {row["id"] for row in indices if counts.get(row["id"], 0) != row["doc_count"]}
-            fitting = {index_id: each for index_id, each in saved.items() if each.model == models.get(index_id)}
+            fitting = {
+                name: each for name, each in saved.items() if name in indices and each.model == indices[name].model
+            }
             await asyncio.to_thread(self._graphs.load, fitting)
         if self._damage or self._incomplete:
             _log.error("library_damaged", error=self._damage, indices=sorted(self._incomplete))

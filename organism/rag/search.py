@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -126,7 +127,7 @@ def fused(rankings: Mapping[str, Ranking]) -> Ranking:
 
 def expression_of(text: str) -> str:
     """What FTS5 is asked for: any of the text's words, each quoted, so that none is taken for an operator."""
-    words = dict.fromkeys(word.lower() for word in _WORD.findall(text))
+    words = dict.fromkeys(word.lower() for word in _WORD.findall(unicodedata.normalize("NFC", text)))
     return " OR ".join(f'"{word}"' for word in list(words)[:MOST_WORDS])
 
 

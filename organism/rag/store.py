@@ -7,11 +7,12 @@ alone says: a change is staged here first, unseen; then its fact is written; the
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
+from zlib import crc32
 
 import numpy as np
 import orjson
@@ -38,11 +39,6 @@ PRIVATE_FILE: Final = 0o600
 PORTION_ROWS: Final = 256
 """So many vectors are copied at a time: what holds the interpreter's lock stays short."""
 _SQL: Final = statements("rag", "store.sql")
-_NEW: Final = tuple(name for name in _SQL if name.startswith("create_"))
-_FROM_1: Final = (
-    *("create_vectors", "from_1_by_text", "from_1_vectors", "from_1_graphs", "from_1_model", "from_1_vector"),
-    *("create_by_text", "create_vectors_deleted", "create_graphs"),
-)
 
 Rows = NDArray[np.int64]
 Matrix = NDArray[np.float32]
@@ -55,6 +51,18 @@ class InForce(NamedTuple):
 
     index_id: str
     generation: int
+
+
+class Expected(NamedTuple):
+    """An index as the log has it."""
+
+    generation: int
+    doc_count: int
+    model: str
+
+    def is_met_by(self, staged: int, count: int) -> bool:
+        """Whether a store that staged this generation last, and has so many documents, is not from before it."""
+        return count == self.doc_count and (not count or staged >= self.generation)
 
 
 class SavedGraph(NamedTuple):
@@ -157,11 +165,10 @@ class Store:
 # -- writing
 
 
-def open_tables(connection: Connection, in_force: Mapping[str, int], models: Collection[str]) -> dict[str, int]:
-    """Make the tables if there are none, and drop what no fact names; gives how many documents each index has.
+def open_tables(connection: Connection, indices: Mapping[str, Expected]) -> set[str]:
+    """Make the tables if there are none, and drop what no fact names; gives the indices that lack documents.
 
-    ``in_force`` has the generation of each index; ``models`` are those of the indices. Raises ``LibraryDamaged`` for a
-    file that cannot be read here.
+    Raises ``LibraryDamaged`` for a file that cannot be read here.
     """
     ((layout,),) = connection.execute(_SQL["layout"])
     if layout > LAYOUT:
@@ -179,22 +186,44 @@ def open_tables(connection: Connection, in_force: Mapping[str, int], models: Col
         except Pysqlite.errors:
             connection.execute(_SQL["make_words"])
     with _transaction(connection):
-        if layout < LAYOUT:
-            for name in _NEW if layout == 0 else _FROM_1:
-                connection.execute(_SQL[name])
-            connection.execute(_SQL["set_layout"])
-        connection.execute(_SQL["drop_models"], (json_text(list(models)),))
-        for (index_id,) in connection.execute(_SQL["indices"]).fetchall():
-            _sweep(connection, index_id, in_force.get(index_id, 0))
+        if layout == 0:
+            _execute_all(connection, *(name for name in _SQL if name.startswith("create_")))
+        elif layout == 1:
+            _take_over_layout_1(connection, indices)
+        connection.execute(_SQL["set_layout"])
+        connection.execute(_SQL["drop_models"], (json_text([each.model for each in indices.values()]),))
+        known = {index_id for (index_id,) in connection.execute(_SQL["indices"])}
+        for index_id in known | indices.keys():
+            _sweep(connection, index_id, indices[index_id].generation if index_id in indices else 0)
         connection.execute(_SQL["forget_settled"])
+        connection.execute(_SQL["forget_indices"], (json_text(list(indices)),))
     truncate_wal(connection)
-    return dict(connection.execute(_SQL["counts"]))
+    whole = {index_id: (staged, count) for index_id, staged, count in connection.execute(_SQL["whole"])}
+    return {index_id for index_id, each in indices.items() if not each.is_met_by(*whole.get(index_id, (0, 0)))}
+
+
+def _take_over_layout_1(connection: Connection, indices: Mapping[str, Expected]) -> None:
+    """In the first layout a document had its vector itself, and nothing said which generation was staged last."""
+    _execute_all(connection, "create_vectors", "create_generations", "from_1_graphs", "create_graphs", "from_1_by_text")
+    for text_digest, model, vector in connection.execute(_SQL["from_1_vectors"]).fetchall():
+        _keep(connection, Embedded(model, {text_digest: vector}))
+    for index_id, each in indices.items():
+        connection.execute(_SQL["set_staged"], (index_id, each.generation))
+    _execute_all(
+        connection, "from_1_settled", "from_1_model", "from_1_vector", "create_by_text", "create_vectors_deleted"
+    )
+
+
+def _execute_all(connection: Connection, *names: str) -> None:
+    for name in names:
+        connection.execute(_SQL[name])
 
 
 def stage(connection: Connection, staging: Staging) -> None:
     """Write what will show in the generation; what an earlier change staged that never came into force goes."""
     with _transaction(connection):
         _sweep(connection, staging.index_id, staging.current)
+        connection.execute(_SQL["set_staged"], (staging.index_id, staging.generation))
         if staging.removed is None:
             connection.execute(_SQL["remove_all"], (staging.generation, staging.index_id))
         written = [version.document.id for version in staging.added]
@@ -229,8 +258,9 @@ def saved_graphs(connection: Connection) -> dict[str, SavedGraph]:
 
 
 def embedded(connection: Connection, model: str, text_digests: Sequence[str]) -> dict[str, bytes]:
-    """The vectors of those texts that the model embedded before."""
-    return dict(connection.execute(_SQL["embedded"], (model, json_text(text_digests))))
+    """The vectors of those texts that the model embedded before; one that is not as it was written is left out."""
+    found = connection.execute(_SQL["embedded"], (model, json_text(text_digests))).fetchall()
+    return {text_digest: vector for text_digest, vector, checksum in found if crc32(vector) == checksum}
 
 
 def keep(connection: Connection, made: Embedded) -> None:
@@ -241,7 +271,7 @@ def keep(connection: Connection, made: Embedded) -> None:
 
 def _keep(connection: Connection, made: Embedded) -> None:
     for text_digest, vector in made.vectors.items():
-        connection.execute(_SQL["keep_vector"], (text_digest, made.model, vector))
+        connection.execute(_SQL["keep_vector"], (text_digest, made.model, vector, crc32(vector)))
 
 
 def _sweep(connection: Connection, index_id: str, current: int) -> None:
@@ -343,9 +373,9 @@ def vectors(connection: Connection, rows: Rows, model: str, dim: int) -> Iterato
     for begin in range(0, len(rows), PORTION_ROWS):
         portion = rows[begin : begin + PORTION_ROWS]
         found = connection.execute(_SQL["vectors"], (model, json_text(portion.tolist()))).fetchall()
-        joined = b"".join(vector for _, vector in found)
+        joined = b"".join(vector for vector, checksum in found if crc32(vector) == checksum)
         if len(found) != len(portion) or len(joined) != len(portion) * dim * 4:
-            raise LibraryDamaged(f"Vectors of rows {portion[0]} to {portion[-1]} of the library are not there.")
+            raise LibraryDamaged("Vectors of the index are not as they were written. Replace all of its documents.")
         yield portion, np.frombuffer(joined, dtype="<f4").reshape(len(portion), dim)
 
 
@@ -363,7 +393,8 @@ def rows_with_words(connection: Connection, expression: str) -> Iterator[list[tu
 
 def found(connection: Connection, rows: Sequence[int]) -> dict[int, Document]:
     """Documents by their rows. Inside of a ``snapshot``."""
-    return {row: _document(*rest) for row, *rest in connection.execute(_SQL["found"], (json_text(rows),))}
+    found = connection.execute(_SQL["found"], (json_text(rows),)).fetchall()  # an error must leave no cursor open
+    return {row: _document(*rest) for row, *rest in found}
 
 
 def _document(document_id: str, text: str, metadata: str, salt: bytes, digest: str) -> Document:

@@ -21,6 +21,7 @@ CREATE TABLE vectors (
     text_digest TEXT NOT NULL,
     model TEXT NOT NULL,
     vector BLOB NOT NULL,
+    checksum INTEGER NOT NULL,
     UNIQUE (text_digest, model)
 ) STRICT;
 
@@ -60,8 +61,8 @@ WHEN NOT EXISTS (SELECT 1 FROM documents WHERE text_digest = old.text_digest) BE
     DELETE FROM vectors WHERE text_digest = old.text_digest;
 END;
 
--- create_settled: the generation up to which what was removed is gone
-CREATE TABLE settled (index_id TEXT PRIMARY KEY, generation INTEGER NOT NULL) STRICT;
+-- create_generations: of an index, the last that was staged, and that up to which what was removed is gone
+CREATE TABLE generations (index_id TEXT PRIMARY KEY, staged INTEGER NOT NULL, settled INTEGER NOT NULL) STRICT;
 
 -- create_graphs: the saved graph of an index: the model of its vectors, how many numbers each has, its file's digest
 CREATE TABLE graphs (
@@ -80,8 +81,11 @@ PRAGMA user_version = 2;
 -- from_1_by_text: in the first layout a document had its vector itself, and a text as many as there were documents
 DROP INDEX documents_by_text;
 
--- from_1_vectors: each once
-INSERT INTO vectors SELECT text_digest, model, vector FROM documents WHERE true ON CONFLICT DO NOTHING;
+-- from_1_vectors: of a text by a model one
+SELECT text_digest, model, vector FROM documents GROUP BY text_digest, model;
+
+-- from_1_settled: what was said of an index has another table
+DROP TABLE settled;
 
 -- from_1_graphs: nothing is in it
 DROP TABLE graphs;
@@ -113,11 +117,15 @@ DELETE FROM documents WHERE index_id = ? AND added > ?;
 -- keep_unnamed: removals that no fact names
 UPDATE documents SET removed = NULL WHERE index_id = ? AND removed > ?;
 
--- indices: every index that has rows or once had
-SELECT index_id FROM documents UNION SELECT index_id FROM settled;
+-- indices: every index that has rows
+SELECT DISTINCT index_id FROM documents;
 
--- counts: how many documents each index has, after the sweep
-SELECT index_id, count(*) FROM documents GROUP BY index_id;
+-- whole: after the sweep, the last generation of each index and how many documents it has
+SELECT index_id, staged, (SELECT count(*) FROM documents WHERE documents.index_id = generations.index_id)
+FROM generations;
+
+-- set_staged: a generation is staged
+INSERT INTO generations VALUES (?1, ?2, 0) ON CONFLICT (index_id) DO UPDATE SET staged = ?2;
 
 -- remove: the versions in force of a list of documents end with a generation
 UPDATE documents SET removed = ? WHERE index_id = ? AND removed IS NULL AND id IN (SELECT value FROM json_each(?));
@@ -134,9 +142,9 @@ SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, coalesce(
     1
 );
 
--- keep_vector: a text's vector, if a document has the text and the model has not embedded it yet
-INSERT INTO vectors SELECT ?1, ?2, ?3 WHERE EXISTS (SELECT 1 FROM documents WHERE text_digest = ?1)
-ON CONFLICT DO NOTHING;
+-- keep_vector: the vector of a text, if a document has the text
+INSERT INTO vectors SELECT ?1, ?2, ?3, ?4 WHERE EXISTS (SELECT 1 FROM documents WHERE text_digest = ?1)
+ON CONFLICT DO UPDATE SET vector = ?3, checksum = ?4;
 
 -- drop_models: the vectors of all models but these
 DELETE FROM vectors WHERE model NOT IN (SELECT value FROM json_each(?));
@@ -145,16 +153,19 @@ DELETE FROM vectors WHERE model NOT IN (SELECT value FROM json_each(?));
 DELETE FROM documents WHERE index_id = ? AND removed <= ?;
 
 -- set_settled: a read of an earlier generation would miss it
-INSERT INTO settled VALUES (?1, ?2) ON CONFLICT (index_id) DO UPDATE SET generation = ?2;
+UPDATE generations SET settled = ?2 WHERE index_id = ?1;
 
 -- settled: up to which generation
-SELECT generation FROM settled WHERE index_id = ?;
+SELECT settled FROM generations WHERE index_id = ?;
 
 -- forget_settled: no read of an earlier life is under way
-DELETE FROM settled;
+UPDATE generations SET settled = 0;
+
+-- forget_indices: all but these are gone
+DELETE FROM generations WHERE index_id NOT IN (SELECT value FROM json_each(?));
 
 -- embedded: the vectors of texts that were embedded before
-SELECT text_digest, vector FROM vectors WHERE model = ? AND text_digest IN (SELECT value FROM json_each(?));
+SELECT text_digest, vector, checksum FROM vectors WHERE model = ? AND text_digest IN (SELECT value FROM json_each(?));
 
 -- unembedded: texts of an index that the model has not embedded
 SELECT DISTINCT text FROM documents
@@ -187,7 +198,7 @@ SELECT row FROM documents
 WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1);
 
 -- vectors: the vectors of rows, in their order
-SELECT row, vector FROM documents JOIN vectors USING (text_digest)
+SELECT vector, checksum FROM documents JOIN vectors USING (text_digest)
 WHERE model = ? AND row IN (SELECT value FROM json_each(?)) ORDER BY row;
 
 -- matching: rows of an index whose metadata say so, condition by condition `[name, value, kind, kind]`

@@ -20,6 +20,7 @@ from organism.errors import InvalidField, LibraryDamaged, LibraryUnavailable, No
 from organism.model.commands import Idempotency
 from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.model.tool import Confirmed, Preview, Previewed, ToolError
+from organism.pump.decide.respond import Recorded
 from organism.rag.documents import ID_PATTERN, MOST_TOP_K, Document, check, check_one
 from organism.rag.library import By, Library
 from organism.rag.store import Span
@@ -215,8 +216,8 @@ TOOLS: Final = (
     _of_texts(name="rag_doc_get", payload_class=RagDocGet, replies=(RagDocument,)),
     _of_writing(name="rag_index_create", payload_class=RagIndexCreate, replies=(RagIngested,)),
     _of_writing(name="rag_doc_append", payload_class=RagDocAppend, replies=(RagIngested,)),
-    _of_writing(name="rag_doc_patch", payload_class=RagDocPatch, replies=(RagDocument,), brings_outside_text=True),
-    _of_writing(name="rag_doc_delete", payload_class=RagDocDelete, replies=(RagDeleted,), brings_outside_text=True),
+    _of_writing(name="rag_doc_patch", payload_class=RagDocPatch, replies=(RagDocument,)),
+    _of_writing(name="rag_doc_delete", payload_class=RagDocDelete, replies=(RagDeleted,)),
     _of_writing(name="rag_index_delete", payload_class=RagIndexDelete, replies=(RagDeleted,)),
 )
 
@@ -307,7 +308,9 @@ class LibraryTools:
             once = Idempotency(confirmed.message, "TOOL", f"/a1/rag/indices/{payload.index_id}", "")
             by = By(once=once, cause=confirmed.message, version=confirmed.version)
             told = partial(_told, partial(change, payload, by))
-            return await as_step(metadata, "write", told, SECONDS, reply, "idempotent")
+            response = await as_step(metadata, "write", told, SECONDS, reply, "idempotent")
+            brings_text = isinstance(response.payload, RagDocument)
+            return Recorded(response.payload, authors=frozenset({"rag_doc_patch"})) if brings_text else response
 
         return Previewed(act, show)
 

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import gc
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from organism.errors import LibraryDamaged
 from organism.rag.library import By
 from organism.sqlite.driver import Connection, Pysqlite
-from tests.rag.libraries import content, organism, texts
+from tests.rag.libraries import WORDS, content, organism, texts
 
 OLD = {"a": "the tower stands", "b": "the park is large"}
 
@@ -116,8 +118,51 @@ async def test_a_document_that_was_changed_in_the_file_is_not_shown(tmp_path: Pa
 
 
 async def test_a_vector_of_the_wrong_size_is_told(tmp_path: Path) -> None:
-    changed(await filled(tmp_path), "UPDATE vectors SET vector = x'00000000'")
+    changed(await filled(tmp_path), "UPDATE vectors SET vector = x'00000000', checksum = 558161692")
     async with organism(tmp_path) as o:
         with pytest.raises(LibraryDamaged):
             await o.tenant.library.query("x", "tower", 5, "vector", {})
         assert (await o.tenant.library.query("x", "tower", 5, "keyword", {}))[0][0].document.id == "a"
+
+
+async def test_a_vector_that_was_changed_in_the_file_is_told_until_its_text_comes_again(tmp_path: Path) -> None:
+    file = await filled(tmp_path)
+    (vector,) = (await WORDS.embed("plain", [OLD["a"]])).vectors
+    held = file.read_bytes()
+    assert vector.tobytes() in held
+    file.write_bytes(held.replace(vector.tobytes(), np.roll(vector, 1).tobytes()))
+    async with organism(tmp_path) as o:
+        library = o.tenant.library
+        with pytest.raises(LibraryDamaged, match="not as they were written"):
+            await library.query("x", "tower", 5, "vector", {})
+        await library.append("x", texts(a=OLD["a"]), None, By())
+        assert await content(library, "x") == OLD
+
+
+async def test_an_older_file_with_as_many_documents_is_told(tmp_path: Path) -> None:
+    file = await filled(tmp_path)
+    before = file.read_bytes()
+    async with organism(tmp_path) as o:
+        await o.tenant.library.patch("x", "a", "the tower fell", None, By())
+    file.write_bytes(before)
+    async with organism(tmp_path) as o:
+        with pytest.raises(LibraryDamaged, match="'x' are missing"):
+            await content(o.tenant.library, "x")
+
+
+@pytest.fixture
+def no_collection() -> Iterator[None]:
+    """What is in a cycle of references stays, as it does until the collector comes by."""
+    gc.disable()
+    yield
+    gc.enable()
+
+
+@pytest.mark.usefixtures("no_collection")
+async def test_after_a_search_that_met_damage_later_changes_are_read(tmp_path: Path) -> None:
+    changed(await filled(tmp_path), "UPDATE documents SET text = 'the tower falls' WHERE id = 'a'")
+    async with organism(tmp_path) as o:
+        with pytest.raises(LibraryDamaged):
+            await o.tenant.library.query("x", "tower", 5, "hybrid", {})
+        await o.tenant.library.append("x", texts(c="more"), None, By())
+        assert (await o.tenant.library.document("x", "c")).text == "more"

@@ -13,7 +13,7 @@ from organism.rag.index import Graphs, installed
 from organism.rag.library import By, Library
 from organism.rag.search import Mode
 from tests.rag.libraries import hits, library_with, organism
-from tests.rag.test_graph import saved
+from tests.rag.test_graph import graphs_are_made
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -39,7 +39,7 @@ async def library(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempP
         await own.replace("x", documents(), None, By())
         if request.param == "graph":
             await own.query("x", "same", 1, "vector", {})
-            await saved(data / "own")
+            await graphs_are_made()
         yield own
 
 

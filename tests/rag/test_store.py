@@ -17,7 +17,7 @@ from organism.rag import store
 from organism.rag.documents import Document, digest_of, text_digest_of
 from organism.rag.index import Graphs
 from organism.rag.library import By, Library
-from organism.rag.store import InForce, Span, Staging, Store, Version
+from organism.rag.store import Expected, InForce, Span, Staging, Store, Version
 from organism.sqlite.driver import Pysqlite
 from organism.views.views import Page, Query, Row, ViewStore
 from tests.rag.libraries import WORDS, content, organism, texts
@@ -42,7 +42,7 @@ async def ids(files: Store, generation: int) -> list[str]:
 
 async def test_a_generation_shows_what_was_staged_for_it(tmp_path: Path) -> None:
     files = Store(tmp_path / "library.sqlite", Pysqlite())
-    assert await files.write(store.open_tables, {}, ()) == {}
+    assert await files.write(store.open_tables, {}) == set()
     await files.write(store.stage, staging(3, 0, *texts(a="one", b="two")))
     assert (await ids(files, 0), await ids(files, 3)) == ([], ["a", "b"])
     await files.write(store.stage, staging(5, 3, *texts(b="new", c="three"), removed=["a"]))
@@ -56,24 +56,24 @@ async def test_a_generation_shows_what_was_staged_for_it(tmp_path: Path) -> None
 
 async def test_what_never_came_into_force_is_undone(tmp_path: Path) -> None:
     files = Store(tmp_path / "library.sqlite", Pysqlite())
-    await files.write(store.open_tables, {}, ())
+    await files.write(store.open_tables, {})
     await files.write(store.stage, staging(1, 0, *texts(a="one", b="two")))
     await files.write(store.stage, staging(2, 1, *texts(b="lost"), removed=["a"]))
     await files.write(store.stage, staging(2, 1, *texts(c="three"), removed=[]))
     assert await ids(files, 2) == ["a", "b", "c"]
     await files.close()
     again = Store(tmp_path / "library.sqlite", Pysqlite())
-    assert await again.write(store.open_tables, {"x": 1}, ()) == {"x": 2}
+    assert await again.write(store.open_tables, {"x": Expected(1, 2, "plain")}) == set()
     assert (await ids(again, 1), await ids(again, 2)) == (["a", "b"], ["a", "b"])
-    assert await again.write(store.open_tables, {}, ()) == {}
+    assert await again.write(store.open_tables, {}) == set()
     await again.close()
 
 
 async def test_a_file_of_the_first_layout_is_taken_over(tmp_path: Path) -> None:
     shutil.copy(FIRST_LAYOUT, tmp_path / "library.sqlite")
     files = Store(tmp_path / "library.sqlite", Pysqlite())
-    opened = await files.write(store.open_tables, {"x": 1, "y": 2, "z": 3}, ["plain", "other"])
-    assert opened == {"x": 2, "y": 1, "z": 1}
+    indices = {"x": Expected(1, 2, "plain"), "y": Expected(2, 1, "plain"), "z": Expected(3, 1, "other")}
+    assert await files.write(store.open_tables, indices) == set()
     listed = await files.read(store.page, InForce("x", 1), ALL)
     assert [(each.id, each.text) for each in listed.documents] == [("a", "the tower"), ("b", "the park")]
     park = text_digest_of("the park")

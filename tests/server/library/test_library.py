@@ -329,6 +329,12 @@ async def test_an_index_gets_another_model_over_http(library: LibraryClient) -> 
     await library.refused(404, "POST", "/b/reembed", {"embedding_model": "other"})
 
 
+@pytest.mark.parametrize("query", ["Gr\u00f6\u00dfe", "Gro\u0308\u00dfe"])
+async def test_words_are_found_however_their_letters_are_composed(library: LibraryClient, query: str) -> None:
+    await library.put("a", {"id": "size", "text": "Die Gr\u00f6\u00dfe z\u00e4hlt."}, TOR)
+    assert await library.found("a", query, mode="keyword") == ["size"]
+
+
 # -- users, tenants, the log
 
 

@@ -106,7 +106,7 @@ async def test_each_tool_says_whether_it_brings_text_of_strangers(tmp_path: Path
     bringing = {tool["function"]["name"] for tool in data if tool["brings_outside_text"]}
     assert bringing == {
         *("wikipedia_search", "wikipedia_summary", "http_fetch"),
-        *("rag_query", "rag_doc_list", "rag_doc_get", "rag_doc_patch", "rag_doc_delete"),
+        *("rag_query", "rag_doc_list", "rag_doc_get"),
     }
 
 
