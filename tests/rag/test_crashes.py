@@ -111,10 +111,10 @@ async def test_a_crash_at_any_statement_leaves_the_old_or_the_new(tmp_path: Path
 
 
 @pytest.mark.thorough
-async def test_a_crash_at_any_statement_of_a_confirmed_write_leaves_it_undone_or_done_once(tmp_path: Path) -> None:
+async def test_a_crash_amid_a_confirmed_write_leaves_it_undone_or_done_once(tmp_path: Path) -> None:
     call = {"index_id": "x", "doc_id": "a"}
     was_done: list[bool] = []
-    for statements in range(100):
+    for statements in range(0, 100, 2):
         disk, data = Cut(), tmp_path / str(statements)
         async with organism(data, disk) as o:
             await o.tenant.library.replace("x", texts(**OLD), None, By())
