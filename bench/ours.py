@@ -21,11 +21,11 @@ import pysqlite3
 
 from bench.places import LOG_FILE
 from organism import __file__ as package
-from organism.bootstrap import Organism
+from organism.bootstrap import Organism, Parts
 from organism.model.commands import PauseAgent
 from organism.server.http.auth import Tokens
 from organism.server.http.logs import configure_logs
-from organism.server.serve import Secrets, ServerSettings, Serving, listen
+from organism.server.serve import Secrets, ServerSettings, Serving, listen, tune_interpreter
 from organism.testing import Running, running
 from organism.views.views import CHANGED, Query
 
@@ -41,9 +41,10 @@ SOURCES = (".py", ".sql")
 
 
 @asynccontextmanager
-async def organism(folder: Path, config: Path = CONFIG) -> AsyncIterator[Running]:
-    """The product on ``folder``, from ready to stopped."""
-    async with running(config, data=folder) as started:
+async def organism(folder: Path | None, config: Path = CONFIG, parts: Parts | None = None) -> AsyncIterator[Running]:
+    """The product on ``folder`` (None: in memory), from ready to stopped, in an interpreter tuned as by its command."""
+    async with running(config, data=folder, parts=parts) as started:
+        tune_interpreter()
         yield started
 
 
@@ -51,6 +52,7 @@ async def organism(folder: Path, config: Path = CONFIG) -> AsyncIterator[Running
 async def served(started: Organism, token: str) -> AsyncIterator[str]:
     """The address of the real server around an organism, which logs as it does by default; at the end both stop."""
     configure_logs(sys.stderr, started.parts.redactor)
+    tune_interpreter()
     settings, key = ServerSettings(port=0), secrets.token_bytes(32)
     serving = Serving(started, settings, listen(settings), Secrets(Tokens(token, key, time.time), key))
     ready = asyncio.Event()

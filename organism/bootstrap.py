@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import gc
 import math
 import os
 import random
-import sys
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from dataclasses import dataclass, field, replace
@@ -58,8 +56,6 @@ if TYPE_CHECKING:
     from organism.tools.mcp.servers import McpServers
     from organism.tracing import Tracing
 
-COLLECT_AFTER_OBJECTS: Final = 10_000
-SWITCH_SECONDS: Final = 0.0002
 VERSION: Final = package_version("organism")
 TENANTS: Final = "tenants"
 RESTORED: Final = "tenants.new"
@@ -160,7 +156,6 @@ class Organism:
             raise
         self._watchdog = Watchdog(self.tenants[DEFAULT_TENANT].writable)
         self._watchdog.start()
-        tune_interpreter()
         self._stage = "running"
 
     async def open_tenants(self, ids: Iterable[str]) -> None:
@@ -328,14 +323,6 @@ def report_ended(what: str, follower: asyncio.Task[None]) -> None:
     """Log an error that ended the tracing or the audit of a log."""
     if not follower.cancelled() and (error := follower.exception()) is not None:
         structlog.get_logger("organism").error(f"{what}_ended", error=repr(error), exc_info=error)
-
-
-def tune_interpreter() -> None:
-    """Collect cycles rarely, since hops leave none; switch threads soon, so that the log's writer gets the lock."""
-    sys.setswitchinterval(SWITCH_SECONDS)
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(COLLECT_AFTER_OBJECTS, 50, 100)
 
 
 def with_turns(settings: Settings, codec: Codec) -> Settings:

@@ -11,6 +11,7 @@ from pathlib import Path
 import structlog
 from hypothesis import settings
 
+from organism.server.serve import tune_interpreter
 from tests.agents.peer.steering import peer, peer_place
 
 __all__ = ["peer", "peer_place"]
@@ -35,3 +36,8 @@ structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.__stderr__))
 # A shell that begins the tests in the background has them ignore it, and whatever they begin as well.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Run the tests in an interpreter as the server's, whose collections do not walk what all the tests are made of."""
+    tune_interpreter()

@@ -14,12 +14,11 @@ import numpy as np
 import uvloop
 
 from bench.load import Measurement, arguments
-from bench.ours import CONFIG
+from bench.ours import organism
 from bench.rivals.texts import file_of, texts
 from organism.bootstrap import Parts
 from organism.rag.hashed_words import Embedded
 from organism.rag.search import Mode
-from organism.testing import running
 from tests.rag import questions
 
 BUILTIN = "builtin"
@@ -41,7 +40,7 @@ class Made:
 async def measure(name: str) -> Measurement:
     passages, asked = questions.read()
     found: dict[str, float] = {}
-    async with running(CONFIG, parts=Parts(embeddings=None if name == BUILTIN else Made(name))) as o:
+    async with organism(None, parts=Parts(embeddings=None if name == BUILTIN else Made(name))) as o:
         library = o.tenant.library
         began = time.perf_counter()
         await questions.fill(library, passages)

@@ -30,7 +30,6 @@ from organism.rag.documents import MOST_DOCUMENTS, Document
 from organism.rag.hashed_words import Embedded
 from organism.rag.index import EF, name_of
 from organism.rag.library import By, Library
-from organism.testing import running
 from tests.rag import questions
 
 Matrix = NDArray[np.float32]
@@ -99,7 +98,7 @@ def documents(begin: int) -> list[Document]:
 async def build(vectors: Numbered) -> Measurement:
     if ours.read_stamp(FOLDER) != ours.source_digest():
         ours.empty(FOLDER)
-        async with running(ours.CONFIG, STORE, Parts(embeddings=vectors)) as o:
+        async with ours.organism(STORE, parts=Parts(embeddings=vectors)) as o:
             library = o.tenant.library
             for index_id, size in SIZES.items():
                 for begin in range(0, size, MOST_DOCUMENTS):
@@ -181,10 +180,10 @@ async def stalls(vectors: Numbered, seconds: float) -> Measurement:
     shutil.rmtree(UNSAVED, ignore_errors=True)
     shutil.copytree(STORE, UNSAVED, ignore=shutil.ignore_patterns("graphs"))
     found = {"idle_ms": await worst_stall_ms(asyncio.sleep(seconds))}
-    async with running(ours.CONFIG, UNSAVED, Parts(embeddings=vectors)) as o:
+    async with ours.organism(UNSAVED, parts=Parts(embeddings=vectors)) as o:
         found["making_ms"] = await worst_stall_ms(all_ask(o.tenant.library, seconds))
     began = time.perf_counter()
-    async with running(ours.CONFIG, STORE, Parts(embeddings=vectors)) as o:
+    async with ours.organism(STORE, parts=Parts(embeddings=vectors)) as o:
         found["start_s"] = time.perf_counter() - began
         library = o.tenant.library
         found["first_ms"] = await worst_stall_ms(graph_made(library, "large"))
@@ -204,7 +203,7 @@ async def measure(what: str, seconds: float) -> Measurement:
     if what == "stalls":
         return await stalls(vectors, seconds)
     async with AsyncExitStack() as stack:
-        o = await stack.enter_async_context(running(ours.CONFIG, STORE, Parts(embeddings=vectors)))
+        o = await stack.enter_async_context(ours.organism(STORE, parts=Parts(embeddings=vectors)))
         library = o.tenant.library
         return await recall(library, vectors) if what == "recall" else await latency(library, vectors, seconds)
 

@@ -24,7 +24,7 @@ from organism.cli.options import Bench
 from organism.cli.show import SafeConsole, out, print_json, refuse, table
 from organism.model.commands import Inject, Injected
 from organism.model.ids import DEFAULT_TENANT
-from organism.server.serve import run
+from organism.server.serve import run, tune_interpreter
 from organism.tenants import Tenant
 
 IN_FLIGHT: Final = (1, 64)
@@ -81,6 +81,7 @@ async def _measure(folder: Path, seconds: float) -> list[Measured]:
     console = SafeConsole(stderr=True)
     loads = track(IN_FLIGHT, "measuring", console=console, transient=True, disable=not console.is_terminal)
     organism = await bootstrap.start(folder / "organism.yaml", folder / "data")
+    tune_interpreter()
     try:
         return [await _load(organism.tenants[DEFAULT_TENANT], in_flight, seconds) for in_flight in loads]
     finally:

@@ -25,7 +25,16 @@ from organism.cli.show import compact, out, refuse
 from organism.errors import InvalidRequest, OrganismError
 from organism.model.redact import Redactor
 from organism.server.http.logs import configure_logs
-from organism.server.serve import ServerSettings, Serving, announced, exit_within, listen, run, secrets_of
+from organism.server.serve import (
+    ServerSettings,
+    Serving,
+    announced,
+    exit_within,
+    listen,
+    run,
+    secrets_of,
+    tune_interpreter,
+)
 
 PRIVATE_DIRECTORY: Final = 0o700
 TOUR: Final[Mapping[str, Any]] = {"to": "greeter", "payload": {"name": "Dan"}}
@@ -69,6 +78,7 @@ async def _serve(options: Serve, settings: ServerSettings, certificate: str | No
         _make_directory(data)
         parts = Parts(key_path=options.key, redactor=redactor, tracing=partial(tracing_of, os.environ))
         organism = await bootstrap.start(options.config, data, parts)
+        tune_interpreter()
         secrets = secrets_of(data, os.environ, organism)
         serving = Serving(organism, settings, listening, secrets, exit_within)
         with announced(data, serving.url, certificate):

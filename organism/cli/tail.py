@@ -25,6 +25,8 @@ FIRST_DELAY_SECONDS: Final = 0.5
 MAX_DELAY_SECONDS: Final = 8.0
 NOT_ALLOWED: Final = frozenset({4401, 4403})
 POLICY: Final = 1008
+CLOSE_SECONDS: Final = 1.0
+"""With more frames unread than it queues, the client would not see the answer to its close, and wait for it in vain."""
 TOKEN_REFUSED: Final = frozenset({"missing_authorization", "invalid_authorization", "forbidden"})
 """The close code that follows says the same."""
 
@@ -84,6 +86,7 @@ def _connect(watch: Watch, *, is_first: bool) -> ClientConnection | None:
             ssl=watch.server.tls_context(),
             compression=None,
             proxy=None,
+            close_timeout=CLOSE_SECONDS,
             max_size=None,  # the server is trusted, and a payload's JSON can be large
         )
     except (OSError, InvalidHandshake, InvalidURI) as error:

@@ -50,7 +50,7 @@ class Process:
     def socket(self, query: str = "") -> connect:
         """Its WebSocket; ``async with`` it."""
         address = f"{self.url.replace('http', 'ws', 1)}/ws{query}"
-        return connect(address, additional_headers=self.bearer, compression=None, proxy=None)
+        return connect(address, additional_headers=self.bearer, compression=None, proxy=None, max_queue=None)
 
     async def until_completed(self, thread_id: str) -> None:
         """Wait until the thread has ended, or see in the log that it has."""

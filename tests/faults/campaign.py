@@ -24,6 +24,7 @@ from tests.faults.stage import Stage
 from tests.faults.workload import killer
 
 NEVER: Final = 1 << 62
+AFTER_ANSWER_SECONDS: Final = 0.02
 
 
 METHOD: Final = """\
@@ -89,16 +90,18 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """How a campaign goes. Times are in seconds.
+    """How a campaign goes.
 
-    One life in ``early`` is killed while it starts, into one in ``suicides`` a message is sent that kills the process,
-    and one in ``spawned`` is the command as a user starts it; the others are forked.
+    One life in ``early`` is killed while it starts, the others after a random number of answered injections, at most
+    ``most_answered``: counted, because by the clock a slow machine would be killed while it has nothing to do. Into one
+    in ``suicides`` a message is sent that kills the process, and one in ``spawned`` is the command as a user starts it;
+    the others are forked.
     """
 
     kills: int
     seed: int = 1
     injections_a_life: int = 150
-    longest: float = 0.4
+    most_answered: int = 60
     early: int = 10
     suicides: int = 20
     spawned: int = 10
@@ -131,21 +134,29 @@ class Campaign:
         return self._report(ledger, seconds)
 
     async def _live_and_die(self) -> None:
-        chance, loop = self.stage.chance, asyncio.get_running_loop()
+        chance = self.stage.chance
         is_early = chance.randrange(self.plan.early) == 0
         is_spawned = chance.randrange(self.plan.spawned) == 0
         life = await (spawn if is_spawned else fork)(self.stage.setting)
-        kill = loop.call_later(chance.random() * (1.0 if is_spawned else 0.1), life.kill) if is_early else None
+        if is_early:
+            kill = asyncio.create_task(self._kill_within(1.0 if is_spawned else 0.1, life))
+        else:
+            kill = asyncio.create_task(self._kill_at_work(life))
         url = await life.url()
         if url is not None:
-            kill = kill or loop.call_later(chance.uniform(0.02, self.plan.longest), self._kill, life)
             if chance.randrange(self.plan.suicides) == 0:
                 self.stage.workload.later(killer(f"killer{len(self.kills)}"))
             operating = self.stage.operator.act(self.stage.api, self.stage.workload.all)
             await self.stage.load(url, self.plan.injections_a_life, self._note_life(), operating)
         await self._bury(life, kill)
 
-    def _kill(self, life: Life) -> None:
+    async def _kill_at_work(self, life: Life) -> None:
+        workload = self.stage.workload
+        await workload.until_answered(workload.answered + self.stage.chance.randint(1, self.plan.most_answered))
+        await self._kill_within(AFTER_ANSWER_SECONDS, life)
+
+    async def _kill_within(self, seconds: float, life: Life) -> None:
+        await asyncio.sleep(self.stage.chance.random() * seconds)
         life.kill()
 
     async def _note_life(self) -> None:
@@ -158,12 +169,10 @@ class Campaign:
         for kill in self.kills:
             kill.next_life = min(kill.next_life, lives["events"][-1]["position"])
 
-    async def _bury(self, life: Life, kill: asyncio.TimerHandle | None) -> None:
+    async def _bury(self, life: Life, kill: asyncio.Task[None]) -> None:
         """Note the death. One that nobody outside dealt must be the work of a message that kills."""
         status = await life.end()
-        is_ours = kill is not None and kill.when() <= asyncio.get_running_loop().time()
-        if kill is not None:
-            kill.cancel()
+        is_ours = not kill.cancel()
         if status != -signal.SIGKILL:
             self.stage.faults.append(f"the server ended by itself with {status}: {life.said[-20:]}")
         if is_ours:

@@ -69,13 +69,18 @@ def killer(tag: str) -> Injection:
 
 
 class Workload:
-    """All injections so far. ``accepted`` are the ids of the accepted messages, in the order of their answers."""
+    """All injections so far. ``accepted`` are the ids of the accepted messages, in the order of their answers.
+
+    ``answered`` is how many answers came, refusals and repetitions included.
+    """
 
     def __init__(self, chance: random.Random) -> None:
         self.all: list[Injection] = []
         self.accepted: list[str] = []
+        self.answered = 0
         self._chance = chance
         self._unanswered: list[Injection] = []
+        self._one_more_answered = asyncio.Event()
 
     def next(self) -> Injection:
         """One whose answer never came and that has a key, one to be repeated, or a new one."""
@@ -111,6 +116,8 @@ class Workload:
             if injection.key is not None and not injection.is_acknowledged:
                 self._unanswered.append(injection)
             raise
+        self.answered += 1
+        self._one_more_answered.set()
         if answer.status == CONFLICT and answer.json["error"]["code"] == "request_in_progress":
             return
         if answer.status == ACCEPTED and not injection.is_acknowledged:
@@ -128,6 +135,12 @@ class Workload:
                 await self.send(self.next(), client)
         except Gone:
             return
+
+    async def until_answered(self, count: int) -> None:
+        """Wait until so many answers came. One at a time may wait."""
+        while self.answered < count:
+            self._one_more_answered.clear()
+            await self._one_more_answered.wait()
 
     async def send_unanswered(self, client: Client) -> None:
         """Send what has a key and no answer yet."""

@@ -86,12 +86,14 @@ class Served:
         return answer.json()
 
     def socket(self, query: str = "", headers: Mapping[str, str] | None = None, **more: Any) -> Any:
-        """A WebSocket with the token; ``async with`` it."""
+        """A WebSocket with the token; ``async with`` it.
+
+        By default it takes each frame that comes: one that has stopped reading does not see the answer to its close.
+        """
         url = self.url.replace("http", "ws", 1) + "/ws" + query
         given = self.bearer if headers is None else headers
-        return connect(
-            url, additional_headers=given, compression=None, proxy=None, create_connection=CheckedSocket, **more
-        )
+        settings = {"compression": None, "proxy": None, "max_queue": None, **more}
+        return connect(url, additional_headers=given, create_connection=CheckedSocket, **settings)
 
 
 @dataclass

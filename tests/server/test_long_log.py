@@ -43,7 +43,7 @@ LOOKS = [
     "thread=thr-nowhere",
     "type=message_dead",
     "type=thread_killed",
-    "type=loop_blocked",
+    "type=agent_resumed",
     f"thread={ONE}&type=thread_killed",
     "thread=thr-nowhere&type=step_recorded",
 ]
