@@ -8,6 +8,7 @@ import signal
 import sys
 from pathlib import Path
 
+import pytest
 import structlog
 from hypothesis import settings
 
@@ -36,6 +37,11 @@ structlog.configure(logger_factory=structlog.PrintLoggerFactory(sys.__stderr__))
 # A shell that begins the tests in the background has them ignore it, and whatever they begin as well.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Begin with the tests that ask for more time: one that came last would be what all other workers wait for."""
+    items.sort(key=lambda item: item.get_closest_marker("timeout") is None)
 
 
 def pytest_collection_finish() -> None:

@@ -9,6 +9,7 @@ import signal
 import time
 from dataclasses import asdict, dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 from typing import Final
@@ -101,7 +102,7 @@ class Plan:
     kills: int
     seed: int = 1
     injections_a_life: int = 150
-    most_answered: int = 60
+    most_answered: int = 40
     early: int = 10
     suicides: int = 20
     spawned: int = 10
@@ -139,25 +140,20 @@ class Campaign:
         is_spawned = chance.randrange(self.plan.spawned) == 0
         life = await (spawn if is_spawned else fork)(self.stage.setting)
         if is_early:
-            kill = asyncio.create_task(self._kill_within(1.0 if is_spawned else 0.1, life))
+            self._kill_within(1.0 if is_spawned else 0.1, life)
         else:
-            kill = asyncio.create_task(self._kill_at_work(life))
+            kill = partial(self._kill_within, AFTER_ANSWER_SECONDS, life)
+            self.stage.workload.after_answers(chance.randint(1, self.plan.most_answered), kill)
         url = await life.url()
         if url is not None:
             if chance.randrange(self.plan.suicides) == 0:
                 self.stage.workload.later(killer(f"killer{len(self.kills)}"))
             operating = self.stage.operator.act(self.stage.api, self.stage.workload.all)
             await self.stage.load(url, self.plan.injections_a_life, self._note_life(), operating)
-        await self._bury(life, kill)
+        await self._bury(life)
 
-    async def _kill_at_work(self, life: Life) -> None:
-        workload = self.stage.workload
-        await workload.until_answered(workload.answered + self.stage.chance.randint(1, self.plan.most_answered))
-        await self._kill_within(AFTER_ANSWER_SECONDS, life)
-
-    async def _kill_within(self, seconds: float, life: Life) -> None:
-        await asyncio.sleep(self.stage.chance.random() * seconds)
-        life.kill()
+    def _kill_within(self, seconds: float, life: Life) -> None:
+        asyncio.get_running_loop().call_later(self.stage.chance.random() * seconds, life.kill)
 
     async def _note_life(self) -> None:
         """Where the life begins that serves now: what was open there was open at each kill before."""
@@ -169,13 +165,12 @@ class Campaign:
         for kill in self.kills:
             kill.next_life = min(kill.next_life, lives["events"][-1]["position"])
 
-    async def _bury(self, life: Life, kill: asyncio.Task[None]) -> None:
+    async def _bury(self, life: Life) -> None:
         """Note the death. One that nobody outside dealt must be the work of a message that kills."""
         status = await life.end()
-        is_ours = not kill.cancel()
         if status != -signal.SIGKILL:
             self.stage.faults.append(f"the server ended by itself with {status}: {life.said[-20:]}")
-        if is_ours:
+        if life.is_killed:
             self.kills.append(Kill(len(self.stage.workload.accepted)))
         else:
             self.stage.counts["suicides"] += 1

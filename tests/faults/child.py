@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from multiprocessing.connection import Connection
 
+import anyio
 import uvicorn.lifespan.off
 import uvicorn.protocols.http.httptools_impl  # noqa: F401 - imported before the fork
 
@@ -14,6 +16,9 @@ from organism.cli.app import main
 from tests.faults import points
 
 MOST_FILES = 256
+
+anyio.run(anyio.sleep, 0)  # has it import what it needs of asyncio
+gc.freeze()  # no child's collection walks, and so copies, what they share
 
 
 def live(argv: Sequence[str], environment: Mapping[str, str], output: Connection) -> None:

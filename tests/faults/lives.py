@@ -66,12 +66,16 @@ class Setting:
 
 
 class Life:
-    """One process, ``pid``. ``said`` is its output so far, ``url`` where it serves once it has said so."""
+    """One process, ``pid``. ``said`` is its output so far, ``url`` where it serves once it has said so.
+
+    ``is_killed``: it was alive when ``kill`` was called.
+    """
 
     def __init__(self, pid: int, output: asyncio.StreamReader, status: Awaitable[int]) -> None:
         self.pid = pid
         self._handle = _handle_of(pid)
         self.said: list[str] = []
+        self.is_killed = False
         self._url: asyncio.Future[str | None] = asyncio.get_running_loop().create_future()
         self._status = asyncio.ensure_future(status)
         self._listening = asyncio.ensure_future(self._listen(output))
@@ -113,6 +117,7 @@ class Life:
 
     def kill(self) -> None:
         """SIGKILL."""
+        self.is_killed = self._handle is not None
         self.signal(signal.SIGKILL)
 
     async def end(self) -> int:

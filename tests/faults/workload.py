@@ -80,7 +80,8 @@ class Workload:
         self.answered = 0
         self._chance = chance
         self._unanswered: list[Injection] = []
-        self._one_more_answered = asyncio.Event()
+        self._then_at = 0
+        self._then: Callable[[], None]
 
     def next(self) -> Injection:
         """One whose answer never came and that has a key, one to be repeated, or a new one."""
@@ -117,7 +118,8 @@ class Workload:
                 self._unanswered.append(injection)
             raise
         self.answered += 1
-        self._one_more_answered.set()
+        if self.answered == self._then_at:
+            self._then()
         if answer.status == CONFLICT and answer.json["error"]["code"] == "request_in_progress":
             return
         if answer.status == ACCEPTED and not injection.is_acknowledged:
@@ -136,11 +138,9 @@ class Workload:
         except Gone:
             return
 
-    async def until_answered(self, count: int) -> None:
-        """Wait until so many answers came. One at a time may wait."""
-        while self.answered < count:
-            self._one_more_answered.clear()
-            await self._one_more_answered.wait()
+    def after_answers(self, count: int, then: Callable[[], None]) -> None:
+        """Call ``then`` once so many more answers have come; what was to be called before that is not."""
+        self._then_at, self._then = self.answered + count, then
 
     async def send_unanswered(self, client: Client) -> None:
         """Send what has a key and no answer yet."""
