@@ -50,7 +50,7 @@ from organism.tenants import Tenant, refuse_unless_writable
 from organism.tools.toolbox import Held, Toolbox
 from organism.tools.web import Net
 from organism.views.models import READ_MODELS
-from organism.watchdog import Watchdog
+from organism.watchdog import BLOCKED_SECONDS, Watchdog
 
 if TYPE_CHECKING:
     from organism.tools.mcp.servers import McpServers
@@ -94,6 +94,7 @@ class Parts:
     embeddings: library.Embeddings | None = None
     tracing: Callable[[str], Tracing | None] = lambda _: None
     models: Callable[[str], Models] | None = None
+    blocked_seconds: float = BLOCKED_SECONDS
 
 
 class Organism:
@@ -154,7 +155,7 @@ class Organism:
         except OrganismError:
             await self.stop(0)
             raise
-        self._watchdog = Watchdog(self.tenants[DEFAULT_TENANT].writable)
+        self._watchdog = Watchdog(self.tenants[DEFAULT_TENANT].writable, self.parts.blocked_seconds)
         self._watchdog.start()
         self._stage = "running"
 

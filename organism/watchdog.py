@@ -25,9 +25,13 @@ IDLE: Final = ("/asyncio/runners.py", "/selectors.py")
 class Watchdog:
     """Checks from its own thread that the loop turns. A blocked loop's stack goes to both logs."""
 
-    def __init__(self, writable: Callable[[], Writer | None]) -> None:
-        """``writable`` gives the tenant's writer if it takes an event now, or None."""
+    def __init__(self, writable: Callable[[], Writer | None], blocked_seconds: float) -> None:
+        """``writable`` gives the tenant's writer if it takes an event now, or None.
+
+        A loop that has not turned for ``blocked_seconds`` is blocked.
+        """
         self._writable = writable
+        self._blocked_seconds = blocked_seconds
         self._loop = asyncio.get_running_loop()
         self._loop_thread = threading.get_ident()
         self._turned = time.monotonic()
@@ -52,7 +56,7 @@ class Watchdog:
                 reported = False
                 asked_at = time.monotonic()
                 self._ask()
-            elif not reported and time.monotonic() - asked_at > BLOCKED_SECONDS:
+            elif not reported and time.monotonic() - asked_at > self._blocked_seconds:
                 reported = self._report(asked_at)
 
     def _ask(self) -> None:

@@ -247,7 +247,14 @@ def own_name() -> str:
 
 
 def path_of(*parts: str) -> str:
-    """The path of a resource; an id may hold any character, and be one that clients shorten a path by."""
+    """The path of a resource, also where an id is `.` or `..`. Ends the command if one holds a ``/``."""
+    for part in parts:
+        if "/" in part:
+            refuse(
+                Exit.USAGE,
+                f"{part!r} is not an id or a name: none has a `/`.",
+                "`--help` shows the order of the arguments.",
+            )
     quoted = (part.replace(".", "%2E") if part in {".", ".."} else quote(part, safe="") for part in parts)
     return "".join(f"/{part}" for part in quoted)
 

@@ -57,6 +57,13 @@ async def added(server: Served, *paths: str | Path) -> dict[str, Any]:
     return counted
 
 
+async def test_a_folder_in_the_place_of_the_index_is_refused(server: Served, folder: Path) -> None:
+    ran = await rag(server, "add", "./docs", folder)
+    assert ran.code == 2
+    assert "'./docs' is not an id" in ran.err
+    assert (await rag(server, "list", "--json")).json == []
+
+
 async def test_files_of_a_folder_become_documents_and_what_has_no_text_is_named(server: Served, folder: Path) -> None:
     ran = await rag(server, "add", "kb", folder)
     assert (ran.code, ran.out) == (0, "2 files: 2 pieces sent, 0 unchanged, 0 deleted.\n")

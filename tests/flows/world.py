@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +72,14 @@ class World:
         self.config.write_bytes(orjson.dumps(config))  # JSON is YAML
 
     @asynccontextmanager
-    async def running(self, *, on_disk: bool = True, parts: Parts | None = None) -> AsyncIterator[Running]:
-        """Start it; whatever a test plays must have kept the laws."""
+    async def running(
+        self, *, on_disk: bool = True, parts: Parts | None = None, blocked_seconds: float = math.inf
+    ) -> AsyncIterator[Running]:
+        """Start it; whatever a test plays must have kept the laws.
+
+        With ``blocked_seconds`` its log tells of a loop that is held up so long, by a busy machine too.
+        """
+        parts = replace(parts or Parts(), blocked_seconds=blocked_seconds)
         async with running(self.config, self.data if on_disk else None, parts) as organism:
             try:
                 yield organism

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 import secrets
 import ssl
 import time
@@ -136,8 +137,12 @@ async def served(
     parts: bootstrap.Parts | None = None,
     settings: ServerSettings = LOCAL,
 ) -> AsyncIterator[Served]:
-    """Start the organism of ``config``, in memory or on ``data``, behind a server; stop both at the end."""
+    """Start the organism of ``config``, in memory or on ``data``, behind a server; stop both at the end.
+
+    That a busy machine holds up its loop is in no log.
+    """
     contract()  # made before there is a loop that it could hold up
+    parts = replace(parts or bootstrap.Parts(), blocked_seconds=math.inf)
     organism = await bootstrap.start(config, data, parts)
     key = secrets.token_bytes(32)
     tokens = Tokens(TOKEN, key, time.time)
