@@ -102,6 +102,7 @@ def add(options: AddDocuments) -> None:
 
     Of a folder, files without text are left out; one that is named itself is a failure then, and the others go on.
     """
+    path_of(options.index)  # what cannot be one is refused before files are read
     library = _Library(options)
     files = list(dict.fromkeys(file for path in options.path for file in files_in(path)))
     known = {each["id"]: each["metadata"] for each in _known(library, options.index)}

@@ -57,8 +57,9 @@ async def added(server: Served, *paths: str | Path) -> dict[str, Any]:
     return counted
 
 
-async def test_a_folder_in_the_place_of_the_index_is_refused(server: Served, folder: Path) -> None:
-    ran = await rag(server, "add", "./docs", folder)
+@pytest.mark.parametrize("path", ["kb", "docs"], ids=["missing", "there"])
+async def test_a_folder_in_the_place_of_the_index_is_refused(server: Served, path: str) -> None:
+    ran = await rag(server, "add", "./docs", path)
     assert ran.code == 2
     assert "'./docs' is not an id" in ran.err
     assert (await rag(server, "list", "--json")).json == []

@@ -68,7 +68,7 @@ class Setting:
 class Life:
     """One process, ``pid``. ``said`` is its output so far, ``url`` where it serves once it has said so.
 
-    ``is_killed``: it was alive when ``kill`` was called.
+    ``is_killed``: ``kill`` was called before its end was known.
     """
 
     def __init__(self, pid: int, output: asyncio.StreamReader, status: Awaitable[int]) -> None:

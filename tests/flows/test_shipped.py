@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import json
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
@@ -251,3 +252,16 @@ async def test_a_message_leaves_nothing_to_the_collector_of_cycles(tmp_path: Pat
             gc.set_debug(0)
             gc.garbage.clear()
     assert [kind.__qualname__ for kind in left if kind.__module__.startswith("organism")] == []
+
+
+async def test_an_organism_leaves_the_interpreter_of_its_host_as_it_is() -> None:
+    before = (gc.get_freeze_count(), gc.get_threshold(), sys.getswitchinterval())
+    gc.set_threshold(700, 10, 10)
+    sys.setswitchinterval(0.005)
+    try:
+        async with running(ROOT / "organism.yaml"):
+            assert (gc.get_freeze_count(), gc.get_threshold()) == (before[0], (700, 10, 10))
+            assert sys.getswitchinterval() == pytest.approx(0.005)
+    finally:
+        gc.set_threshold(*before[1])
+        sys.setswitchinterval(before[2])
