@@ -247,7 +247,7 @@ class Tenant:
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
                 while self.pump.is_running():
-                    await self.pump.signals.rests.wait()
+                    await self.pump.wakeups.rests.wait()
         self._drop_all()
         if (writer := self.writable()) is not None:
             decision = Decision.on(writer.state, None)

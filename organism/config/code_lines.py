@@ -30,7 +30,7 @@ def lines_of_coroutine(coroutine: Any, modules: ModuleSet) -> tuple[CodeLine, ..
     return attempt(lambda: _own([*_waiting(coroutine)][::-1], modules)).result or ()
 
 
-def lines_of_frame(frame: FrameType, modules: ModuleSet | None) -> tuple[CodeLine, ...]:
+def lines_of_frame(frame: FrameType | None, modules: ModuleSet | None) -> tuple[CodeLine, ...]:
     """Where the frame's thread is."""
     return _own(_stack(frame), modules)
 

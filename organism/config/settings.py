@@ -56,6 +56,7 @@ class Limits:
     max_queue_per_agent: Count = 10_000
     max_open_per_thread: Count = 10_000
     max_depth: Count = 50
+    max_steps_per_handling: Annotated[int, Field(ge=100, le=1_000_000)] = 10_000
     max_payload_bytes: PayloadBytes = 262_144
     handler_timeout_s: Seconds = 30.0
     ask_timeout_s: Seconds = 30.0

@@ -20,7 +20,7 @@ from organism.errors import LogDamaged
 from organism.events.record import Actor, Record
 from organism.events.vocabulary import EVENTS, Event
 
-VERSION: Final = 2
+VERSION: Final = 3
 """The version of the rows that this code writes."""
 
 _EVENT: Any = Union[tuple(EVENTS.values())]  # noqa: UP007 - made of the vocabulary
@@ -103,7 +103,12 @@ def _of_version_1(row: list[Any]) -> list[Any]:
     return [*shared, events, seals, placed]
 
 
-UPCASTS: Final[Mapping[int, Upcast]] = MappingProxyType({1: _of_version_1})
+def _of_version_2(row: list[Any]) -> list[Any]:
+    """Version 2 reads as it is: its steps have no places."""
+    return row
+
+
+UPCASTS: Final[Mapping[int, Upcast]] = MappingProxyType({1: _of_version_1, 2: _of_version_2})
 """From each older version to the next one."""
 
 

@@ -186,7 +186,15 @@ class ThreadForked(Event, frozen=True):
 Outcome = Literal["done", "unread", "answered", "delivered", "killed", "appended"]
 After = Literal["", "retry", "death", "stop"]
 DeathCode = Literal[
-    "handler_error", "timeout", "wrong_return", "replay_diverged", "schema_changed", "listener_gone", "killed_process"
+    "handler_error",
+    "timeout",
+    "stuck",
+    "wrong_return",
+    "replay_diverged",
+    "too_many_steps",
+    "schema_changed",
+    "listener_gone",
+    "killed_process",
 ]
 RefusalCode = Literal["routing", "validation"]
 RefusalReason = Literal["unknown_receiver", "not_a_peer", "schema", "depth", "flood"]
@@ -213,7 +221,7 @@ class MessageSent(Event, frozen=True, rename={"sender": "from", "payload_class":
     ``step`` is (message, number) of the ask that sent it, ``answers`` of the ask that it answers. Of an injection:
     ``caller_depth``, the runs of agents around the call that made it, and ``caller_request``, the request it was made
     in. Of a replayed dead letter: ``calls`` are (request, caller), innermost first, ``root`` is that of its
-    chain.
+    chain, ``first`` the message that was sent first, with whose id the keys of its effects begin.
     """
 
     message: str
@@ -233,6 +241,7 @@ class MessageSent(Event, frozen=True, rename={"sender": "from", "payload_class":
     caller_request: str | None = None
     notes: tuple[str, ...] = ()
     authors: tuple[str, ...] = ()
+    first: str = ""
 
 
 class MessageStarted(Event, frozen=True):
@@ -361,6 +370,7 @@ class StepError(Struct, frozen=True, gc=False, omit_defaults=True):
 class StepStarted(Event, frozen=True):
     """A step of a handling began, the ``step``-th (0: the consent to the message itself); ``input`` is its digest.
 
+    ``place`` is where the handler calls it: ``2/1/3`` is the third step of the first task of the handler's second task.
     ``key`` is an effect's, or the id of the tool call that an ask is. ``expires``: when an ask or approval is over.
     ``unknown``: this unsafe effect was begun before, and its outcome is unknown.
     """
@@ -375,6 +385,7 @@ class StepStarted(Event, frozen=True):
     expires: int = 0
     key: str = ""
     unknown: bool = False
+    place: str = ""
 
 
 class StepRecorded(Event, frozen=True):
@@ -386,6 +397,7 @@ class StepRecorded(Event, frozen=True):
     kind: StepKind
     input: str
     error: StepError | None = None
+    place: str = ""
 
 
 class StepResolved(Event, frozen=True):

@@ -125,8 +125,11 @@ class EffectFailed(EffectError):
 class HandlerMetadata(ABC):
     """What a handler knows of its message, and the steps that it may take.
 
-    Each step is on disk before its result is given; after a restart a recorded step gives its recorded result. Steps
-    are numbered in the order of their calls, so call them in the same order every time.
+    Each step is on disk before its result is given; after a restart a recorded step gives its recorded result. A step
+    is found again by where it is called: in which task of the handler, and as which step there. So take the same steps
+    each time, and let what comes from outside come by ``effect``. Steps may overlap (``gather``, ``TaskGroup``,
+    ``wait``); results are given one at a time, in the order in which they were recorded. A step raises ``RuntimeError``
+    where it could not be found again: in an effect, a callback, another thread, a blocking handler.
     """
 
     __slots__ = ()
@@ -189,6 +192,8 @@ class HandlerMetadata(ABC):
     @abstractmethod
     async def effect(self, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind = "idempotent") -> Any:
         """Run ``fn(stable_key)``, which touches the outside, and give its JSON result, recorded.
+
+        The key is the same in each attempt, and in a replayed dead letter.
 
         ``pure`` and ``idempotent`` effects may run again after a crash, with the same key; an ``unsafe`` one never
         does: it waits for an operator. Raises ``EffectError`` when ``fn`` raised (the same after a restart, when what

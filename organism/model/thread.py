@@ -112,7 +112,8 @@ class PlainStep(Entity):
     ``open`` counts the open messages in an ask's branch: when none is left, no answer can come any more. ``expires``
     and ``stopped_at``, since when its clock stands still, are in µs; ``content_at`` is the position of its result.
     ``request`` is the message that an ask sent; ``lost`` is the error that it gets if nothing answers it, once a
-    message of its branch is a dead letter.
+    message of its branch is a dead letter. ``place`` is where the handler calls it (``pump/run/branches.py``),
+    ``ended_at`` the position at which its result was recorded.
     """
 
     number: int
@@ -130,6 +131,8 @@ class PlainStep(Entity):
     unknown: bool = False
     request: str = ""
     lost: StepError | None = None
+    place: str = ""
+    ended_at: int = 0
 
 
 class Step(PlainStep, kw_only=True):
@@ -139,7 +142,8 @@ class Step(PlainStep, kw_only=True):
 
     def recorded(self, error: StepError | None = None) -> StepRecorded:
         """The event that records it."""
-        return StepRecorded(self.message.id, self.message.to, self.number, self.kind, self.input, error)
+        named = self.message.id, self.message.to, self.number, self.kind, self.input
+        return StepRecorded(*named, error, self.place)
 
     def stop_clock(self, at: int) -> None:
         """Stop its clock at that time, unless it is stopped."""
@@ -179,7 +183,9 @@ class PlainMessage(Entity):
 
     ``digest`` is its content's, which is checked by it when it is read; without it the whole unit must be read.
     ``authors`` names whose text it may contain, agents and listeners that bring text from outside, and never changes;
-    ``read`` names those whose text its handling has read since, in answers to its asks.
+    ``read`` names those whose text its handling has read since, in answers to its asks. ``first`` is the message that
+    it repeats as a replayed dead letter. ``places`` has the number of each of its steps by their place; in an older
+    log a step has none, and its message goes on ``by_number``.
     """
 
     id: str
@@ -201,6 +207,9 @@ class PlainMessage(Entity):
     next_at: int = 0
     after: After = ""
     shown: Shown | None = None
+    first: str = ""
+    places: dict[str, int] | None = None
+    by_number: bool = False
 
 
 class Message(PlainMessage, kw_only=True):
@@ -230,8 +239,14 @@ class Message(PlainMessage, kw_only=True):
             record.position,
             record.digest,
             record.correlation,
+            first=event.first,
             thread=thread,
         )
+
+    @property
+    def effects_key(self) -> str:
+        """What the keys of its effects begin with: the same when it is a replayed dead letter."""
+        return self.first or self.id
 
     @property
     def root(self) -> Root:

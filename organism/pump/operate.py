@@ -404,8 +404,7 @@ class Operator:
         decision = Decision.on(self._writer.state, message.thread, None, command.actor)
         content = Content(message.thread.owner, orjson.dumps(command.result)) if command.outcome == "done" else None
         record = decision.add(StepResolved(message.id, message.to, step.number, command.outcome), content)
-        if content is not None:
-            decision.end_step(StepEnd(step, record))
+        decision.end_step(StepEnd(step, record, record if content is not None else None))
         return await self._finish(decision, command)
 
     async def _indeterminate(self, effect: str) -> Step:

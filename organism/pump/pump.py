@@ -15,7 +15,7 @@ from typing import Final
 
 import structlog
 
-from organism.config.code_lines import lines_of_coroutine, text_of
+from organism.config.code_lines import text_of
 from organism.events.record import Record
 from organism.events.vocabulary import Event, StepError
 from organism.log.log import EventLog
@@ -25,14 +25,17 @@ from organism.pump.decide.decision import Decision
 from organism.pump.decide.ending import Failure
 from organism.pump.decide.respond import Outbox
 from organism.pump.run import handler
+from organism.pump.run.branches import TaskNumbering
 from organism.pump.run.handler import Responses, Services
-from organism.pump.run.handling import Handling, Signals
+from organism.pump.run.handling import Handling, Wakeups
 from organism.pump.run.mailboxes import Mailboxes
 from organism.pump.state import RETRY, Due, State
 from organism.pump.writer import Writer
 from organism.views.views import ViewStore
 
 TICK_SECONDS: Final = 0.05
+STUCK_US: Final = 4_000_000
+STUCK: Final = "Stuck: The handler waits, but for nothing that can still come. The lines say where its tasks wait."
 TIMED_OUT: Final = StepError("timeout", "There was no answer in time.")
 
 Follow = Callable[[Sequence[Record[Event]]], None]
@@ -76,7 +79,7 @@ class Pump:
         self.mailboxes.resize(state.rules.listeners)
         self.log, self.state = log, state
         self.write, self.commit, self.settled = writer.write, writer.commit, writer.settled
-        self.signals = Signals()
+        self.wakeups = Wakeups()
         self.handlings: dict[str, Handling] = {}
         self._services = services
         self.endings: dict[str, list[asyncio.Future[bool]]] = {}
@@ -86,6 +89,7 @@ class Pump:
         self._is_dropped = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
+        self._numbering = TaskNumbering.of(self._loop)
         self._context = copy_context()
 
     def _schedule(self, decision: Decision) -> None:
@@ -95,13 +99,15 @@ class Pump:
             boxes.put(arrival.message, arrival.payload, arrival.generation)
         for end in decision.recorded:
             handling = self.handlings.get(end.step.message.id)
-            if handling is not None and handling.step_ended(end):
-                decision.resumed = (*decision.resumed, end.step.message)
+            if handling is not None:
+                handling.step_ended(end)
         boxes.follow(decision.records)
         if boxes.fair_share is not None:
             boxes.fair_share(boxes)
         if boxes.resuming:
-            decision.resumed = (*decision.resumed, *boxes.resumed())
+            decision.resumed = boxes.resumed()
+            for message in decision.resumed:
+                self.handlings[message.id].granted()
         if boxes.ready:
             decision.starts = boxes.starts(decision.at)
             for message in decision.starts:
@@ -126,7 +132,7 @@ class Pump:
         if self.state.folded.due:
             self._ensure_ticking()
         if unit.cause is None:
-            self.signals.resumes.fire()
+            self.wakeups.resumes.fire()
         if unit.on_written is not None:
             unit.on_written(unit)
 
@@ -143,7 +149,8 @@ class Pump:
             return
         queued, left_us = self.mailboxes.queued[message.id], int(listener.timeout_s * 1_000_000)
         handling = self.handlings[message.id] = Handling(
-            self.writer, self.mailboxes, self.signals, queued, listener, state.rules, at, left_us, at
+            *(self.writer, self.mailboxes, self.wakeups, queued, listener, state.rules, at, left_us, at),
+            numbering=self._numbering,
         )
         running = handler.run(handling, self._services, self._finished)
         handling.task = task = self._loop.create_task(running, context=self._context.copy())
@@ -154,8 +161,9 @@ class Pump:
     def _go_on(self, unit: Decision) -> None:
         """Give recorded steps to their handlers; resume those that have their slot again."""
         for end in unit.recorded:
-            if end.record is not None:
-                end.step.content_at = end.record.position
+            end.step.ended_at = end.record.position
+            if end.content is not None:
+                end.step.content_at = end.content.position
         for end in unit.recorded:
             if (handling := self.handlings.get(end.step.message.id)) is not None:
                 handling.step_on_disk(end.step)
@@ -194,8 +202,8 @@ class Pump:
         """The handler answered or failed. Whatever it does after its end has no effect."""
         if handling.dead:
             return
-        if handling.diverged:
-            outcome = Failure("replay_diverged", handling.diverged, is_final=True)
+        if handling.failure is not None:
+            outcome = handling.failure
         if isinstance(outcome, Failure):
             self._failed(handling, outcome)
             return
@@ -205,6 +213,7 @@ class Pump:
         ending.finish(decision, message, handling.cut(decision))
         self.leave(handling)
         self.write(decision)
+        handling.abandon()
 
     def _failed(self, handling: Handling, failure: Failure) -> None:
         """Retry later, or make a dead letter after the last attempt. An unknown effect first waits for an operator."""
@@ -217,6 +226,7 @@ class Pump:
         (ending.retry if is_tried_again else ending.park)(decision, message, failure)
         self.leave(handling)
         self.write(decision)
+        handling.abandon()
 
     def kill(self, decision: Decision, root: Thread) -> None:
         """End the thread and its descendants; once that is on disk, their handlers are cancelled."""
@@ -235,7 +245,7 @@ class Pump:
         """The handling is over."""
         handling.end()
         del self.handlings[handling.message.id]
-        self.signals.rests.fire()
+        self.wakeups.rests.fire()
 
     # -- what is due
 
@@ -257,11 +267,19 @@ class Pump:
                 handling.ran_at += passed_us
             elif handling.is_overdue(now):
                 text = f"TimedOut: The handler ran longer than {handling.listener.timeout_s:g} s."
-                lines = lines_of_coroutine(handling.coroutine, handling.rules.settings.modules)
-                self._failed(handling, Failure("timeout", text, traceback=lines))
-                handling.cancel()
+                self._give_up(handling, Failure("timeout", text, traceback=handling.lines()))
+            elif not handling.is_stuck():
+                handling.stuck_since = 0
+            elif not handling.stuck_since:
+                handling.stuck_since = now
+            elif now - handling.stuck_since > STUCK_US:
+                self._give_up(handling, Failure("stuck", STUCK, traceback=handling.lines()))
         if self.handlings or self.state.folded.due:
             self._ensure_ticking()
+
+    def _give_up(self, handling: Handling, failure: Failure) -> None:
+        self._failed(handling, failure)
+        handling.cancel()
 
     def _do_due(self, due: Due) -> None:
         """Start the message again, or end the ask or approval that was not answered in time."""
@@ -282,7 +300,7 @@ class Pump:
 
     def is_running(self) -> bool:
         """Whether any handler or its model call is running; handlers that wait for anything else do not count."""
-        return any(handling.has_slot or handling.is_in_call() for handling in self.handlings.values())
+        return any(handling.slot == "held" or handling.is_in_call() for handling in self.handlings.values())
 
     def drop_all(self) -> None:
         """The state was discarded, or the tenant stops: end all handlings and start no more."""
@@ -291,7 +309,7 @@ class Pump:
             handling.end()
             handling.cancel()
         self.handlings.clear()
-        self.signals.rests.fire()
+        self.wakeups.rests.fire()
         if self._next_tick is not None:
             self._next_tick.cancel()
             self._next_tick = None

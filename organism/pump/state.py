@@ -490,6 +490,7 @@ def _step_started(state: FoldedState, record: Record[StepStarted]) -> None:
         return
     if message.steps is None:
         message.steps = {}
+    _note_place(message, event)
     message.steps[event.step] = Step(
         event.step,
         event.kind,
@@ -498,12 +499,21 @@ def _step_started(state: FoldedState, record: Record[StepStarted]) -> None:
         key=event.key,
         approval=event.approval,
         expires=event.expires,
+        place=event.place,
         message=message,
     )
     if event.expires:
         state.schedule(Due(event.expires, message.id, event.step))
     if event.step == CONSENT:
         state.turn_clocks(record.at)
+
+
+def _note_place(message: Message, event: StepStarted | StepRecorded) -> None:
+    if event.place:
+        message.places = message.places or {}
+        message.places[event.place] = event.step
+    elif event.step != CONSENT:
+        message.by_number = True
 
 
 def _step_recorded(state: FoldedState, record: Record[StepRecorded]) -> None:
@@ -515,7 +525,10 @@ def _step_recorded(state: FoldedState, record: Record[StepRecorded]) -> None:
         message.steps = {}
     step = message.steps.get(event.step)
     if step is None:
-        step = message.steps[event.step] = Step(event.step, event.kind, event.input, message=message)
+        _note_place(message, event)
+        step = Step(event.step, event.kind, event.input, place=event.place, message=message)
+        message.steps[event.step] = step
+    step.ended_at = record.position
     step.error = event.error
     step.ok = step.error is None
     step.unknown = False
@@ -531,6 +544,7 @@ def _step_resolved(state: FoldedState, record: Record[StepResolved]) -> None:
     if step is None:
         return
     step.unknown = False
+    step.ended_at = record.position
     if event.outcome == "done":
         step.ok, step.content_at = True, record.position
     elif event.outcome == "fail":

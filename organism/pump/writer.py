@@ -14,7 +14,7 @@ from organism.pump.state import FoldedState, State
 from organism.views.views import ViewStore
 
 
-class Signal(asyncio.Event):
+class Wakeup(asyncio.Event):
     """Wakes those who wait when it is fired, once; who waits later waits for the next time."""
 
     def fire(self) -> None:
@@ -37,7 +37,7 @@ class Writer:
         self.is_over = False
         self._loop = asyncio.get_running_loop()
         self._written = self._settled = 0
-        self._settles = Signal()
+        self._settles = Wakeup()
 
     def write(self, decision: Decision, on_written: OnWritten | None = None) -> None:
         """Complete the decision and append it; ``on_written`` is called once it is on disk."""

@@ -23,6 +23,7 @@ def test_what_is_left_out_has_the_defaults_of_the_table(place: Place) -> None:
         "max_queue_per_agent": 10000,
         "max_open_per_thread": 10000,
         "max_depth": 50,
+        "max_steps_per_handling": 10000,
         "max_payload_bytes": 262144,
         "handler_timeout_s": 30,
         "ask_timeout_s": 30,
@@ -36,7 +37,7 @@ def test_what_is_left_out_has_the_defaults_of_the_table(place: Place) -> None:
 
 
 def test_each_limit_can_be_given(place: Place) -> None:
-    given_limits = {key: index + 1 for index, key in enumerate(asdict(place.load().limits))}
+    given_limits = {key: index + 100 for index, key in enumerate(asdict(place.load().limits))}
     lines = "".join(f"  {key}: {value}\n" for key, value in given_limits.items())
     place.yaml(f"{MINIMAL}retry: {{attempts: 9, base_delay_s: 1, max_delay_s: 1.5}}\nlimits:\n{lines}")
     loaded = place.load()

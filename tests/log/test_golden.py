@@ -6,12 +6,17 @@ import shutil
 from contextlib import closing
 from pathlib import Path
 
+import orjson
 import pytest
 
+from organism.bootstrap import Parts
+from organism.events.record import Record
 from organism.events.stored import VERSION
-from organism.events.vocabulary import OrganismStarted
+from organism.events.vocabulary import ApprovalRequested, OrganismStarted
 from organism.log.sqlite import SqliteLog
+from organism.model.commands import ResolveApproval
 from organism.sqlite.driver import Pysqlite
+from organism.testing import Running
 from organism.views.models import READ_MODELS
 from tests.log.engines import FixedClock
 from tests.log.golden import GOLDEN, answers, lines, world
@@ -46,10 +51,21 @@ async def test_a_log_of_each_version_says_what_it_said(tmp_path: Path, version: 
 async def test_an_organism_goes_on_with_a_log_of_each_version(tmp_path: Path, version: int) -> None:
     made = world(tmp_path)
     copied(version, made.data / "tenants" / "default")
-    async with made.running() as o:
+    last_at = int(orjson.loads((GOLDEN / f"log-{version}.events.jsonl").read_bytes().splitlines()[-1])["at"])
+    async with made.running(parts=Parts(wall_ns=lambda: (last_at + 1) * 1000)) as o:  # before its questions expire
         lives = [record.event.life for record in await o.records(OrganismStarted)]
         outcome = await o.inject("greeter", {"text": "still here"}, wait=True)
+        (asked,) = [record for record in await o.records(ApprovalRequested) if await _is_open(o, record)]
+        await o.do(ResolveApproval(approval=asked.event.approval, decision="approve"))
+        assert await o.tenant.ended(asked.stream, 10)
+        answered = await o.replies(asked.stream)
         assert (await o.log.verify()).damage == ()
     assert lives == list(range(1, len(lives) + 1))
     assert len(lives) > 3
     assert outcome.replies == ({"text": "STILL HERE"},)
+    assert answered == ({"text": "approve"},)  # its step is found again, also one that was recorded without a place
+
+
+async def _is_open(o: Running, asked: Record[ApprovalRequested]) -> bool:
+    row = orjson.loads(await o.views.row("approvals", asked.event.approval) or b"{}")
+    return bool(row.get("status") == "pending")

@@ -1389,6 +1389,7 @@ export interface Limits {
   max_queue_per_agent?: number;
   max_open_per_thread?: number;
   max_depth?: number;
+  max_steps_per_handling?: number;
   max_payload_bytes?: number;
   handler_timeout_s?: number;
   ask_timeout_s?: number;
@@ -1466,7 +1467,9 @@ export interface MessageDeadData {
     | "listener_gone"
     | "replay_diverged"
     | "schema_changed"
+    | "stuck"
     | "timeout"
+    | "too_many_steps"
     | "wrong_return";
   reason: string;
   attempts: number;
@@ -1607,7 +1610,7 @@ export interface MessageSent {
   message: Message;
 }
 
-/** A message was sent; its payload and envelope are the record's content. `type` names the payload's class; `token` is the call token in the envelope. `authors` names whose text it may contain: agents, and listeners that bring text from outside. `notes` say what was repaired in the payload. Of a reply: `call` is the request whose call it is handled in, `class` its class as `module:Class`. `step` is (message, number) of the ask that sent it, `answers` of the ask that it answers. Of an injection: `caller_depth`, the runs of agents around the call that made it, and `caller_request`, the request it was made in. Of a replayed dead letter: `calls` are (request, caller), innermost first, `root` is that of its chain. */
+/** A message was sent; its payload and envelope are the record's content. `type` names the payload's class; `token` is the call token in the envelope. `authors` names whose text it may contain: agents, and listeners that bring text from outside. `notes` say what was repaired in the payload. Of a reply: `call` is the request whose call it is handled in, `class` its class as `module:Class`. `step` is (message, number) of the ask that sent it, `answers` of the ask that it answers. Of an injection: `caller_depth`, the runs of agents around the call that made it, and `caller_request`, the request it was made in. Of a replayed dead letter: `calls` are (request, caller), innermost first, `root` is that of its chain, `first` the message that was sent first, with whose id the keys of its effects begin. */
 export interface MessageSentData {
   message: string;
   from: string;
@@ -1626,6 +1629,7 @@ export interface MessageSentData {
   caller_request?: string;
   notes?: string[];
   authors?: string[];
+  first?: string;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -2442,6 +2446,7 @@ export interface StepRecordedData {
     | "uuid";
   input: string;
   error?: StepError;
+  place?: string;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -2460,7 +2465,7 @@ export interface StepResolvedData {
   content_owner?: string;
 }
 
-/** A step of a handling began, the `step`-th (0: the consent to the message itself); `input` is its digest. `key` is an effect's, or the id of the tool call that an ask is. `expires`: when an ask or approval is over. `unknown`: this unsafe effect was begun before, and its outcome is unknown. */
+/** A step of a handling began, the `step`-th (0: the consent to the message itself); `input` is its digest. `place` is where the handler calls it: `2/1/3` is the third step of the first task of the handler's second task. `key` is an effect's, or the id of the tool call that an ask is. `expires`: when an ask or approval is over. `unknown`: this unsafe effect was begun before, and its outcome is unknown. */
 export interface StepStartedData {
   message: string;
   agent: string;
@@ -2480,6 +2485,7 @@ export interface StepStartedData {
   expires?: number;
   key?: string;
   unknown?: boolean;
+  place?: string;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */

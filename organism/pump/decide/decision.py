@@ -52,10 +52,11 @@ class Arrival(Entity):
 
 
 class StepEnd(Entity):
-    """A step has its result: the content of ``record``, if there is one, and its decoded ``value``."""
+    """A step has its result, recorded by ``record``: the content of another one, if any, and its decoded ``value``."""
 
     step: Step
-    record: Record[Event] | None = None
+    record: Record[Event]
+    content: Record[Event] | None = None
     value: Any = None
 
 
@@ -135,7 +136,7 @@ class Decision(Unit, kw_only=True, eq=False):
         for step in unknown:
             if not step.unknown:
                 named = message.id, message.to, step.number, step.kind, step.input
-                found = StepStarted(*named, effect=step.effect, key=step.key, unknown=True)
+                found = StepStarted(*named, effect=step.effect, key=step.key, unknown=True, place=step.place)
                 self.add(found, thread=message.thread.id)
         return bool(unknown)
 
@@ -145,13 +146,13 @@ class Decision(Unit, kw_only=True, eq=False):
         """Record the result of a step: ``content`` is its JSON, ``value`` the same decoded."""
         record = self.add(step.recorded(error), content, step.message.thread.id)
         step = (step.message.steps or {}).get(step.number, step)  # the one in the state, if the fold has just made it
-        self.end_step(StepEnd(step, record if content is not None else None, value))
+        self.end_step(StepEnd(step, record, record if content is not None else None, value))
 
     def answer(self, step: Step, record: Record[MessageSent], payload: Any) -> None:
         """The message that was just sent answers an ask, which ends both."""
         self.add(MessageHandled(record.event.message, record.event.to, "answered", duration=0))
-        self.add(step.recorded(), None, step.message.thread.id)
-        self.end_step(StepEnd(step, record, payload))
+        recorded = self.add(step.recorded(), None, step.message.thread.id)
+        self.end_step(StepEnd(step, recorded, record, payload))
 
     def end_step(self, end: StepEnd) -> None:
         """Note that this unit records a step."""

@@ -91,15 +91,15 @@ def to_consent(rules: Rules, payload_type: str, payload: object, why: str) -> Qu
     return Question(digest, preview, rules.limits.approval_expires_s, payload_type, why)
 
 
-def ask(decision: Decision, message: Message, question: Question) -> None:
-    """Ask the question."""
+def ask(decision: Decision, message: Message, question: Question, place: str = "") -> None:
+    """Ask the question; ``place`` is that of the step."""
     expires = decision.at + int(question.seconds * 1_000_000)
     if question.token:
         asked = ConfirmRequested(question.token, question.digest, message.id, message.to, expires, question.version)
         decision.add(asked)
         return
     approval, named = decision.state.ids.approval(), (message.id, message.to, question.step)
-    decision.add(StepStarted(*named, "approve", question.digest, approval=approval, expires=expires))
+    decision.add(StepStarted(*named, "approve", question.digest, approval=approval, expires=expires, place=place))
     digest = hashlib.sha256(question.preview).hexdigest()
     to_people = ApprovalRequested(approval, *named, digest, expires, question.payload_type, question.why)
     decision.add(to_people, Content(message.thread.owner, question.preview))

@@ -178,6 +178,7 @@ def add_replay(decision: Decision, failure: Failed, again: Prepared, *, edited: 
         calls=letter.calls,
         root=letter.root if letter.root != NO_ROOT else None,
         authors=dead.authors,  # whose text it may hold, also if a person has edited it
+        first=(dead.first or dead.message) if isinstance(dead, MessageSent) else "",
     )
     owner = decision.state.folded.threads[letter.thread_id].owner
     record = decision.add(sent, Content(owner, again.encoded.json, again.encoded.xml))

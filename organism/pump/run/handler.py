@@ -9,12 +9,13 @@ from __future__ import annotations
 import asyncio
 import base64
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextvars import copy_context
 from dataclasses import replace
 from datetime import UTC, datetime
+from functools import partial
 from random import Random
-from typing import Any, Final, NamedTuple, Unpack, cast
+from typing import Any, Final, NamedTuple, TypeVar, Unpack, cast
 from uuid import UUID
 
 import msgspec
@@ -26,7 +27,7 @@ from organism.config.foreign import attempt, described, json_of, shown
 from organism.config.prompts import SERVED
 from organism.config.settings import Listener, Row
 from organism.errors import InvalidPayload
-from organism.events.vocabulary import StepError, StepKind, StepStarted
+from organism.events.vocabulary import StepError, StepKind
 from organism.model.completion import ChatMessage, CompleteError, CompleteOptions, Completion
 from organism.model.handler import (
     Approval,
@@ -50,8 +51,9 @@ from organism.pump.decide.spend import ModelCall
 from organism.pump.history import Histories
 from organism.pump.rules import GENERIC, Rules
 from organism.pump.run import model_call, session_turn
+from organism.pump.run.branches import Branch, InBranch
 from organism.pump.run.feed import Feed
-from organism.pump.run.handling import Handling, Unreadable, step_digest
+from organism.pump.run.handling import CANCELLED, CalledStep, Handling, Unreadable, step_digest
 from organism.pump.run.model_call import Models, RunningCall
 from organism.pump.run.run_stream import RunStream
 from organism.pump.state import Confirmation
@@ -63,6 +65,7 @@ PAYLOADS_AN_ENTRY: Final = 4
 """The size of an entry, in units of ``limits.max_payload_bytes``: a payload written out as text is longer."""
 
 Responses = tuple[HandlerResponse, ...]
+T = TypeVar("T")
 
 
 class Services(NamedTuple):
@@ -141,11 +144,16 @@ async def _answer(handling: Handling, services: Services, payload: Any) -> objec
     if listener.handler is None:
         raise LookupError(f"{listener.name} has no handler, and no model runs it in this version.")
     metadata = Steps(handling, services)
-    if isinstance(listener.handler, Previewed) and confirmed is not None:
-        return await listener.handler.act(payload, metadata, confirmed)
     if listener.blocking:
         return await _in_thread(listener, payload, metadata)
-    return await listener.handler(payload, metadata)
+    return await InBranch(handling.numbering, Branch(handling.results), _called(listener, payload, metadata, confirmed))
+
+
+async def _called(listener: Listener, payload: Any, metadata: HandlerMetadata, confirmed: Confirmed | None) -> object:
+    """What the handler's own code answers."""
+    if isinstance(listener.handler, Previewed) and confirmed is not None:
+        return await listener.handler.act(payload, metadata, confirmed)
+    return await listener.handler(payload, metadata)  # type: ignore[misc]  # the caller has looked
 
 
 async def _in_thread(listener: Listener, payload: Any, metadata: HandlerMetadata) -> object:
@@ -257,10 +265,6 @@ async def _confirmed(handling: Handling, chance: Random, payload: Any) -> Admitt
 # -- what a handler may do meanwhile
 
 
-class OutcomeUnknown(BaseException):
-    """The outcome of an unsafe effect is unknown. Not an ``Exception``, so that no handler continues after it."""
-
-
 class Steps(HandlerMetadata):
     """A handling as its handler sees it."""
 
@@ -315,127 +319,176 @@ class Steps(HandlerMetadata):
         handling = self._handling
         return datetime.fromtimestamp(handling.started_at / 1_000_000 + handling.listener.timeout_s, UTC)
 
-    async def ask(self, to: str, payload: object, timeout: float | None = None, *, tool_call_id: str = "") -> Any:
+    def ask(
+        self, to: str, payload: object, timeout: float | None = None, *, tool_call_id: str = ""
+    ) -> Coroutine[Any, Any, Any]:
         # A subclass may raise in any method, and these are used inside a decision.
         to, tool_call_id = str.__str__(to), str.__str__(tool_call_id)
         handling = self._handling
-        number = handling.next_number()
         digest = step_digest("ask", to, _json_or_repr(handling.rules, payload_and_notes(payload)[0]))
-        step = handling.recorded(number, "ask", digest)
+        seconds = timeout if timeout is not None else handling.rules.limits.ask_timeout_s
+        called = handling.call("ask", digest)
+        return handling.carry_out(self._ask(called, to, payload, min(seconds, LONGEST_SECONDS), tool_call_id))
+
+    async def _ask(self, called: CalledStep, to: str, payload: object, seconds: float, tool_call_id: str) -> Any:
+        handling = self._handling
+        number, step = handling.find(called)
         if step is None:
             await handling.wait_while_paused()
             decision = handling.decide()
-            seconds = timeout if timeout is not None else handling.rules.limits.ask_timeout_s
-            expires = decision.at + int(min(seconds, LONGEST_SECONDS) * 1_000_000)
-            named = handling.message.id, handling.message.to, number
-            step = handling.begin_step(decision, StepStarted(*named, "ask", digest, key=tool_call_id, expires=expires))
+            expires = decision.at + int(seconds * 1_000_000)
+            begun = msgspec.structs.replace(handling.started(number, called), key=tool_call_id, expires=expires)
+            step = handling.begin_step(decision, begun)
             handling.suspend(step)
             outbox = Outbox(decision, handling.message, handling.listener, handling.rules)
             refused = outbox.send(to, payload, step)
             if refused is not None:
                 decision.record(step, StepError(refused.code, GENERIC[refused.code], dead_letter=refused.dead_letter))
             handling.writer.write(decision)
-        await handling.answer(step)
+        return await handling.given(step, partial(self._reply, to))
+
+    async def _reply(self, to: str, step: Step) -> Any:
         if step.error is not None:
             code, message, cause, letter = msgspec.structs.astuple(step.error)
             sent = step.request or letter
             raise AskError(code, message, listener=to, message_id=sent, cause=cause, dead_letter=letter)
-        if number not in handling.values:
-            handling.values[number] = await handling.reply(step)
-        return handling.values[number]
+        values = self._handling.values
+        if step.number not in values:
+            values[step.number] = await self._handling.reply(step)
+        return values[step.number]
 
-    async def effect(self, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind = "idempotent") -> Any:
+    def effect(
+        self, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind = "idempotent"
+    ) -> Coroutine[Any, Any, Any]:
         key, kind = str.__str__(key), cast("EffectKind", str.__str__(kind))
         if kind not in EFFECT_KINDS:
             raise ValueError(f"kind is one of {', '.join(sorted(EFFECT_KINDS))}; {kind!r} came.")
+        called = self._handling.call("effect", step_digest("effect", kind, key.encode()))
+        return self._handling.carry_out(self._effect(called, key, fn, kind))
+
+    async def _effect(self, called: CalledStep, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind) -> Any:
         handling = self._handling
-        number = handling.next_number()
-        digest = step_digest("effect", kind, key.encode())
-        step = handling.recorded(number, "effect", digest)
+        number, step = handling.find(called)
         if step is not None and step.ok is not None:
-            _raise_failed(step)
-            return await handling.result(step)
-        if step is None and kind != "pure":
-            decision = handling.decide()
-            named = handling.message.id, handling.message.to, number
-            handling.begin_step(decision, StepStarted(*named, "effect", digest, effect=kind, key=key))
-            await handling.writer.commit(decision)
-        result, error = await outcome_of(fn(f"{handling.message.id}/{key}"))
+            return await handling.given(step, self._effect_result)
+        try:
+            if step is None and kind != "pure":
+                decision = handling.decide()
+                begun = msgspec.structs.replace(handling.started(number, called), effect=kind, key=key)
+                handling.begin_step(decision, begun)
+                await handling.writer.commit(decision)
+            result, error = await outcome_of(fn(f"{handling.message.effects_key}/{key}"))
+        except asyncio.CancelledError:
+            self._effect_cancelled(number, called, kind)
+            raise
         if isinstance(error, EffectUnknown) and kind == "unsafe":
-            raise OutcomeUnknown(str(error)) from error
+            lines = lines_of_error(error, handling.rules.settings.modules)
+            handling.fail(Failure("handler_error", f"OutcomeUnknown: {error}", traceback=lines))
         if error is not None:
             text = described(error)
-            await handling.record(number, "effect", digest, None, StepError("effect_error", text))
+            await handling.record(number, called, None, StepError("effect_error", text))
             raise EffectError(text) from error
         try:
             json = json_of(result)
             _check_size(handling.rules, json)
         except (TypeError, ValueError) as unfit:
             text = f"The effect {key!r} gave a result that cannot be kept: {unfit}"
-            await handling.record(number, "effect", digest, None, StepError("effect_failed", text))
+            await handling.record(number, called, None, StepError("effect_failed", text))
             raise EffectFailed(text) from unfit
-        await handling.record(number, "effect", digest, json)
+        await handling.record(number, called, json)
         return orjson.loads(json)
 
-    async def now(self) -> datetime:
-        at = await self._value("now", self._handling.writer.state.now)
-        return datetime.fromtimestamp(at / 1_000_000, UTC)
-
-    async def uuid(self) -> UUID:
-        return UUID(hex=await self._value("uuid", lambda: self._services.chance.randbytes(16).hex()))
-
-    async def random(self) -> float:
-        value: float = await self._value("random", self._services.chance.random)
-        return value
-
-    async def _value(self, kind: StepKind, make: Callable[[], Any]) -> Any:
+    def _effect_cancelled(self, number: int, called: CalledStep, kind: EffectKind) -> None:
+        """The handler's code cancels the effect, or the handling is over, which records nothing."""
         handling = self._handling
-        number = handling.next_number()
-        digest = step_digest(kind, "", b"")
-        step = handling.recorded(number, kind, digest)
+        if handling.dead:
+            return
+        step = (handling.message.steps or {}).get(number)
+        if step is not None and kind == "unsafe":
+            text = "OutcomeUnknown: The handler's code cancelled an unsafe effect that had begun."
+            handling.fail(Failure("handler_error", text, traceback=handling.lines()))
+        decision = handling.decide()
+        handling.add_record(decision, number, called, None, CANCELLED)
+        handling.writer.write(decision)
+
+    async def _effect_result(self, step: Step) -> Any:
+        if step.error is not None:
+            kind = EffectFailed if step.error.code == "effect_failed" else EffectError
+            raise kind(step.error.message)
+        return await self._handling.result(step)
+
+    def now(self) -> Coroutine[Any, Any, datetime]:
+        return self._value("now", self._handling.writer.state.now, _time_of)
+
+    def uuid(self) -> Coroutine[Any, Any, UUID]:
+        return self._value("uuid", lambda: self._services.chance.randbytes(16).hex(), UUID)
+
+    def random(self) -> Coroutine[Any, Any, float]:
+        return self._value("random", self._services.chance.random, float)
+
+    def _value(self, kind: StepKind, make: Callable[[], Any], decode: Callable[[Any], T]) -> Coroutine[Any, Any, T]:
+        called = self._handling.call(kind, step_digest(kind, "", b""))
+        return self._handling.carry_out(self._made(called, make, decode))
+
+    async def _made(self, called: CalledStep, make: Callable[[], Any], decode: Callable[[Any], T]) -> T:
+        handling = self._handling
+        number, step = handling.find(called)
         if step is not None:
-            return await handling.result(step)
+            return decode(await handling.given(step, handling.result))
         value = make()
-        await handling.record(number, kind, digest, orjson.dumps(value))
-        return value
+        await handling.record(number, called, orjson.dumps(value))
+        return decode(value)
 
-    async def approve(self, preview: Any) -> Approval:
-        number = self._handling.next_number()
+    def approve(self, preview: Any) -> Coroutine[Any, Any, Approval]:
+        handling = self._handling
         json = canonical(preview)
-        _check_size(self._handling.rules, json)
-        seconds = self._handling.rules.limits.approval_expires_s
-        question = Question(step_digest("approve", "", json), json, seconds, step=number)
-        return await self._handling.approved(question)
+        _check_size(handling.rules, json)
+        called = handling.call("approve", step_digest("approve", "", json))
+        return handling.carry_out(self._approve(called, json))
 
-    async def complete(self, messages: Sequence[ChatMessage], **options: Unpack[CompleteOptions]) -> Completion:
+    async def _approve(self, called: CalledStep, json: bytes) -> Approval:
+        handling = self._handling
+        number, _ = handling.find(called)
+        seconds = handling.rules.limits.approval_expires_s
+        return await handling.approved(Question(called.digest, json, seconds, step=number), called.place)
+
+    def complete(
+        self, messages: Sequence[ChatMessage], **options: Unpack[CompleteOptions]
+    ) -> Coroutine[Any, Any, Completion]:
         handling = self._handling
         request = model_call.request_json(handling.listener.model, messages, options)
         block = options.get("block", "")
         if handling.stream is not None and block:
             handling.stream.require_free(block)
-        number = handling.next_number()
-        digest = model_call.digest_of(request)
-        step = handling.recorded(number, "complete", digest)
+        called = handling.call("complete", model_call.digest_of(request))
+        return handling.carry_out(self._complete(called, orjson.loads(request)[1], options))
+
+    async def _complete(
+        self, called: CalledStep, messages: Sequence[ChatMessage], options: CompleteOptions
+    ) -> Completion:
+        handling = self._handling
+        number, step = handling.find(called)
         if step is None or step.ok is None:
             await handling.wait_while_paused(reserves_line=True)
-            call = ModelCall(handling.message, handling.listener, number, orjson.loads(request)[1], options)
-            step = self._begin_call(call, digest)
-            await handling.answer(step)
+            step = self._begin_call(ModelCall(handling.message, handling.listener, number, messages, options), called)
+        return await handling.given(step, self._completion)
+
+    async def _completion(self, step: Step) -> Completion:
+        handling = self._handling
         if step.error is not None:
             raise CompleteError(step.error.code, step.error.message)  # type: ignore[arg-type]  # only such codes are recorded
-        if number not in handling.values:
-            handling.values[number], shown_in = await handling.completion(step)
+        if step.number not in handling.values:
+            handling.values[step.number], shown_in = await handling.completion(step)
             if shown_in:
                 self._open_stream().passed("message", shown_in)
-        answer: Completion = handling.values[number]
+        answer: Completion = handling.values[step.number]
         return answer
 
-    def _begin_call(self, call: ModelCall, digest: str) -> Step:
+    def _begin_call(self, call: ModelCall, called: CalledStep) -> Step:
         """Reserve what the call may use; make the call once that is on disk."""
         handling = self._handling
         decision = handling.decide()
-        begun = StepStarted(call.message.id, call.message.to, call.step, "complete", digest)
-        step = handling.begin_step(decision, begun)
+        step = handling.begin_step(decision, handling.started(call.step, called))
         handling.suspend(step)
         try:
             self._services.models.reserve(decision, call)
@@ -448,14 +501,19 @@ class Steps(HandlerMetadata):
             handling.writer.write(decision, running.on_disk)
         return step
 
-    async def history(self) -> Sequence[Mapping[str, Any]]:
-        return await session_turn.history(self._handling, self._services.histories)
+    def history(self) -> Coroutine[Any, Any, Sequence[Mapping[str, Any]]]:
+        handling = self._handling
+        return handling.carry_out(handling.results.during(session_turn.history(handling, self._services.histories)))
 
-    async def steered(self) -> Sequence[Any]:
-        return await session_turn.steered(self._handling)
+    def steered(self) -> Coroutine[Any, Any, Sequence[Any]]:
+        handling = self._handling
+        called, has_passed = handling.look("steer", session_turn.DIGEST)
+        steered = session_turn.steered(handling, called, has_passed=has_passed)
+        return handling.carry_out(handling.results.during(steered))
 
-    async def emit(self, kind: str, data: Mapping[str, Any]) -> None:
-        await self._open_stream().emit(kind, data)
+    def emit(self, kind: str, data: Mapping[str, Any]) -> Coroutine[Any, Any, None]:
+        handling = self._handling
+        return handling.carry_out(handling.results.during(self._open_stream().emit(kind, data)))
 
     def _open_stream(self) -> RunStream:
         """The stream of the handling's run, made on first use. Raises ``CancelledError`` once the handling is over."""
@@ -468,12 +526,21 @@ class Steps(HandlerMetadata):
         return handling.stream
 
 
-async def outcome_of(effect: Awaitable[Any]) -> tuple[Any, Exception | None]:
+async def outcome_of(effect: Awaitable[Any]) -> tuple[Any, BaseException | None]:
     """The result of an outside effect, or its exception; its step records either."""
     try:
         return await effect, None
+    except asyncio.CancelledError as error:
+        task = asyncio.current_task()
+        if task is None or task.cancelling():
+            raise
+        return None, error  # the effect's own: nobody cancels the handler
     except Exception as error:  # noqa: BLE001 - recorded as the step's error, whatever it is
         return None, error
+
+
+def _time_of(at: int) -> datetime:
+    return datetime.fromtimestamp(at / 1_000_000, UTC)
 
 
 def _plain(answer: object) -> Responses:
@@ -495,12 +562,6 @@ def _plain_response(item: object, came: str) -> HandlerResponse:
     if (type(item) is HandlerResponse or type(item) is Recorded) and (to is None or type(to) is str):
         return item
     return HandlerResponse(payload, None if to is None else str.__str__(to))
-
-
-def _raise_failed(step: Step) -> None:
-    if step.error is not None:
-        kind = EffectFailed if step.error.code == "effect_failed" else EffectError
-        raise kind(step.error.message)
 
 
 def _json_or_repr(rules: Rules, payload: object) -> bytes:

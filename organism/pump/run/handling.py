@@ -4,32 +4,61 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import inspect
+from collections.abc import Awaitable, Callable, Coroutine
 from functools import partial
 from itertools import islice, takewhile
-from typing import Any, Final
+from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeVar
 
 import orjson
 from msgspec import field
 
+from organism.config.code_lines import MOST_LINES, lines_of_coroutine, lines_of_frame
 from organism.config.foreign import attempt
 from organism.config.settings import Listener
 from organism.errors import InvalidPayload, LogDamaged
 from organism.events.entity import Entity
 from organism.events.record import Content
-from organism.events.vocabulary import MessageSent, RunMessageDelta, RunMessageStart, StepError, StepKind, StepStarted
+from organism.events.vocabulary import (
+    ApprovalCancelled,
+    CodeLine,
+    MessageSent,
+    RunMessageDelta,
+    RunMessageStart,
+    StepError,
+    StepKind,
+    StepStarted,
+)
 from organism.log.log import EventFilter, EventLog
 from organism.model.completion import Completion, completed
 from organism.model.handler import Approval
-from organism.model.thread import Message, Step
+from organism.model.thread import WAITS, Message, Step
 from organism.pump.decide import gates
 from organism.pump.decide.decision import Decision, StepEnd
+from organism.pump.decide.ending import Failure
 from organism.pump.decide.gates import Question
 from organism.pump.rules import Rules
+from organism.pump.run.branches import Branch, Results, TaskNumbering
 from organism.pump.run.mailboxes import Mailboxes, Queued
 from organism.pump.run.run_stream import RunStream
-from organism.pump.writer import Signal, Writer
+from organism.pump.writer import Wakeup, Writer
 
 MOST_PIECES: Final = 100_000
+CANCELLED: Final = StepError("cancelled", "The handler's code cancelled this step.")
+SAME_STEPS: Final = (
+    "A handler takes the same steps each time: what comes from outside, and what may differ, belongs into `effect`."
+)
+ELSEWHERE: Final = (
+    "A step was called outside of its handler's own tasks: in an effect, a callback, another thread, or a task that "
+    "another handling created. Call it in the handler, or in a task that the handler creates."
+)
+IN_THREAD: Final = (
+    "A blocking handler takes no steps. Write it as `async def`, and let what blocks run in a thread: "
+    "await metadata.effect(key, lambda key: asyncio.to_thread(work, key))."
+)
+SlotState = Literal["held", "queued", "none"]
+T = TypeVar("T")
+
 READ_AHEAD: Final = 32
 """How many messages of a line are read at once: each read is a trip to another thread."""
 
@@ -38,15 +67,23 @@ class Unreadable(Exception):
     """The recorded bytes do not fit today's schema, or were erased."""
 
 
-class ReplayDiverged(BaseException):
-    """A step does not match its record. Not an ``Exception``, so that no handler takes it for its own failure."""
+class HandlingFailed(BaseException):
+    """A step ended the handling, which has its ``failure``. No ``Exception``, so that no handler goes on after it."""
 
 
-class Signals(Entity):
+class CalledStep(NamedTuple):
+    """A step as the handler calls it: its place among all (``branches.py``), and the digest of its input."""
+
+    place: str
+    kind: StepKind
+    digest: str
+
+
+class Wakeups(Entity):
     """What handlings wait for, and what others wait for in handlings."""
 
-    resumes: Signal = field(default_factory=Signal)  # a pause may have ended
-    rests: Signal = field(default_factory=Signal)  # a handling ends, or gives up its slot
+    resumes: Wakeup = field(default_factory=Wakeup)  # a pause may have ended
+    rests: Wakeup = field(default_factory=Wakeup)  # a handling ends, or gives up its slot
 
 
 class Handling(Entity):
@@ -54,24 +91,30 @@ class Handling(Entity):
 
     writer: Writer
     mailboxes: Mailboxes
-    signals: Signals
+    wakeups: Wakeups
     queued: Queued
     listener: Listener
     rules: Rules
     started_at: int
     left_us: int  # of its running time, when it last got its slot
     ran_at: int  # when that was
-    number: int = 0
+    numbering: TaskNumbering
+    number: int = 0  # of the last step that has one
     pending: int = 0  # answers that it waits for
-    has_slot: bool = True
+    slot: SlotState = "held"
+    stuck_since: int = 0  # when the pump first found that nothing can come any more
     dead: bool = False  # it is over, whatever its code still does
-    diverged: str = ""
+    failure: Failure | None = None  # a step has ended it, whatever its code makes of that
     task: asyncio.Task[None] | None = None
     values: dict[int, Any] = field(default_factory=dict)  # what its steps have given, as far as it is in memory
     stream: RunStream | None = None  # what it shows of itself
-    _turn: asyncio.Future[None] | None = None
+    results: Results = field(default_factory=Results)
+    _grants: int = 0  # units on their way to the disk that give it the slot
     _waiters: dict[int, asyncio.Future[None]] = field(default_factory=dict)
-    _answered: list[Step] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        self.number = max((self.message.places or {}).values(), default=0)
+        self.results = Results(self.may_run)
 
     @property
     def message(self) -> Message:
@@ -82,11 +125,19 @@ class Handling(Entity):
         """Cancel its task; its code may swallow that."""
         if self.task is not None:
             self.task.cancel()
+        self.abandon()
 
-    @property
-    def coroutine(self) -> Any:
-        """Its code, as it runs or waits."""
-        return self.task.get_coro() if self.task is not None else None
+    def abandon(self) -> None:
+        """Tasks of it that wait for a step end: nothing will come any more."""
+        for waiter in self._waiters.values():
+            waiter.cancel()
+        self.results.close()
+
+    def lines(self) -> tuple[CodeLine, ...]:
+        """Where its tasks wait, the handler's own first."""
+        modules = self.rules.settings.modules
+        lines = [line for each in self.results.coroutines for line in lines_of_coroutine(each, modules)]
+        return tuple(dict.fromkeys(lines))[:MOST_LINES]
 
     def end(self) -> None:
         """End it: what its code does from now on has no effect."""
@@ -100,14 +151,29 @@ class Handling(Entity):
 
     # -- steps
 
-    def next_number(self) -> int:
-        """The number of the step that begins. Raises ``CancelledError`` once the handling is over."""
+    def branch(self) -> Branch:
+        """The handler's task that runs now. Raises ``RuntimeError`` in any other, ``CancelledError`` at the end."""
         if self.dead:
             raise asyncio.CancelledError
-        if self.diverged:
-            raise ReplayDiverged(self.diverged)
-        self.number += 1
-        return self.number
+        if self.failure is not None:
+            raise HandlingFailed
+        branch = self.numbering.here()
+        if branch is None or branch.results is not self.results:
+            raise RuntimeError(IN_THREAD if self.listener.blocking else ELSEWHERE)
+        return branch
+
+    def call(self, kind: StepKind, digest: str) -> CalledStep:
+        """The handler calls a step. Raises as ``branch`` does."""
+        return CalledStep(self.branch().step(), kind, digest)
+
+    def carry_out(self, work: Coroutine[Any, Any, T]) -> Coroutine[Any, Any, T]:
+        """Carry out what the handler called; what runs there has no steps."""
+        return self.numbering.aside(work)
+
+    def fail(self, failure: Failure) -> NoReturn:
+        """End the handling in a step."""
+        self.failure = failure
+        raise HandlingFailed
 
     def decide(self) -> Decision:
         """Begin a decision of this handling. Raises ``CancelledError`` once it is over."""
@@ -115,14 +181,37 @@ class Handling(Entity):
             raise asyncio.CancelledError
         return Decision.on(self.writer.state, self.message.thread, self.message)
 
-    def recorded(self, number: int, kind: StepKind, digest: str) -> Step | None:
-        """The record of this step, if there is one. Raises ``ReplayDiverged`` if it is another step's."""
-        step = self.message.steps.get(number) if self.message.steps else None
-        if step is None or (step.kind == kind and step.input == digest):
-            return step
-        recorded, now = f"{step.kind} with input {step.input[:12]}", f"{kind} with input {digest[:12]}"
-        self.diverged = f"Step {number} is recorded as {recorded}; now it is {now}."
-        raise ReplayDiverged(self.diverged)
+    def find(self, called: CalledStep) -> tuple[int, Step | None]:
+        """The step's number, and its record if there is one. Raises ``HandlingFailed`` if that is another step's.
+
+        A message whose steps were recorded without places goes on by number to its end.
+        """
+        message = self.message
+        number = 0 if message.by_number else (message.places or {}).get(called.place, 0)
+        if not number:
+            number = self.number = self.number + 1
+        step = message.steps.get(number) if message.steps else None
+        if step is None:
+            most = self.rules.limits.max_steps_per_handling
+            if number > most:
+                text = f"limits.max_steps_per_handling is {most}. Give a part of the work to a message of its own."
+                self.fail(Failure("too_many_steps", text, is_final=True, traceback=self._lines_here()))
+        else:
+            self.match(step, called)
+        return number, step
+
+    def match(self, step: Step, called: CalledStep) -> None:
+        """Raise ``HandlingFailed`` unless it is that step's record."""
+        if step.kind == called.kind and step.input == called.digest:
+            return
+        place = called.place if called.place and not self.message.by_number else step.number
+        recorded = f"{step.kind} with input {step.input[:12]}"
+        now = f"{called.kind} with input {called.digest[:12]}"
+        text = f"Step {place} is recorded as {recorded}; now it is {now}. {SAME_STEPS}"
+        self.fail(Failure("replay_diverged", text, is_final=True, traceback=self._lines_here()))
+
+    def _lines_here(self) -> tuple[CodeLine, ...]:
+        return lines_of_frame(inspect.currentframe(), self.rules.settings.modules)
 
     def begin_step(self, decision: Decision, event: StepStarted) -> Step:
         """Begin a step of this handling with the decision."""
@@ -130,28 +219,70 @@ class Handling(Entity):
         assert self.message.steps is not None  # noqa: S101 - the fold made it; narrows the type
         return self.message.steps[event.step]
 
-    async def record(
-        self, number: int, kind: StepKind, digest: str, json: bytes | None, error: StepError | None = None
-    ) -> None:
-        """Record the result of a step that the handling itself carries out."""
-        decision = self.decide()
-        message = self.message
-        step = (message.steps or {}).get(number) or Step(number, kind, digest, message=message)
-        decision.record(step, error, Content(message.thread.owner, json) if json is not None else None)
-        await self.writer.commit(decision)
+    def started(self, number: int, called: CalledStep) -> StepStarted:
+        """The event that begins the step."""
+        message, place = self.message, "" if self.message.by_number else called.place
+        return StepStarted(message.id, message.to, number, called.kind, called.digest, place=place)
 
-    async def approved(self, question: Question) -> Approval:
+    def add_record(
+        self,
+        decision: Decision,
+        number: int,
+        called: CalledStep,
+        json: bytes | None,
+        error: StepError | None = None,
+    ) -> Step:
+        """Record, with the decision, the result of a step that the handling itself carries out."""
+        message, place = self.message, "" if self.message.by_number else called.place
+        new = Step(number, called.kind, called.digest, place=place, message=message)
+        content = Content(message.thread.owner, json) if json is not None else None
+        decision.record((message.steps or {}).get(number, new), error, content)
+        assert message.steps is not None  # noqa: S101 - the fold made it; narrows the type
+        return message.steps[number]
+
+    async def record(self, number: int, called: CalledStep, json: bytes | None, error: StepError | None = None) -> None:
+        """Record the result of a step that the handling itself carries out, and wait for its turn."""
+        decision = self.decide()
+        step = self.add_record(decision, number, called, json, error)
+        await self.writer.commit(decision)
+        await self.results.turn(step.ended_at)
+        self.results.passed()
+
+    def look(self, kind: StepKind, digest: str) -> tuple[CalledStep, bool]:
+        """The handler looks something up, which is a step only if it is found.
+
+        Gives also whether an earlier run of the handler had gone past this place. Raises as ``branch`` does.
+        """
+        branch, message = self.branch(), self.message
+        called = CalledStep(branch.look(), kind, digest)
+        if message.by_number:
+            return called, any(number > self.number for number in message.steps or ())
+        return called, any(map(branch.has_passed, message.places or ()))
+
+    def looked_up(self, called: CalledStep) -> Step | None:
+        """The record of what was found there."""
+        steps, places = self.message.steps or {}, self.message.places or {}
+        if not self.message.by_number:
+            return steps[places[called.place]] if called.place in places else None
+        step = steps.get(self.number + 1)
+        if step is None or step.kind != called.kind:
+            return None
+        self.number += 1
+        return step
+
+    async def approved(self, question: Question, place: str = "") -> Approval:
         """Ask a person, or recall what they decided."""
-        step = self.recorded(question.step, "approve", question.digest)
+        step = (self.message.steps or {}).get(question.step)
         if step is None:
             await self.wait_while_paused()
             decision = self.decide()
-            gates.ask(decision, self.message, question)
+            gates.ask(decision, self.message, question, "" if self.message.by_number else place)
             step = (self.message.steps or {})[question.step]
             self.suspend(step)
             self.writer.write(decision)
-        await self.answer(step)
-        return Approval(**await self.result(step))
+        else:
+            self.match(step, CalledStep(place, "approve", question.digest))
+        return Approval(**await self.given(step, self.result))
 
     # -- what is read from the log; each raises ``Unreadable``
 
@@ -211,82 +342,112 @@ class Handling(Entity):
 
     # -- waiting
 
-    def step_ended(self, end: StepEnd) -> bool:
-        """A decision ended a step. True if the handler gets the result without a slot, since it waits for more."""
+    def may_run(self) -> bool:
+        """Whether its code may go on: it has its slot, or waits for more and gets each result without one."""
+        return not self.dead and bool(self.pending or (self.slot == "held" and not self._grants))
+
+    def step_ended(self, end: StepEnd) -> None:
+        """A decision ended a step."""
         if end.step.kind == "complete":
-            self.signals.rests.fire()
+            self.wakeups.rests.fire()
         if end.value is not None:
             self.values[end.step.number] = end.value
-        if end.step.number not in self._waiters:
-            return False
+        if end.step.number in self._waiters:
+            self._waits_no_more()
+
+    def _waits_no_more(self) -> None:
         self.pending -= 1
-        if self.pending:
-            return True
-        self.mailboxes.resume(self.queued)
-        return False
+        if not self.pending:
+            self._queue_for_slot()
 
     def step_on_disk(self, step: Step) -> None:
         """The result of a step is on disk."""
-        self._answered.append(step)
-        if self.has_slot or self.pending:
-            self._wake()
+        waiter = self._waiters.pop(step.number, None)
+        if waiter is not None and not waiter.done():
+            waiter.set_result(None)
+
+    def granted(self) -> None:
+        """A decision gives the handler its slot and its line again; it goes on once that is on disk (``go_on``)."""
+        self.slot = "held"
+        self.ran_at = self.writer.state.now()
+        self._grants += 1
 
     def go_on(self) -> None:
-        """The handler has its slot and its line again."""
-        if not self.pending and not self.has_slot:
-            self.has_slot = True
-            self.ran_at = self.writer.state.now()
-        if self._turn is not None and not self._turn.done():
-            self._turn.set_result(None)
-        self._wake()
-
-    def _wake(self) -> None:
-        for step in self._answered:
-            waiter = self._waiters.pop(step.number, None)
-            if waiter is not None and not waiter.done():
-                waiter.set_result(None)
-        self._answered.clear()
+        """The unit that gave the handler its slot and its line is on disk."""
+        self._grants -= 1
+        self.results.look()
 
     def suspend(self, step: Step) -> None:
-        """Let the handler wait for the step's answer: free its slot and stop its clock."""
+        """Let the handler, which may run, wait for the step's answer: free its slot and stop its clock."""
         self._waiters[step.number] = asyncio.get_running_loop().create_future()
         self.pending += 1
-        if self.has_slot:
+        if self.slot == "held":
             self._give_up_slot(reserves_line=step.kind == "complete")
         elif step.kind != "complete":
             self.mailboxes.open_line(self.queued)
+        self.results.look()
 
     def _give_up_slot(self, *, reserves_line: bool) -> None:
-        self.has_slot = False
-        self.signals.rests.fire()
+        self.slot = "none"
+        self.wakeups.rests.fire()
         self.left_us -= self.writer.state.now() - self.ran_at
         self.mailboxes.wait(self.queued, reserves_line=reserves_line)
 
-    async def answer(self, step: Step) -> None:
-        """Wait until the step has its result and the handler may go on."""
-        if step.number not in self._waiters:
-            if step.ok is not None:
-                return
-            self.suspend(step)
-            self.writer.write(self.decide())
+    def _queue_for_slot(self) -> None:
+        self.slot = "queued"
+        self.mailboxes.resume(self.queued)
+
+    async def given(self, step: Step, read: Callable[[Step], Awaitable[T]]) -> T:
+        """Wait until the step has its result and it is its turn; gives what ``read`` reads of it."""
+        await self._answered(step)
         try:
-            await self._waiters[step.number]
+            return await read(step)
+        finally:
+            self.results.passed()
+
+    async def _answered(self, step: Step) -> None:
+        if step.error is not None and step.error.code == CANCELLED.code:
+            await self._never(step)
+        if step.ok is None and step.number not in self._waiters:  # it began in an earlier run
+            await self._until_it_may_run()
+            if step.ok is None:
+                self.suspend(step)
+                self.writer.write(self.decide())
+        try:
+            if (waiter := self._waiters.get(step.number)) is not None:
+                await waiter
+            elif not step.ended_at:  # it was decided just now
+                await self.writer.settled()
+            await self.results.turn(step.ended_at)
         except asyncio.CancelledError:
-            await self._stop_waiting(step)
+            if not self.dead:
+                self._stop_waiting(step)
+                await self._until_it_may_run()
             raise
 
-    async def _stop_waiting(self, step: Step) -> None:
-        """Give up waiting for this answer; the handler goes on once it has its slot and its line again."""
-        if self.dead or self._waiters.pop(step.number, None) is None:
+    async def _never(self, step: Step) -> None:
+        """The handler's code once cancelled the step, and will do so again."""
+        self._waiters[-step.number] = forever = asyncio.get_running_loop().create_future()
+        await forever
+
+    def _stop_waiting(self, step: Step) -> None:
+        """The handler's code cancels the step. An ask goes on, and its answer is not given; any other ends."""
+        if self._waiters.pop(step.number, None) is None or step.ok is not None:
             return
-        if step.ok is None:
-            self.pending -= 1
-            if not self.pending:
-                self.mailboxes.resume(self.queued)
-                self.writer.write(self.decide())
-        if not self.pending and not self.has_slot:
-            self._turn = asyncio.get_running_loop().create_future()
-            await self._turn
+        self._waits_no_more()
+        decision = self.decide()
+        if step.approval:
+            decision.add(ApprovalCancelled(step.approval))
+        if step.kind == "complete" and self.stream is not None and step.number in self.stream.calls:
+            self.stream.calls.pop(step.number).cancel(decision)
+        if step.kind != "ask":
+            decision.record(step, CANCELLED)
+        self.writer.write(decision)
+
+    async def _until_it_may_run(self) -> None:
+        if not self.may_run():
+            await self.results.turn()
+            self.results.passed()
 
     def is_paused(self) -> bool:
         """Whether its agent, its thread or the organism is paused."""
@@ -295,20 +456,24 @@ class Handling(Entity):
     async def wait_while_paused(self, *, reserves_line: bool = False) -> None:
         """Wait while its agent, its thread or the organism is paused: a handler pauses at its next step."""
         while self.is_paused() and not self.dead:
-            if self.has_slot:
+            if self.slot == "held":
                 self._give_up_slot(reserves_line=reserves_line)
-                self.mailboxes.resume(self.queued)
+                self._queue_for_slot()
                 self.writer.write(self.decide())
-                self._turn = asyncio.get_running_loop().create_future()
-                await self._turn
-            else:
-                await self.signals.resumes.wait()
+            await self.wakeups.resumes.wait()
+        await self._until_it_may_run()
 
     # -- running time
 
     def is_overdue(self, now: int) -> bool:
         """Whether its running time is used up."""
-        return self.has_slot and now - self.ran_at > self.left_us
+        return self.slot == "held" and now - self.ran_at > self.left_us
+
+    def is_stuck(self) -> bool:
+        """Whether nothing can come any more that it waits for, whatever the reason."""
+        if self.is_paused() or self.mailboxes.knows(self.queued):
+            return False
+        return all(step.ok is not None or step.kind not in WAITS for step in (self.message.steps or {}).values())
 
     def is_in_call(self) -> bool:
         """Whether it waits for a model, or a model has answered and nothing else delays the handler."""

@@ -299,6 +299,10 @@ class Mailboxes(Entity):
         self.resuming += 1
         self._list(box)
 
+    def knows(self, queued: Queued) -> bool:
+        """Whether the handler has its slot, or waits for it."""
+        return queued.line.busy is queued or queued in queued.line.box.resuming
+
     def resumed(self) -> list[Message]:
         """The messages whose handlers may resume now; each has its slot and its line from here on."""
         found: list[Message] = []

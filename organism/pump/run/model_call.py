@@ -106,19 +106,31 @@ class RunningCall(Entity):
     _block: str = ""
 
     def __post_init__(self) -> None:
-        self._stream.calls[self] = self._stop
+        self._stream.calls[self._step.number] = self
         self._block = self._call.options.get("block", "")
 
     def on_disk(self, unit: Decision) -> None:
         """Its reservation is on disk: make the call."""
-        if unit.failed is None and not self._stream.is_closed:
+        if unit.failed is None and not self._is_over():
             self._task = asyncio.get_running_loop().create_task(self._run())
             self._task.add_done_callback(self._ended)
 
-    def _stop(self) -> None:
+    def stop(self) -> None:
+        """It has no effect any more."""
         if self._task is not None:
             self._task.cancel()
         self._cancel_timer()
+
+    def cancel(self, decision: Decision) -> None:
+        """The handler wants no answer any more: show no more of it, and count its reservation as spent."""
+        self.stop()
+        self._end_thought(decision)
+        if self._pieces or self._text is not None:
+            self._text_in(decision).cut(decision)
+        spend.settle_lost(decision, self._call.message, self._step.number)
+
+    def _is_over(self) -> bool:
+        return self._stream.is_closed or self._stream.calls.get(self._step.number) is not self
 
     async def _run(self) -> None:
         now = self._writer.state.now
@@ -127,7 +139,7 @@ class RunningCall(Entity):
             outcome = await self._models.call(self._call, self._on_part)
         except Exception as error:  # noqa: BLE001 - recorded as the call's error, whatever it is
             outcome = Outcome(None, StepError("upstream_error", described(error)), 1, now() - begun_at)
-        if not self._stream.is_closed:
+        if not self._is_over():
             self._settle(outcome)
 
     def _ended(self, task: asyncio.Task[None]) -> None:
@@ -137,7 +149,7 @@ class RunningCall(Entity):
 
     def _on_part(self, part: StreamPart) -> None:
         """Show a part of the answer."""
-        if self._stream.is_closed or not self._block:
+        if self._is_over() or not self._block:
             return
         if isinstance(part, AnswerRestarted):
             self._begin_again()
@@ -208,7 +220,7 @@ class RunningCall(Entity):
             self._text_in(decision).cut(decision)
         spend.settle(decision, self._call, outcome)
         decision.record(self._step, outcome.error, content, completion)
-        self._stream.calls.pop(self, None)
+        del self._stream.calls[self._step.number]
         self._writer.write(decision)
 
     def _end_text(self, decision: Decision, completion: Completion) -> bool:

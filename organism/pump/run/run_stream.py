@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import orjson
 from msgspec import field
@@ -169,6 +169,16 @@ class Block(Entity):
         return decision.add(event, content, self._message.thread.id)
 
 
+class OpenCall(Protocol):
+    """A model's call whose answer may still come."""
+
+    def stop(self) -> None:
+        """It has no effect any more."""
+
+    def cancel(self, decision: Decision) -> None:
+        """The handler wants no answer any more: show no more of it, and count its reservation as spent."""
+
+
 class RunStream(Entity):
     """What one attempt at a handling shows."""
 
@@ -179,9 +189,7 @@ class RunStream(Entity):
     blocks: dict[tuple[str, str], Block | None] = field(
         default_factory=dict
     )  # the open ones; None if the log holds it whole
-    calls: dict[object, Callable[[], None]] = field(
-        default_factory=dict
-    )  # model calls whose answers may still come, with what stops them
+    calls: dict[int, OpenCall] = field(default_factory=dict)  # whose answers may still come, by their step
     stop_reason: str = ""  # why the handler says that the run is over
     _used: Counter[str] = field(default_factory=Counter)
     _ahead: int = 0
@@ -328,8 +336,8 @@ class RunStream(Entity):
     def close(self) -> None:
         """The attempt is over: publish nothing more and stop its model calls."""
         self.is_closed = True
-        for stop in tuple(self.calls.values()):
-            stop()
+        for call in self.calls.values():
+            call.stop()
         for block in self.blocks.values():
             if block is not None:
                 block.drop()

@@ -7,16 +7,15 @@ from typing import Any, Final
 
 import orjson
 
-from organism.events.record import Content
 from organism.events.vocabulary import TurnAppended
 from organism.model.ids import session_of
 from organism.model.thread import Message, Step
 from organism.pump.decide.decision import Decision
 from organism.pump.history import Histories
-from organism.pump.run.handling import Handling, step_digest
+from organism.pump.run.handling import CalledStep, Handling, step_digest
 from organism.pump.state import FoldedState
 
-_DIGEST: Final = step_digest("steer", "", b"")
+DIGEST: Final = step_digest("steer", "", b"")
 
 
 async def history(handling: Handling, histories: Histories) -> Sequence[Mapping[str, Any]]:
@@ -28,28 +27,22 @@ async def history(handling: Handling, histories: Histories) -> Sequence[Mapping[
     return await histories.said_before(writer.log, writer.views, session_id, begun["position"])
 
 
-async def steered(handling: Handling) -> Sequence[Any]:
-    """See ``HandlerMetadata.steered``. What had come at a step that is recorded is recorded too, or was nothing."""
-    message, session_id = handling.message, _session(handling.message)
+async def steered(handling: Handling, called: CalledStep, *, has_passed: bool) -> Sequence[Any]:
+    """See ``HandlerMetadata.steered``. Where an earlier run has passed, what had come is recorded, or was nothing."""
+    session_id = _session(handling.message)
     if session_id is None:
         return ()
-    steps = message.steps or {}
-    if any(number > handling.number for number in steps):
-        step = steps.get(handling.number + 1)
-        if step is None or step.kind != "steer":
-            return ()
-        handling.recorded(handling.next_number(), "steer", _DIGEST)
-    else:
+    step = handling.looked_up(called)
+    if step is None:
         folded = handling.writer.state.folded
-        if not _steering(folded, session_id):
+        if has_passed or not _steering(folded, session_id):
             return ()
         await handling.wait_while_paused()
         await handling.writer.settled()  # they are read from the log
         waiting = _steering(folded, session_id)
         if not waiting:
             return ()
-        await _append(handling, session_id, waiting)
-    step = (message.steps or {})[handling.number]
+        step = await _append(handling, called, session_id, waiting)
     return [await handling.payload_at(position) for position in await handling.result(step)]
 
 
@@ -66,15 +59,16 @@ def _steering(folded: FoldedState, session_id: str) -> list[Message]:
     return [folded.messages[message_id] for message_id in wanted]
 
 
-async def _append(handling: Handling, session_id: str, waiting: Sequence[Message]) -> None:
+async def _append(handling: Handling, called: CalledStep, session_id: str, waiting: Sequence[Message]) -> Step:
     """Take in the messages and end their turns, in one unit. Its step refers to where the messages lie."""
-    message, decision = handling.message, handling.decide()
-    for each in waiting:
-        _take_in(decision, session_id, message, each)
-    step = Step(handling.next_number(), "steer", _DIGEST, message=message)
+    number, _ = handling.find(called)
     positions = orjson.dumps([each.position for each in waiting])
-    decision.record(step, None, Content(message.thread.owner, positions))
+    decision = handling.decide()
+    for each in waiting:
+        _take_in(decision, session_id, handling.message, each)
+    step = handling.add_record(decision, number, called, positions)
     await handling.writer.commit(decision)
+    return step
 
 
 def _take_in(decision: Decision, session_id: str, running: Message, waiting: Message) -> None:
