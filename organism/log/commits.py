@@ -22,7 +22,7 @@ from organism.log.rows.versions import LiveRows, RowFolding
 from organism.log.snapshots import Snapshot, Snapshots
 from organism.log.units import END, unit_rows
 from organism.log.verify import is_of_rows
-from organism.sqlite.driver import Connection, Parameters, json_text, statements
+from organism.sqlite.driver import Connection, Parameters, json_text, statements, uri_of
 from organism.views.views import ReadModel
 
 PAGE_BYTES: Final = 4096
@@ -166,5 +166,5 @@ def beside(directory: LogDirectory, path: Path) -> Connection:
     directory.create_private(path)
     was_stopped = not directory.wal.exists()
     connection = directory.driver.connect(str(path))
-    connection.execute(_SQL["attach"], (f"file:{directory.log}?mode={'rw' if was_stopped else 'ro'}",))
+    connection.execute(_SQL["attach"], (uri_of(directory.log, read_only=not was_stopped),))
     return connection

@@ -22,7 +22,7 @@ from organism.log.encode import GENESIS, RandomBytes, link, parse
 from organism.log.log import Verification
 from organism.log.verify import BEFORE_ALL, LAYOUT, last_position, meta_mac, rows_after, verify
 from organism.model.ids import DEFAULT_TENANT
-from organism.sqlite.driver import SQLITE_VERSION, Connection, Pysqlite, statements
+from organism.sqlite.driver import SQLITE_VERSION, Connection, Pysqlite, statements, uri_of
 from organism.views.views import ReadModel
 
 SQLITE_IN_USE: Final = SQLITE_VERSION
@@ -71,7 +71,7 @@ def drop_rows(directory: Path, key_path: Path | None, tenant: str, now_us: Calla
     try:
         files.create_private(files.copy)
         with closing(files.driver.connect(str(files.copy))) as connection:
-            connection.execute(_SQL["attach"], (f"file:{files.log}?mode=rw",))
+            connection.execute(_SQL["attach"], (uri_of(files.log),))
             connection.execute("PRAGMA log.wal_checkpoint(TRUNCATE)").fetchall()
             connection.execute("BEGIN IMMEDIATE")
             _copy_sources(connection)

@@ -68,7 +68,7 @@ class Pysqlite:
     def connect(self, path: str, *, read_only: bool = False) -> Connection:
         """A connection that may be used by one thread after the other."""
         connection: Connection = dbapi2.connect(
-            f"file:{path}?mode={'ro' if read_only else 'rw'}",
+            uri_of(path, read_only=read_only),
             uri=True,
             isolation_level=None,
             check_same_thread=False,
@@ -96,6 +96,11 @@ class Pysqlite:
         if isinstance(error, UnicodeDecodeError):
             return Failure.DAMAGED
         return failure_of(getattr(error, "sqlite_errorname", "") or "", str(error))
+
+
+def uri_of(path: str | Path, *, read_only: bool = False) -> str:
+    """The URI that opens a file that is there, whatever characters its path has."""
+    return f"{Path(path).absolute().as_uri()}?mode={'ro' if read_only else 'rw'}"
 
 
 def failure_of(name: str, message: str) -> Failure:
