@@ -27,6 +27,18 @@ async def slow(payload: Ask, metadata: HandlerMetadata):
     return HandlerResponse.respond(Told("done"))
 """
 
+CHOOSY = """
+@dataclass
+class Choosy:
+    text: str
+
+    def __post_init__(self):
+        PASS
+
+async def greet(payload: Choosy, metadata: HandlerMetadata):
+    return None
+"""
+
 ENDLESS = """
 import time
 
@@ -74,6 +86,25 @@ async def test_the_printed_line_sends_the_first_message(tmp_path: Path) -> None:
             status = (await client.post("/inject", json={"to": "greeter", "payload": {"name": "D"}, "wait": 20})).json()
         assert status["replies"][0]["payload"] == {"message": "HELLO, D!"}
         assert "token=" not in server.said, "the ready link is for terminals"
+
+
+@pytest.mark.parametrize(
+    ("source", "first_step"),
+    [
+        ("raise ValueError('expected two words')", '{"to":"greeter","payload":{"text":"text"}}'),
+        ("raise SystemExit(3)", '{"to":"greeter","payload":{"text":"text"}}'),
+        ("", "a first listener in "),
+    ],
+)
+async def test_a_start_does_not_hang_on_the_example_that_it_prints(
+    tmp_path: Path, source: str, first_step: str
+) -> None:
+    listeners = {"greeter": {"payload_class": "Choosy", "handler": "greet"}} if source else {}
+    world = World(tmp_path, CHOOSY.replace("PASS", source or "pass"), listeners)
+    async with serving(world.data, config=world.config) as server, server.client() as client:
+        assert first_step in server.said
+        assert (await client.post("/organism/reload")).status_code == httpx2.codes.OK
+        assert (await client.get("/organism")).json()["status"] == "running"
 
 
 async def test_secrets_are_readable_by_their_owner_only_and_never_printed(tmp_path: Path) -> None:
