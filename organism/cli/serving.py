@@ -8,8 +8,8 @@ import re
 import socket
 import ssl
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from shlex import quote
@@ -21,7 +21,7 @@ from organism.cli.exits import Exit
 from organism.cli.options import Serve
 from organism.cli.show import compact, out, refuse
 from organism.config.json_schema import JsonSchema
-from organism.errors import OrganismError
+from organism.errors import LogUnavailable, OrganismError
 from organism.model.redact import Redactor
 from organism.server.http.logs import configure_logs
 from organism.server.serve import (
@@ -73,15 +73,30 @@ def _certificate(settings: ServerSettings) -> str | None:
 
 async def _serve(options: Serve, settings: ServerSettings, certificate: str | None, redactor: Redactor) -> None:
     data = options.data
-    with _listen(settings) as listening:
-        _make_directory(data)
-        parts = Parts(key_path=options.key, redactor=redactor, tracing=partial(tracing_of, os.environ))
-        organism = await bootstrap.start(options.config, data, parts)
+    with _listen(settings) as listening, ExitStack() as announcing:
+        with _disk_refusals(data):
+            _make_directory(data)
+            parts = Parts(key_path=options.key, redactor=redactor, tracing=partial(tracing_of, os.environ))
+            organism = await bootstrap.start(options.config, data, parts)
+            secrets = secrets_of(data, os.environ, organism)
+            serving = Serving(organism, settings, listening, secrets, exit_within)
+            announcing.enter_context(announced(data, serving.url, certificate))
         tune_interpreter()
-        secrets = secrets_of(data, os.environ, organism)
-        serving = Serving(organism, settings, listening, secrets, exit_within)
-        with announced(data, serving.url, certificate):
-            await serving.run(lambda: _greet(organism, data, serving.url, secrets.tokens.page()))
+        await serving.run(lambda: _greet(organism, data, serving.url, secrets.tokens.page()))
+
+
+@contextmanager
+def _disk_refusals(data: Path) -> Iterator[None]:
+    """Ends the command if the disk does not take what a start writes."""
+    remedy = (
+        f"Make room on the disk of {data} or correct its permissions, then start again; or choose another --data DIR."
+    )
+    try:
+        yield
+    except LogUnavailable as error:
+        refuse(Exit.FAILED, error.message, remedy)
+    except OSError as error:
+        refuse(Exit.FAILED, f"{error.filename or data} cannot be written: {error.strerror or error}.", remedy)
 
 
 def _make_directory(data: Path) -> None:

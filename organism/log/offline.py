@@ -22,7 +22,7 @@ from organism.log.encode import GENESIS, RandomBytes, link, parse
 from organism.log.log import Verification
 from organism.log.verify import BEFORE_ALL, LAYOUT, last_position, meta_mac, rows_after, verify
 from organism.model.ids import DEFAULT_TENANT
-from organism.sqlite.driver import SQLITE_VERSION, Connection, Pysqlite, statements, uri_of
+from organism.sqlite.driver import SQLITE_VERSION, Connection, Failure, Pysqlite, statements, uri_of
 from organism.views.views import ReadModel
 
 SQLITE_IN_USE: Final = SQLITE_VERSION
@@ -40,7 +40,8 @@ def verify_directory(
     """Check the chain, the digests, the contents and the rows of ``models`` in the log in ``directory``.
 
     What is wrong stands in ``damage``, position by position. Raises ``NotFound`` if there is no log, ``LogDamaged``
-    if nothing can be said: the key or the anchor is missing, or neither is that of the ``tenant``'s log.
+    if nothing can be said: the key or the anchor is missing, or neither is that of the ``tenant``'s log;
+    ``LogUnavailable`` or ``OSError`` if the rows cannot be made again for lack of room.
     """
     files = LogDirectory(directory, key_path, tenant)
     files.check_files()
@@ -55,6 +56,8 @@ def verify_directory(
     try:
         return replace(found, damage=tuple(Commits(models).damage(files)))
     except Pysqlite.errors as error:  # events and contents were read just now
+        if files.driver.failure(error) is not Failure.DAMAGED:
+            raise files.explain(error) from error
         return replace(found, damage=(f"the rows cannot be read: {error}; {REBUILD}",))
 
 

@@ -118,9 +118,9 @@ def test_the_signature_that_dataclass_writes_is_not_taken_for_a_docstring() -> N
 def test_a_description_that_is_no_text_is_left_out() -> None:
     @dataclass
     class Described:
-        __doc__ = 42
+        __doc__ = 42  # type: ignore[assignment]
 
-        text: Annotated[str, Field(description=7)] = ""  # type: ignore[call-overload]
+        text: Annotated[str, Field(description=7)] = ""
 
     schema = PayloadSchema.of(Described)
     assert "documentation" not in schema.xsd

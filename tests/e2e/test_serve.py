@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import resource
 import signal
 import stat
 from datetime import datetime
@@ -14,7 +15,7 @@ import httpx2
 import orjson
 import pytest
 
-from tests.cli.command import in_a_process, organism
+from tests.cli.command import in_a_process, organism, start_process
 from tests.e2e.serving import serving
 from tests.flows.world import World
 from tests.server.served import LISTENERS, Frames
@@ -174,6 +175,19 @@ async def refusal(client: httpx2.AsyncClient) -> httpx2.Response:
         answer = await client.post("/inject", json={"to": "slow", "payload": {"text": "0"}})
         if answer.status_code != 202:
             return answer
+
+
+@pytest.mark.parametrize("free_bytes", [0, 16_384])
+async def test_a_start_on_a_full_disk_says_so_and_the_next_one_serves(tmp_path: Path, free_bytes: int) -> None:
+    def full() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (free_bytes, free_bytes))
+
+    process = await start_process("serve", "--data", tmp_path / "data", "--port", "0", preexec_fn=full)
+    out, said = await process.communicate()
+    assert (process.returncode, out) == (1, b"")
+    assert re.fullmatch(r"error: .+\nnext: Make room on the disk of .+\n", said.decode()), said.decode()
+    async with serving(tmp_path / "data") as server:
+        assert "serves at" in server.said
 
 
 async def test_a_taken_port_is_refused(tmp_path: Path) -> None:
