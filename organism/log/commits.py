@@ -134,9 +134,8 @@ class Commits:
     def _as_of(self, first: int, head: int) -> Iterator[Derived]:
         """The derived tables as they were made of the events up to ``head``, the end of the unit at ``first``."""
         yield Derived("streams", "stream", "", f"first <= {first}")
-        is_last = f"(SELECT max(first) FROM log.units) = {first}"  # noqa: S608 - a number of ours
         # later units may have noted more types in the head's span
-        yield Derived("types", "type", "", f"(span < {span_of(head)} OR {is_last})")
+        yield Derived("types", "type", "", f"(span < {span_of(head)} OR {_SQL['newest_unit']} = {first})")
         for model in stored(self.models):
             if model.is_final:
                 yield Derived(table_of(model.name), "content_at", BEFORE_ALL, f"content_at <= {head}")

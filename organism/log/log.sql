@@ -132,6 +132,9 @@ INSERT INTO main.meta SELECT * FROM log.meta;
 -- erased_later: whether something was erased after a position
 SELECT EXISTS (SELECT * FROM main.content WHERE erased_at > ?);
 
+-- newest_unit: where the last unit of the log that is attached begins
+(SELECT max(first) FROM log.units);
+
 -- next_page: the key with which the next page of a table begins
 SELECT min($key) FROM main.$table
 WHERE $key > (SELECT $key FROM main.$table WHERE $key >= ? ORDER BY $key LIMIT 1 OFFSET ?);

@@ -118,7 +118,7 @@ def test_the_signature_that_dataclass_writes_is_not_taken_for_a_docstring() -> N
 def test_a_description_that_is_no_text_is_left_out() -> None:
     @dataclass
     class Described:
-        __doc__ = 42  # type: ignore[assignment]
+        __doc__ = 42  # type: ignore[assignment] # a class may say anything here
 
         text: Annotated[str, Field(description=7)] = ""
 
