@@ -26,6 +26,7 @@ from organism.model.commands import PauseAgent
 from organism.server.http.auth import Tokens
 from organism.server.http.logs import configure_logs
 from organism.server.serve import Secrets, ServerSettings, Serving, listen, tune_interpreter
+from organism.sqlite.driver import uri_of
 from organism.testing import Running, running
 from organism.views.views import CHANGED, Query
 
@@ -156,7 +157,7 @@ def count_events(folder: Path) -> int:
     """How many events lie in a log that nobody has open, 0 if there is none: positions are dense, the last tells."""
     if not (folder / LOG_FILE).exists():
         return 0
-    with closing(pysqlite3.connect(f"file:{folder / LOG_FILE}?mode=ro", uri=True)) as connection:
+    with closing(pysqlite3.connect(uri_of(folder / LOG_FILE, read_only=True), uri=True)) as connection:
         last = connection.execute(LAST_POSITION).fetchone()
     return int(last[0]) if last else 0
 

@@ -21,7 +21,6 @@ import orjson
 import structlog
 
 from organism.config.tenant import effective
-from organism.errors import ConfigInvalid
 from organism.events.record import Actor, Record
 from organism.events.vocabulary import (
     AgentPaused,
@@ -312,11 +311,8 @@ class Audit:
         self._writing: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
-        """Get ready to write. Raises ``ConfigInvalid`` if the files cannot be written."""
-        try:
-            await asyncio.to_thread(self._files.open)
-        except OSError as error:
-            raise ConfigInvalid(f"The audit files cannot be written: {error}.") from error
+        """Get ready to write. Raises ``OSError`` if the files cannot be written."""
+        await asyncio.to_thread(self._files.open)
         self._writing = asyncio.create_task(self._write())
 
     async def follow(self, lines: AuditLines) -> None:

@@ -147,12 +147,12 @@ class Organism:
         self._share.resize(self.settings.limits.max_concurrent_handlers)
         self._data = data
         self._tracing = self.parts.tracing(self.settings.name)
-        if data is not None:
-            self._audit = Audit(data / AUDIT)
-            await self._audit.open()
         try:
+            if data is not None:
+                self._audit = Audit(data / AUDIT)
+                await self._audit.open()
             await self.open_tenants((DEFAULT_TENANT, *(entry.id for entry in self.entries)))
-        except OrganismError:
+        except (OrganismError, OSError):
             await self.stop(0)
             raise
         self._watchdog = Watchdog(self.tenants[DEFAULT_TENANT].writable, self.parts.blocked_seconds)
@@ -409,7 +409,7 @@ async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Pa
 
 
 async def start(config: Path, data: Path | None, parts: Parts | None = None) -> Organism:
-    """Start it on ``data`` (None: in memory). Raises ``ConfigInvalid``, ``LogHeld``, ``LogDamaged``."""
+    """Start it on ``data`` (None: in memory). Raises ``ConfigInvalid``, ``LogHeld``, ``LogDamaged``, ``OSError``."""
     organism = Organism(config, parts or Parts())
     await organism.start(data)
     return organism

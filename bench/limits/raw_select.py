@@ -15,6 +15,7 @@ import pysqlite3
 
 from bench.load import Measurement, arguments
 from bench.places import LOG_FILE, log_folder
+from organism.sqlite.driver import uri_of
 
 COLUMNS = (
     "SELECT first + event.key, units.thread, event.value ->> 'event', event.value"
@@ -32,7 +33,7 @@ def read_seconds(connection: pysqlite3.Connection, query: str) -> tuple[float, i
 
 
 def measure(folder: Path) -> Measurement:
-    with closing(pysqlite3.connect(f"file:{folder / LOG_FILE}?mode=ro", uri=True)) as connection:
+    with closing(pysqlite3.connect(uri_of(folder / LOG_FILE, read_only=True), uri=True)) as connection:
         seconds, events = read_seconds(connection, COLUMNS)
         units_seconds, _ = read_seconds(connection, UNITS)
     return Measurement("raw SELECT", "events/s", events / seconds, {"units": events / units_seconds, "events": events})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shlex
 from collections.abc import Mapping
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Final
 
@@ -35,7 +36,8 @@ def init(options: Init) -> None:
     try:
         write_starter(directory)
     except OSError as error:
-        refuse(Exit.FAILED, f"{error.filename} cannot be written: {error.strerror}.", "Choose another directory.")
+        remedy = "Nothing is left there. Make room on its disk, or choose another directory."
+        refuse(Exit.FAILED, f"{error.filename or directory} cannot be written: {error.strerror}.", remedy)
     enter = "" if directory.resolve() == Path.cwd() else f"cd {shlex.quote(str(directory))} && "
     wrote = "".join(f"wrote {directory / name}\n" for name in FILES.values())
     message = f"{wrote}\nNext: {enter}organism serve\nThen, in a second terminal there, follow README.md."
@@ -43,9 +45,14 @@ def init(options: Init) -> None:
 
 
 def write_starter(directory: Path) -> None:
-    """Write the files below ``directory``, which is made if it is not there. Raises ``OSError``."""
-    for stored, name in FILES.items():
-        target = directory / name
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("x", encoding="utf-8") as file:
-            file.write((STARTER / stored).read_text("utf-8"))
+    """Write the files below ``directory``, which is made if it is not there. Raises ``OSError``, and leaves none."""
+    with ExitStack() as unfinished:
+        for stored, name in FILES.items():
+            target = directory / name
+            for folder in reversed([each for each in target.parents if not each.exists()]):
+                folder.mkdir()
+                unfinished.callback(folder.rmdir)
+            with target.open("x", encoding="utf-8") as file:
+                unfinished.callback(target.unlink)
+                file.write((STARTER / stored).read_text("utf-8"))
+        unfinished.pop_all()

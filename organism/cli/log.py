@@ -117,6 +117,10 @@ def _verification(log: TenantLog) -> Verification:
         return verify_directory(log.directory, log.key, log.directory.name, READ_MODELS)
     except (LogDamaged, NotFound) as error:
         return Verification(0, 0, 0, (error.message,))
+    except (LogUnavailable, OSError) as error:
+        reason = error.strerror if isinstance(error, OSError) else error.__cause__ or error
+        remedy = "Its rows are made again in the folder of temporary files: make room there, or name another by TMPDIR."
+        refuse(Exit.NOT_NOW, f"The log of {log.tenant} could not be verified: {reason}.", remedy)
 
 
 def rebuild(options: OfTenant) -> None:

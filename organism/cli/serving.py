@@ -8,21 +8,20 @@ import re
 import socket
 import ssl
 import sys
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from shlex import quote
 from typing import Any, Final
-
-import orjson
 
 from organism import bootstrap
 from organism.bootstrap import Organism, Parts, tracing_of
 from organism.cli.exits import Exit
 from organism.cli.options import Serve
 from organism.cli.show import compact, out, refuse
-from organism.errors import InvalidRequest, OrganismError
+from organism.config.json_schema import JsonSchema
+from organism.errors import LogUnavailable, OrganismError
 from organism.model.redact import Redactor
 from organism.server.http.logs import configure_logs
 from organism.server.serve import (
@@ -74,15 +73,30 @@ def _certificate(settings: ServerSettings) -> str | None:
 
 async def _serve(options: Serve, settings: ServerSettings, certificate: str | None, redactor: Redactor) -> None:
     data = options.data
-    with _listen(settings) as listening:
-        _make_directory(data)
-        parts = Parts(key_path=options.key, redactor=redactor, tracing=partial(tracing_of, os.environ))
-        organism = await bootstrap.start(options.config, data, parts)
+    with _listen(settings) as listening, ExitStack() as announcing:
+        with _disk_refusals(data):
+            _make_directory(data)
+            parts = Parts(key_path=options.key, redactor=redactor, tracing=partial(tracing_of, os.environ))
+            organism = await bootstrap.start(options.config, data, parts)
+            secrets = secrets_of(data, os.environ, organism)
+            serving = Serving(organism, settings, listening, secrets, exit_within)
+            announcing.enter_context(announced(data, serving.url, certificate))
         tune_interpreter()
-        secrets = secrets_of(data, os.environ, organism)
-        serving = Serving(organism, settings, listening, secrets, exit_within)
-        with announced(data, serving.url, certificate):
-            await serving.run(lambda: _greet(organism, data, serving.url, secrets.tokens.page()))
+        await serving.run(lambda: _greet(organism, data, serving.url, secrets.tokens.page()))
+
+
+@contextmanager
+def _disk_refusals(data: Path) -> Iterator[None]:
+    """Ends the command if the disk does not take what a start writes."""
+    remedy = (
+        f"Make room on the disk of {data} or correct its permissions, then start again; or choose another --data DIR."
+    )
+    try:
+        yield
+    except LogUnavailable as error:
+        refuse(Exit.FAILED, error.message, remedy)
+    except OSError as error:
+        refuse(Exit.FAILED, f"{error.filename or data} cannot be written: {error.strerror or error}.", remedy)
 
 
 def _make_directory(data: Path) -> None:
@@ -117,21 +131,29 @@ def _greet(organism: Organism, data: Path, url: str, page_token: str) -> None:
         )
     if sys.stdout.isatty():
         console.print(f"Open {url}/#token={page_token}")
-    token = "$ORGANISM_TOKEN" if os.environ.get("ORGANISM_TOKEN") else f"$(cat {quote(str(data / 'token'))})"
-    console.print(
-        f'Try   curl {url}/api/v1/inject -H "Authorization: Bearer {token}" '
-        f"-H 'Content-Type: application/json' -d {quote(_example(organism))}"
-    )
+    console.print(f"Try   {_first_step(organism, data, url)}")
     sys.stdout.flush()
 
 
-def _example(organism: Organism) -> str:
-    """A first message that this organism accepts: the tour's, else an example for the first listener."""
-    listeners = {listener.name: listener.payload_class.__name__ for listener in organism.settings.listeners}
-    codec = organism.codec
-    with suppress(InvalidRequest, KeyError):
-        codec.from_json(listeners[TOUR["to"]], TOUR["payload"])
-        return compact(TOUR)
-    to, name = next(iter(listeners.items()))
-    payload = orjson.loads(codec.json(codec.from_xml(codec.schema(name).example_xml)))
-    return compact({"to": to, "payload": payload})
+def _first_step(organism: Organism, data: Path, url: str) -> str:
+    """A line for a shell that sends the first message, or what comes before that."""
+    example = _example(organism)
+    if example is None:
+        return f"a first listener in {organism.config_path}, then `organism reload`"
+    token = "$ORGANISM_TOKEN" if os.environ.get("ORGANISM_TOKEN") else f"$(cat {quote(str(data / 'token'))})"
+    return (
+        f'curl {url}/api/v1/inject -H "Authorization: Bearer {token}" '
+        f"-H 'Content-Type: application/json' -d {quote(compact(example))}"
+    )
+
+
+def _example(organism: Organism) -> Mapping[str, Any] | None:
+    """A first message that fits its receiver's schema: the tour's, else an example for the first listener, if any.
+
+    It is only shown, so no code of a payload class runs for it.
+    """
+    schemas = {each.name: organism.codec.schema(each.payload_class.__name__) for each in organism.settings.listeners}
+    with suppress(KeyError, ValueError):  # there is no greeter, or its schema's patterns are too large to compile
+        if JsonSchema(schemas[TOUR["to"]].json_schema).is_valid(TOUR["payload"]):
+            return TOUR
+    return next(({"to": name, "payload": schema.example()} for name, schema in schemas.items()), None)

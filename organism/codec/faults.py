@@ -98,7 +98,7 @@ def _not_one_of(names: list[str], value: object) -> Unfit:
 
 
 def document_as_json(payload: Payload, shape: Shape, element: _Element) -> Any:  # noqa: PLR0911 - one a shape
-    """The content of a document that its XSD refuses, as JSON values."""
+    """The content of a document as JSON values, also of one that its XSD refuses."""
     if element.get(NIL, "").strip() in XSD_TRUE:
         return None
     match inner(shape):

@@ -242,13 +242,18 @@ def _name(hint: Any) -> str:
 
 def _class_doc(cls: type) -> str:
     """The docstring that a person wrote; ``@dataclass`` writes the signature where there is none."""
-    text = cls.__dict__.get("__doc__") or ""
+    text = _text(cls.__dict__.get("__doc__"))
     return "" if text.startswith(f"{cls.__name__}(") else replaced(inspect.cleandoc(text))
+
+
+def _text(description: object) -> str:
+    """What describes a class or a field; one that is no text is left out, since it is only shown."""
+    return str.__str__(description) if isinstance(description, str) else ""
 
 
 def _field_doc(hint: Any) -> str:
     notes = get_args(hint)[1:] if get_origin(hint) is Annotated else ()
-    texts = [note.description or "" for note in notes if isinstance(note, FieldInfo)]
+    texts = [_text(note.description) for note in notes if isinstance(note, FieldInfo)]
     return replaced(inspect.cleandoc(" ".join(text for text in texts if text)))
 
 

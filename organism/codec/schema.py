@@ -82,6 +82,10 @@ class PayloadSchema:
             raise UnsupportedPayload(f"{name} cannot be a payload: {reason}")
         return schema
 
+    def example(self) -> Any:
+        """The example as JSON values. No code of the class runs: it may refuse what its schema takes."""
+        return document_as_json(self.shapes, Nested(self.cls), etree.fromstring(self.example_xml))
+
     def json(self, payload: Any) -> bytes:
         """Compact JSON."""
         return orjson.dumps(self.form.to_json(payload), option=_NATIVE_ONLY)

@@ -7,26 +7,28 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from organism.events.stored import decode_unit
 from organism.log.batch import Batch, TypeSpans
 from organism.log.directory import LogDirectory
 from organism.log.encode import DIGEST_BYTES, SALT_BYTES, heads_of
+from organism.log.log import span_of
 from organism.log.rows.pages import newest_version
-from organism.log.rows.tables import columns_of, definition, fingerprint, stored, trigger
-from organism.log.rows.versions import LiveRows, RowFolding
+from organism.log.rows.tables import column_of, columns_of, definition, fingerprint, stored, table_of, trigger
+from organism.log.rows.versions import FOREVER, LiveRows, RowFolding, first_version
 from organism.log.snapshots import Snapshot, Snapshots
-from organism.log.units import END, unit_rows
-from organism.log.verify import is_of_rows
-from organism.sqlite.driver import Connection, Parameters, json_text, statements
+from organism.log.units import unit_rows
+from organism.log.verify import BEFORE_ALL, is_of_rows, last_position
+from organism.sqlite.driver import Connection, Parameters, json_text, set_up, statements, uri_of
 from organism.views.views import ReadModel
 
-PAGE_BYTES: Final = 4096
-PAGES_OF_A_COMMIT: Final = 3  # What it writes besides its own bytes: the pages that it shares with its neighbours
+PAGE_ROWS: Final = 1024  # So many rows are compared in one read: a longer one would keep the WAL from being reset
+AFTER_ALL: Final = b""  # To SQLite any blob is greater than any number and any text
+_COMPARING: Final = ("next_page", "differs")
 REBUILD: Final = "`organism log rebuild` has all rows made again"
 _SQL: Final = statements("log", "log.sql")
 
@@ -50,8 +52,8 @@ class Commits:
         for model in stored(self.models):
             connection.execute(trigger(model))
 
-    def parameters(self, epoch: int, batch: Batch, chained: bytes, folding: RowFolding) -> tuple[Parameters, int]:
-        """The parameters of the statement that writes the batch, and about how many bytes it adds to the WAL.
+    def parameters(self, epoch: int, batch: Batch, chained: bytes, folding: RowFolding) -> Parameters:
+        """The parameters of the statement that writes the batch.
 
         ``chained`` is the commit's hash. The writing thread computes nothing.
         """
@@ -74,8 +76,7 @@ class Commits:
         erasures = json_text(batch.erasures) if batch.erasures else None
         values = folding.values(blob, at)
         joined = b"".join(blob)
-        parameters = (epoch, batch.firsts[-1], chained, *lists, types, erasures, joined, *values)
-        return parameters, len(joined) + PAGES_OF_A_COMMIT * PAGE_BYTES
+        return (epoch, batch.firsts[-1], chained, *lists, types, erasures, joined, *values)
 
     def write(self, connection: Connection, parameters: Parameters) -> None:
         """One statement, one transaction, one fsync."""
@@ -108,23 +109,40 @@ class Commits:
             connection.execute(_SQL["set_model_version"], version)
 
     def damage(self, directory: LogDirectory) -> list[str]:
-        """Which derived tables do not hold what the events make of them, found by filling others in another file."""
+        """Which derived tables do not hold what the events make of them, found by filling others in another file.
+
+        A server may be writing: all is compared as of the position at which this begins, in many short reads.
+        """
         with directory.reading() as connection:
-            if not self.are_current(connection):
+            last = connection.execute(_SQL["last_unit"]).fetchone()
+            if last is None or not self.are_current(connection):
                 return []
+        first, head = last[0], last_position(last[0], last[2])
         with TemporaryDirectory() as folder, closing(beside(directory, Path(folder) / "rows.sqlite")) as connection:
             schema = statements("log", "schema.sql")
             for text in (schema["streams"], schema["types"], *self._definition):
                 connection.execute(text)
             self.install(connection, only_rows=True)
-            connection.execute("BEGIN")  # from here on the log is seen as it is now
-            self._fill(connection, 0, END, lambda _: None)
-            tables = ["streams", "types", *(name for kind, name in self._defined() if kind == "TABLE")]
+            connection.execute("PRAGMA main.synchronous = OFF")  # what is compared here is then deleted
+            self._fill(connection, 0, first, lambda _: None)
             return [
-                f"table {table}: it does not hold what the events make of it; {REBUILD}"
-                for table in tables
-                if connection.execute(_SQL["differs"].replace("$table", table)).fetchone() != (0,)
+                f"table {each.table}: it does not hold what the events make of it; {REBUILD}"
+                for each in self._as_of(first, head)
+                if any(_differ(connection, each))
             ]
+
+    def _as_of(self, first: int, head: int) -> Iterator[Derived]:
+        """The derived tables as they were made of the events up to ``head``, the end of the unit at ``first``."""
+        yield Derived("streams", "stream", "", f"first <= {first}")
+        # later units may have noted more types in the head's span
+        yield Derived("types", "type", "", f"(span < {span_of(head)} OR {_SQL['newest_unit']} = {first})")
+        for model in stored(self.models):
+            if model.is_final:
+                yield Derived(table_of(model.name), "content_at", BEFORE_ALL, f"content_at <= {head}")
+                continue
+            made, until = f"version < {first_version(head + 1)}", f"iif(until > {head}, {FOREVER}, until)"
+            names = ["version", "key", "public", "private", "content_at", *(column_of(model, n) for n in model.columns)]
+            yield Derived(table_of(model.name), "version", BEFORE_ALL, made, ", ".join((*names, until)))
 
     def _defined(self) -> Iterator[tuple[str, str]]:
         """(TABLE or VIEW, name) of what the models have in the file."""
@@ -151,6 +169,28 @@ class Commits:
             after = portion[-1][0]
 
 
+class Derived(NamedTuple):
+    """A derived table: the column by whose values it is read, the least one, which of its rows, and what of each."""
+
+    table: str
+    key: str
+    least: Any
+    made: str
+    row: str = "*"
+
+
+def _differ(connection: Connection, derived: Derived) -> Iterator[bool]:
+    """For one page after the other, whether the log's rows are other ones than those in this file."""
+    table, key, begin, made, row = derived
+    parts = (("$table", table), ("$key", key), ("$made", made), ("$row", row))
+    next_page, differs = (reduce(lambda text, part: text.replace(*part), parts, _SQL[name]) for name in _COMPARING)
+    while begin is not None:
+        ((end,),) = connection.execute(next_page, (begin, PAGE_ROWS - 1)).fetchall()
+        ((is_other,),) = connection.execute(differs, (begin, AFTER_ALL if end is None else end)).fetchall()
+        yield bool(is_other)
+        begin = end
+
+
 def invalidate(connection: Connection) -> None:
     """Have the next start fill the derived tables again."""
     connection.execute(_SQL["clear_model_versions"])
@@ -165,6 +205,6 @@ def beside(directory: LogDirectory, path: Path) -> Connection:
     """A connection to a new file, to which the log is attached."""
     directory.create_private(path)
     was_stopped = not directory.wal.exists()
-    connection = directory.driver.connect(str(path))
-    connection.execute(_SQL["attach"], (f"file:{directory.log}?mode={'rw' if was_stopped else 'ro'}",))
+    connection = set_up(directory.driver.connect(str(path)))
+    connection.execute(_SQL["attach"], (uri_of(directory.log, read_only=not was_stopped),))
     return connection

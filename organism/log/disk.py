@@ -24,7 +24,16 @@ from organism.log.log import Verification
 from organism.log.rows.versions import RowFolding
 from organism.log.snapshots import Snapshots
 from organism.log.verify import before_last_commit, meta_damage, meta_mac, schema_damage, verify, walk
-from organism.sqlite.driver import Connection, Failure, in_memory, statements, truncate_wal
+from organism.sqlite.driver import (
+    BUSY_MS,
+    Connection,
+    Failure,
+    Parameters,
+    in_memory,
+    statements,
+    truncate_wal,
+    wal_bytes,
+)
 from organism.sqlite.reader import Reader
 from organism.sqlite.thread import ConnectionThread
 
@@ -34,6 +43,8 @@ Since = Callable[[Connection], int]  # The position up to which a log was verifi
 ANCHOR_SECONDS: Final = 0.2
 PURGE_AGAIN_SECONDS: Final = 0.2
 FULL_WAL_BYTES: Final = 8 << 20  # From here on the WAL is moved into the database while commits go on
+HELD_WAL_BYTES: Final = 16 << 20  # From here on commits wait for the readers that keep it from beginning anew
+MOVE_AGAIN_BYTES: Final = 2 << 20
 USED_WAL_BYTES: Final = 256 << 10  # From here on the WAL is lengthened at once to its full size
 ROOM_PORTION_BYTES: Final = 1 << 20
 IDLE_WAL_BYTES: Final = 1 << 20  # The same as FULL_WAL_BYTES while nothing waits
@@ -72,6 +83,7 @@ class Disk:
         self._is_open = False
         self._is_writing = False
         self._wal_bytes = 0
+        self._move_at_bytes = FULL_WAL_BYTES
         self._wants_room = True
         self._timer: asyncio.TimerHandle | None = None
         self._purging: asyncio.Task[None] | None = None
@@ -112,9 +124,8 @@ class Disk:
     def commit(self, batch: Batch, folding: RowFolding) -> None:
         self._is_writing = True
         chained = batch.hash(self.key, self.head.hash)
-        parameters, size = self.commits.parameters(self.head.epoch, batch, chained, folding)
-        self._wal_bytes += size
-        self._writer.post(partial(self._wrote, batch, chained), self.commits.write, parameters)
+        parameters = self.commits.parameters(self.head.epoch, batch, chained, folding)
+        self._writer.post(partial(self._wrote, batch, chained), self._write, parameters)
 
     async def purged(self) -> None:
         """Return once no file holds erased text any more. Raises ``CommitUnknown`` if the log is closed before."""
@@ -185,14 +196,21 @@ class Disk:
         with suppress(*self._directory.driver.errors):  # some failures have done it
             connection.execute("ROLLBACK")
 
-    def _wrote(self, batch: Batch, chained: bytes, _: Any, error: Exception | None) -> None:
+    def _write(self, connection: Connection, parameters: Parameters) -> int:
+        self.commits.write(connection, parameters)
+        return wal_bytes(connection)
+
+    def _wrote(self, batch: Batch, chained: bytes, used_bytes: int, error: Exception | None) -> None:
         self._is_writing = False
         if error is None:
+            self._wal_bytes = used_bytes
+            if used_bytes <= FULL_WAL_BYTES:
+                self._move_at_bytes = FULL_WAL_BYTES
             self.head = Anchor(batch.last, chained, self.head.epoch, self.head.timeline)
             if batch.erasures:
                 self._purge()
         self._tell(batch, error)
-        if self._wal_bytes > FULL_WAL_BYTES:
+        if self._wal_bytes > self._move_at_bytes:
             self._checkpoint()
         elif self._wal_bytes > USED_WAL_BYTES and self._wants_room:
             self._wants_room = False  # if it fails, commits are slower
@@ -212,8 +230,13 @@ class Disk:
             self._checkpoint()
 
     def _checkpoint(self) -> None:
-        self._wal_bytes = 0
-        self._writer.post(self._checkpointed, checkpoint)
+        """Move the WAL into the database. A reader can hold it back: then it is tried again when it has grown."""
+        self._move_at_bytes = max(FULL_WAL_BYTES, self._wal_bytes + MOVE_AGAIN_BYTES)
+        if self._wal_bytes > HELD_WAL_BYTES:
+            self._wants_room = True
+            self._writer.post(self._checkpointed, truncate_wal, BUSY_MS)
+        else:
+            self._writer.post(self._checkpointed, checkpoint)
 
     def _purge(self) -> None:
         """Remove erased text from the files. A later purge covers the ones before it."""
@@ -276,7 +299,7 @@ class Memory:
     def commit(self, batch: Batch, folding: RowFolding) -> None:
         """``done`` is called in a later iteration, as it is with a disk."""
         chained = batch.hash(self.key, self.head.hash)
-        parameters, _ = self.commits.parameters(self.head.epoch, batch, chained, folding)
+        parameters = self.commits.parameters(self.head.epoch, batch, chained, folding)
         self.commits.write(self._connection, parameters)
         self.head = Anchor(batch.last, chained, self.head.epoch, self.head.timeline)
         if self.done is not None:

@@ -117,12 +117,36 @@ PRAGMA log.user_version;
 -- detach: its end
 DETACH log;
 
--- copy: what cannot be derived, out of the log that is attached
-INSERT INTO main.$table SELECT * FROM log.$table;
+-- copy: the next rows of what cannot be derived, up to a position, out of the log that is attached
+INSERT INTO main.$table SELECT * FROM log.$table WHERE $key > ? AND $key <= ? ORDER BY $key LIMIT ?;
 
--- differs: whether a table does not hold what the events make of it
-SELECT EXISTS (SELECT * FROM main.$table EXCEPT SELECT * FROM log.$table)
-OR EXISTS (SELECT * FROM log.$table EXCEPT SELECT * FROM main.$table);
+-- copied: the last row that was copied
+SELECT max($key) FROM main.$table;
+
+-- uncopy: begin again
+DELETE FROM main.$table;
+
+-- copy_meta: who may write, and to which timeline
+INSERT INTO main.meta SELECT * FROM log.meta;
+
+-- erased_later: whether something was erased after a position
+SELECT EXISTS (SELECT * FROM main.content WHERE erased_at > ?);
+
+-- newest_unit: where the last unit of the log that is attached begins
+(SELECT max(first) FROM log.units);
+
+-- next_page: the key with which the next page of a table begins
+SELECT min($key) FROM main.$table
+WHERE $key > (SELECT $key FROM main.$table WHERE $key >= ? ORDER BY $key LIMIT 1 OFFSET ?);
+
+-- differs: whether a page of a table does not hold what the events make of it
+SELECT EXISTS (
+    SELECT $row FROM main.$table WHERE $key >= ?1 AND $key < ?2 AND $made
+    EXCEPT SELECT $row FROM log.$table WHERE $key >= ?1 AND $key < ?2 AND $made
+) OR EXISTS (
+    SELECT $row FROM log.$table WHERE $key >= ?1 AND $key < ?2 AND $made
+    EXCEPT SELECT $row FROM main.$table WHERE $key >= ?1 AND $key < ?2 AND $made
+);
 
 -- cut_units: the log ends at a position
 DELETE FROM units WHERE first > ?;

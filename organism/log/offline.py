@@ -20,14 +20,17 @@ from organism.log.directory import TIMELINE_BYTES, Anchor, LogDirectory, put_fil
 from organism.log.disk import make_tables
 from organism.log.encode import GENESIS, RandomBytes, link, parse
 from organism.log.log import Verification
+from organism.log.units import END
 from organism.log.verify import BEFORE_ALL, LAYOUT, last_position, meta_mac, rows_after, verify
 from organism.model.ids import DEFAULT_TENANT
-from organism.sqlite.driver import SQLITE_VERSION, Connection, Pysqlite, statements
+from organism.sqlite.driver import SQLITE_VERSION, Connection, Failure, Pysqlite, statements, uri_of
 from organism.views.views import ReadModel
 
 SQLITE_IN_USE: Final = SQLITE_VERSION
-SOURCES: Final = ("meta", "units", "content")  # All other tables are derived from these
+SOURCES: Final = {"units": "first", "content": "position"}  # And ``meta``: all other tables are derived from these
+COPIED_ROWS: Final = 512  # At a time: a longer read would keep a server's WAL from being reset
 MOST_ATTEMPTS: Final = 100
+PAGED_ATTEMPTS: Final = 3  # Then the log is copied in one read, whatever is erased meanwhile
 _SQL: Final = statements("log", "log.sql")
 
 
@@ -40,7 +43,8 @@ def verify_directory(
     """Check the chain, the digests, the contents and the rows of ``models`` in the log in ``directory``.
 
     What is wrong stands in ``damage``, position by position. Raises ``NotFound`` if there is no log, ``LogDamaged``
-    if nothing can be said: the key or the anchor is missing, or neither is that of the ``tenant``'s log.
+    if nothing can be said: the key or the anchor is missing, or neither is that of the ``tenant``'s log;
+    ``LogUnavailable`` or ``OSError`` if the rows cannot be made again for lack of room.
     """
     files = LogDirectory(directory, key_path, tenant)
     files.check_files()
@@ -55,6 +59,8 @@ def verify_directory(
     try:
         return replace(found, damage=tuple(Commits(models).damage(files)))
     except Pysqlite.errors as error:  # events and contents were read just now
+        if files.driver.failure(error) is not Failure.DAMAGED:
+            raise files.explain(error) from error
         return replace(found, damage=(f"the rows cannot be read: {error}; {REBUILD}",))
 
 
@@ -71,10 +77,11 @@ def drop_rows(directory: Path, key_path: Path | None, tenant: str, now_us: Calla
     try:
         files.create_private(files.copy)
         with closing(files.driver.connect(str(files.copy))) as connection:
-            connection.execute(_SQL["attach"], (f"file:{files.log}?mode=rw",))
+            connection.execute(_SQL["attach"], (uri_of(files.log),))
             connection.execute("PRAGMA log.wal_checkpoint(TRUNCATE)").fetchall()
-            connection.execute("BEGIN IMMEDIATE")
-            _copy_sources(connection)
+            make_tables(connection)
+            _copy_sources(connection, END)
+            _detach(connection)
         if files.wal.exists():  # SQLite leaves it where another process has the file open
             raise LogHeld(f"{files.path} is read by another process: wait until it has ended.")
         files.replace_log()
@@ -99,16 +106,35 @@ def copy_log(files: LogDirectory, copy: LogDirectory, companion: str, facts: tup
     if files.key_path.parent == files.path:
         put_file(copy.key_path, files.key_path.read_bytes())
     try:
-        with closing(beside(files, copy.log)) as log, ExitStack() as reading:
-            companions = [reading.enter_context(_companion(files, path)) for path in files.path.glob(companion)]
-            _begin_together(log, companions, facts)
-            for each in companions:
-                copy.create_private(copy.path / companion)
-                files.driver.copy(each, copy.path / companion)
-            reading.close()  # its server waits for its readers
-            _copy_sources(log)
+        with closing(beside(files, copy.log)) as log:
+            make_tables(log)
+            for attempt in range(MOST_ATTEMPTS):
+                until = _copy_companion(files, copy, companion, facts)
+                if attempt >= PAGED_ATTEMPTS:
+                    log.execute("BEGIN")
+                _copy_sources(log, until)
+                if attempt >= PAGED_ATTEMPTS:
+                    log.execute("COMMIT")
+                if log.execute(_SQL["erased_later"], (until,)).fetchone() == (0,):
+                    break  # else a content was erased by an event that the copy lacks
+            else:
+                raise LogUnavailable("Something was erased during each attempt to copy the log.")
+            _detach(log)
     except files.driver.errors as error:
         raise files.explain(error) from error
+
+
+def _copy_companion(files: LogDirectory, copy: LogDirectory, name: str, facts: tuple[type[Event], ...]) -> int:
+    """Copy the companion, if any, as of a moment of the log; gives the position of the log's last event then."""
+    with ExitStack() as reading:
+        companions = [reading.enter_context(_companion(files, path)) for path in files.path.glob(name)]
+        with files.reading() as log:  # closed soon: a long read would keep the server's WAL from being reset
+            until = _begin_together(log, companions, facts)
+        for each in companions:
+            (copy.path / name).unlink(missing_ok=True)
+            copy.create_private(copy.path / name)
+            files.driver.copy(each, copy.path / name)
+    return until
 
 
 @contextmanager
@@ -124,8 +150,11 @@ def _companion(files: LogDirectory, path: Path) -> Iterator[Connection]:
         yield connection
 
 
-def _begin_together(log: Connection, others: Sequence[Connection], facts: tuple[type[Event], ...]) -> None:
-    """Begin transactions between whose snapshots no fact lies: all that is in force in the log is in the others."""
+def _begin_together(log: Connection, others: Sequence[Connection], facts: tuple[type[Event], ...]) -> int:
+    """Begin transactions between whose snapshots no fact lies: all that is in force in the log is in the others.
+
+    Gives the position of the last event that the log's transaction sees.
+    """
     for _ in range(MOST_ATTEMPTS):
         head, *_ = _end(log)
         for each in (*others, log):
@@ -133,7 +162,7 @@ def _begin_together(log: Connection, others: Sequence[Connection], facts: tuple[
             each.execute(_SQL["has_tables"]).fetchall()  # the snapshot is taken by the first read
         units = (parse(*unit[:3]) for units in rows_after(log, head) for unit in units)
         if not any(isinstance(event, facts) for unit in units for event in unit.events):
-            return
+            return _end(log)[0]
         for each in (*others, log):
             each.execute("COMMIT")
     raise LogUnavailable("The library was changed at each attempt to copy it.")
@@ -184,17 +213,28 @@ def _cut(connection: Connection, key: bytes, until: int) -> None:
     connection.execute(_SQL["end_commit"], (link(key, before, commit[0][0], [unit[1] for unit in commit]), first))
 
 
-def _copy_sources(connection: Connection) -> None:
-    """Fill an empty file from the log that is attached to it, and end the transaction. Raises ``LogDamaged``."""
+def _copy_sources(connection: Connection, until: int) -> None:
+    """Fill a file from the log that is attached to it, in pages up to a position. Raises ``LogDamaged``."""
     ((layout,),) = connection.execute(_SQL["layout_of_log"])
     if layout != LAYOUT:
         raise LogDamaged(
             f"The log has layout {layout}, this program knows layout {LAYOUT}: run the program that wrote it."
         )
-    make_tables(connection)
-    for table in SOURCES:
-        connection.execute(_SQL["copy"].replace("$table", table))
-    connection.execute("COMMIT")
+    for table in ("meta", *SOURCES):
+        connection.execute(_SQL["uncopy"].replace("$table", table))
+    connection.execute(_SQL["copy_meta"])
+    for table, key in SOURCES.items():
+        copy, copied = (_SQL[name].replace("$table", table).replace("$key", key) for name in ("copy", "copied"))
+        after: int | None = BEFORE_ALL
+        last = None
+        while last != after:
+            last = after
+            connection.execute(copy, (BEFORE_ALL if after is None else after, until, COPIED_ROWS))
+            ((after,),) = connection.execute(copied)
+
+
+def _detach(connection: Connection) -> None:
+    """Leave the log that was copied, and make of the copy what a log is."""
     connection.execute(_SQL["detach"])
     connection.execute("PRAGMA journal_mode = WAL").fetchall()
 

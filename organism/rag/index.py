@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import os
 import threading
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -62,7 +63,7 @@ class Graph:
     def load(cls, hnswlib: ModuleType, model: str, dim: int, file: Path) -> Graph:
         """One that was saved. Raises ``RuntimeError``."""
         index = hnswlib.Index("ip", dim)
-        index.load_index(str(file))
+        index.load_index(os.fsencode(file))
         rows = []
         for row in index.get_ids_list():
             with suppress(RuntimeError):  # it is marked: hnswlib tells that in no other way
@@ -72,7 +73,7 @@ class Graph:
         return cls(index, model, np.sort(np.array(rows, dtype=np.int64)), is_saved=True)
 
     def save(self, file: Path) -> None:
-        self._index.save_index(str(file))
+        self._index.save_index(os.fsencode(file))
         self.is_saved = True
 
     def can_follow(self, rows: Rows) -> bool:

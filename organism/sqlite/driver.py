@@ -19,6 +19,7 @@ Explain = Callable[[Exception], Exception]  # Gives the error that a caller gets
 SQLITE_VERSION: Final[str] = dbapi2.sqlite_version  # That of the driver, not Python's
 _STATEMENT_HEAD: Final = re.compile(r"^-- (\w+): .*\n", re.MULTILINE)
 BUSY_MS: Final = 2000  # So long a statement waits for other connections
+WAL_PAGE_BYTES: Final = 4096 + 24  # A page and the header of its frame
 SETTINGS: Final = (
     "PRAGMA trusted_schema = OFF",
     "PRAGMA cell_size_check = ON",
@@ -68,7 +69,7 @@ class Pysqlite:
     def connect(self, path: str, *, read_only: bool = False) -> Connection:
         """A connection that may be used by one thread after the other."""
         connection: Connection = dbapi2.connect(
-            f"file:{path}?mode={'ro' if read_only else 'rw'}",
+            uri_of(path, read_only=read_only),
             uri=True,
             isolation_level=None,
             check_same_thread=False,
@@ -98,6 +99,11 @@ class Pysqlite:
         return failure_of(getattr(error, "sqlite_errorname", "") or "", str(error))
 
 
+def uri_of(path: str | Path, *, read_only: bool = False) -> str:
+    """The URI that opens a file that is there, whatever characters its path has."""
+    return f"{Path(path).absolute().as_uri()}?mode={'ro' if read_only else 'rw'}"
+
+
 def failure_of(name: str, message: str) -> Failure:
     """What an error means by its name (``SQLITE_…``) and message."""
     if name.startswith("SQLITE_CONSTRAINT") and message.endswith("fenced"):
@@ -121,12 +127,18 @@ def set_up(connection: Connection, *more: str) -> Connection:
     return connection
 
 
-def truncate_wal(connection: Connection) -> bool:
-    """Move the WAL into the database and empty its file; False if a reader of the WAL prevents it.
+def wal_bytes(connection: Connection) -> int:
+    """How much of the WAL's file is in use; the rest is of before its last restart."""
+    ((_, pages, _),) = connection.execute("PRAGMA main.wal_checkpoint(NOOP)").fetchall()
+    return int(pages) * WAL_PAGE_BYTES
+
+
+def truncate_wal(connection: Connection, wait_ms: int = 0) -> bool:
+    """Move the WAL into the database and empty its file; False if a reader of the WAL prevents it for so long.
 
     After a failed fsync the page cache proves nothing; what is written and synced here is on the disk.
     """
-    connection.execute("PRAGMA busy_timeout = 0").fetchall()  # commits wait behind this
+    connection.execute(f"PRAGMA busy_timeout = {wait_ms}").fetchall()  # commits wait behind this
     try:
         ((is_busy, *_),) = connection.execute("PRAGMA main.wal_checkpoint(TRUNCATE)").fetchall()
     finally:

@@ -408,3 +408,7 @@ async def test_a_full_disk_leaves_no_backup_and_no_restored_log(data: Path, file
         assert (process.returncode, f"{words[1]} cannot be " in said.decode()) == (1, True), said
         assert "next: " in said.decode()
     assert names(target) == []
+
+    process = await start_process("log", "verify", "--data", data, preexec_fn=full)
+    _, said = await process.communicate()
+    assert (process.returncode, "could not be verified" in said.decode()) == (7, True), said

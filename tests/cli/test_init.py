@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import resource
 from pathlib import Path
 
 import pytest
 
 from organism.cli.init import FILES, STARTER
 from organism.testing import running
-from tests.cli.command import names, organism
+from tests.cli.command import names, organism, start_process
 
 
 async def test_init_writes_an_organism_that_works(tmp_path: Path) -> None:
@@ -44,6 +45,16 @@ async def test_init_refuses_what_is_no_directory(tmp_path: Path) -> None:
     below = await organism("init", tmp_path / "file" / "below")
     assert below.code == 1
     assert "next: " in below.err
+
+
+async def test_init_on_a_full_disk_leaves_nothing(tmp_path: Path) -> None:
+    def full() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (300, 300))
+
+    process = await start_process("init", tmp_path / "new", preexec_fn=full)
+    _, said = await process.communicate()
+    assert (process.returncode, b"cannot be written" in said) == (1, True), said
+    assert names(tmp_path) == []
 
 
 def test_the_starter_is_short_and_each_file_of_it_is_written() -> None:

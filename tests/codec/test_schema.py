@@ -115,6 +115,18 @@ def test_the_signature_that_dataclass_writes_is_not_taken_for_a_docstring() -> N
     assert "description" not in schema.json_schema
 
 
+def test_a_description_that_is_no_text_is_left_out() -> None:
+    @dataclass
+    class Described:
+        __doc__ = 42  # type: ignore[assignment] # a class may say anything here
+
+        text: Annotated[str, Field(description=7)] = ""
+
+    schema = PayloadSchema.of(Described)
+    assert "documentation" not in schema.xsd
+    assert schema.example() == {"text": "text"}
+
+
 def test_the_json_schema_names_nested_classes_and_tags_unions() -> None:
     schema = PayloadSchema.of(Order).json_schema
     assert schema["required"] == ["user", "address", "paid_by", "amounts", "lines"]

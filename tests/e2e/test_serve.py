@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+import resource
 import signal
 import stat
 from datetime import datetime
@@ -14,7 +15,7 @@ import httpx2
 import orjson
 import pytest
 
-from tests.cli.command import in_a_process, organism
+from tests.cli.command import in_a_process, organism, start_process
 from tests.e2e.serving import serving
 from tests.flows.world import World
 from tests.server.served import LISTENERS, Frames
@@ -25,6 +26,18 @@ SLOW = """
 async def slow(payload: Ask, metadata: HandlerMetadata):
     await asyncio.sleep(float(payload.text))
     return HandlerResponse.respond(Told("done"))
+"""
+
+CHOOSY = """
+@dataclass
+class Choosy:
+    text: str
+
+    def __post_init__(self):
+        PASS
+
+async def greet(payload: Choosy, metadata: HandlerMetadata):
+    return None
 """
 
 ENDLESS = """
@@ -74,6 +87,25 @@ async def test_the_printed_line_sends_the_first_message(tmp_path: Path) -> None:
             status = (await client.post("/inject", json={"to": "greeter", "payload": {"name": "D"}, "wait": 20})).json()
         assert status["replies"][0]["payload"] == {"message": "HELLO, D!"}
         assert "token=" not in server.said, "the ready link is for terminals"
+
+
+@pytest.mark.parametrize(
+    ("source", "first_step"),
+    [
+        ("raise ValueError('expected two words')", '{"to":"greeter","payload":{"text":"text"}}'),
+        ("raise SystemExit(3)", '{"to":"greeter","payload":{"text":"text"}}'),
+        ("", "a first listener in "),
+    ],
+)
+async def test_a_start_does_not_hang_on_the_example_that_it_prints(
+    tmp_path: Path, source: str, first_step: str
+) -> None:
+    listeners = {"greeter": {"payload_class": "Choosy", "handler": "greet"}} if source else {}
+    world = World(tmp_path, CHOOSY.replace("PASS", source or "pass"), listeners)
+    async with serving(world.data, config=world.config) as server, server.client() as client:
+        assert first_step in server.said
+        assert (await client.post("/organism/reload")).status_code == httpx2.codes.OK
+        assert (await client.get("/organism")).json()["status"] == "running"
 
 
 async def test_secrets_are_readable_by_their_owner_only_and_never_printed(tmp_path: Path) -> None:
@@ -143,6 +175,19 @@ async def refusal(client: httpx2.AsyncClient) -> httpx2.Response:
         answer = await client.post("/inject", json={"to": "slow", "payload": {"text": "0"}})
         if answer.status_code != 202:
             return answer
+
+
+@pytest.mark.parametrize("free_bytes", [0, 16_384])
+async def test_a_start_on_a_full_disk_says_so_and_the_next_one_serves(tmp_path: Path, free_bytes: int) -> None:
+    def full() -> None:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (free_bytes, free_bytes))
+
+    process = await start_process("serve", "--data", tmp_path / "data", "--port", "0", preexec_fn=full)
+    out, said = await process.communicate()
+    assert (process.returncode, out) == (1, b"")
+    assert re.fullmatch(r"error: .+\nnext: Make room on the disk of .+\n", said.decode()), said.decode()
+    async with serving(tmp_path / "data") as server:
+        assert "serves at" in server.said
 
 
 async def test_a_taken_port_is_refused(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from typing import Any
 
 import apsw
 
-from organism.sqlite.driver import Connection, Failure, Parameters, Pysqlite, failure_of
+from organism.sqlite.driver import Connection, Failure, Parameters, Pysqlite, failure_of, uri_of
 
 SETTINGS_OF_ONE = "PRAGMA query_only"
 
@@ -23,7 +23,7 @@ class SharedConnection:
 
     def __init__(self, path: str, vfs: str | None) -> None:
         flags = apsw.SQLITE_OPEN_READWRITE | apsw.SQLITE_OPEN_URI
-        self.connection = apsw.Connection(f"file:{path}?mode=rw", flags=flags, vfs=vfs)
+        self.connection = apsw.Connection(uri_of(path), flags=flags, vfs=vfs)
         self.connection.set_busy_timeout(2000)
         self.connection.execute("PRAGMA locking_mode = EXCLUSIVE")
         self.connection.execute("PRAGMA synchronous = NORMAL")

@@ -20,7 +20,6 @@ from organism.cli.options import OfTenant
 from organism.errors import ContentDamaged, LogDamaged
 from organism.events.record import Record
 from organism.events.vocabulary import ContentErased
-from organism.log.commits import PAGE_BYTES
 from organism.log.log import EventFilter
 from organism.log.offline import drop_rows, verify_directory
 from organism.log.sqlite import Options, SqliteLog
@@ -412,8 +411,8 @@ def damage_page(place: Path, table: str) -> None:
     with closing(Pysqlite().connect(str(place / "log.sqlite"))) as database:
         ((page,),) = database.execute("SELECT rootpage FROM sqlite_schema WHERE name = ?", (table,)).fetchall()
     with (place / "log.sqlite").open("r+b") as file:
-        file.seek((page - 1) * PAGE_BYTES)
-        file.write(b"\xff" * PAGE_BYTES)
+        file.seek((page - 1) * 4096)
+        file.write(b"\xff" * 4096)
 
 
 async def test_rows_whose_pages_are_damaged_are_named_and_made_again_and_a_start_says_so(data: Path) -> None:
