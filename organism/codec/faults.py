@@ -16,14 +16,20 @@ from organism.codec.limits import MAX_DEPTH, XSI, came, shown
 from organism.codec.shape import Items, Kind, Maybe, Nested, Options, Payload, Scalar, Shape, Table, Variant, inner
 
 NIL = f"{{{XSI}}}nil"
-MAKING_FAULTS = (ValueError, TypeError, ArithmeticError, LookupError, AttributeError, AssertionError, RuntimeError)
-"""What a ``__post_init__`` may raise to refuse its values."""
 _MAX_STEPS = 100_000
 
 
-def refused_by_class(error: Exception) -> str:
-    """What one of the ``MAKING_FAULTS`` says."""
-    return f"the class refuses these values: {shown(str(error), 200)}"
+def refused_by_class(error: BaseException) -> str:
+    """What a payload's own code raised, in its ``__post_init__`` for instance: any exception refuses the values."""
+    return f"the class refuses these values: {said_by(error)}"
+
+
+def said_by(error: BaseException) -> str:
+    """The text of an exception of a payload's own code, or its name."""
+    try:
+        return shown(str(error), 200) or type(error).__name__
+    except BaseException:  # noqa: BLE001 - its text is made by that code, too
+        return type(error).__name__
 
 
 def carried_fault(text: str) -> str | None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from lxml.etree import _Element
 
-from organism.codec.faults import MAKING_FAULTS, NIL, carried_fault, refused_by_class
+from organism.codec.faults import NIL, carried_fault, refused_by_class
 from organism.codec.lexical import (
     LEXICAL,
     NATIVE,
@@ -186,20 +186,18 @@ def _record_from_json(record: Record, from_jsons: list[FromJson]) -> FromJson:
         for name in islice((str(name) for name in value if name not in fields), MAX_FAULTS):
             _wrong(faults, (at, name), f"this field is not known; known are {listed}")
         values = []
-        for name, (read, absent) in fields.items():
-            if name in value:
-                values.append(read(value[name], (at, name), faults))
-            elif absent is not None:
-                values.append(absent())
-            else:
-                _wrong(faults, (at, name), "this field is missing")
-        if len(faults) > before:
-            return _UNREAD
         try:
-            return make(*values)
+            for name, (read, absent) in fields.items():
+                if name in value:
+                    values.append(read(value[name], (at, name), faults))
+                elif absent is not None:
+                    values.append(absent())
+                else:
+                    _wrong(faults, (at, name), "this field is missing")
+            return make(*values) if len(faults) == before else _UNREAD
         except RecursionError:
             raise
-        except MAKING_FAULTS as error:
+        except BaseException as error:  # noqa: BLE001 - the class's own code: an exit that it asks for is a refusal too
             return _wrong(faults, at, refused_by_class(error))
 
     return from_json

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from lxml.etree import XMLSchema, _Element
 
-from organism.codec.faults import MAKING_FAULTS, refused_by_class
+from organism.codec.faults import refused_by_class, said_by
 from organism.codec.lexical import attribute, closing, escaped, opening
 from organism.codec.limits import (
     ENVELOPE,
@@ -39,7 +39,6 @@ _META = _IN_ENVELOPE + "meta"
 _CLAIMS = ("from", "to", "thread", "tenant")
 _META_TEMPLATE = "".join(f"{opening(name)}%s{closing(name)}" for name in ("from", "to", "thread"))
 _HEAD = opening("message", attribute("xmlns", ENVELOPE)) + opening("meta") + _META_TEMPLATE + closing("meta")
-_WRITING_FAULTS = (AttributeError, TypeError, ValueError, RecursionError)
 
 
 class Decoded(NamedTuple):
@@ -169,7 +168,7 @@ class Codec:
             root = parse(xml, limits)
         except PayloadOverLimit:
             raise
-        except (*_WRITING_FAULTS, InvalidPayload) as error:
+        except BaseException as error:
             raise _refusal(schema, payload, error) from error
         if not self._validate(root):
             raise _refusal(schema, payload, self._misfit(root))
@@ -191,7 +190,7 @@ class Codec:
         schema = self._entry(payload).schema
         try:
             return schema.json(payload)
-        except _WRITING_FAULTS as error:
+        except BaseException as error:
             raise _refusal(schema, payload, error) from error
 
     def _misfit(self, root: _Element) -> InvalidPayload:
@@ -248,17 +247,17 @@ def _made(schema: PayloadSchema, valid: _Element) -> Any:
     """The payload of what its XSD takes; patterns, the class and the ranges of Python may still refuse it."""
     try:
         return schema.form.read(valid)
-    except MAKING_FAULTS as error:
+    except BaseException as error:
         raise _unfit(schema, valid, refused_by_class(error)) from error
 
 
-def _refusal(schema: PayloadSchema, payload: object, error: Exception) -> InvalidPayload:
+def _refusal(schema: PayloadSchema, payload: object, error: BaseException) -> InvalidPayload:
     """The refusal of an object that failed with ``error``: each of its faults, else what the error says."""
     if faults := schema.object_faults(payload):
         return invalid(f"The {schema.name} does not fit", faults)
     if isinstance(error, InvalidPayload):
         return error
-    return invalid(f"The {schema.name} cannot be written", [Fault("", shown(str(error), 200))])
+    return invalid(f"The {schema.name} cannot be written", [Fault("", said_by(error))])
 
 
 def _unfit(schema: PayloadSchema, element: _Element, reason: str) -> InvalidPayload:

@@ -6,7 +6,8 @@ Lines of libraries and of the organism are left out, unless there are no others.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from types import FrameType
+from inspect import unwrap
+from types import CodeType, FrameType
 from typing import Any, Final
 
 from organism.config.foreign import attempt, readable
@@ -33,6 +34,13 @@ def lines_of_coroutine(coroutine: Any, modules: ModuleSet) -> tuple[CodeLine, ..
 def lines_of_frame(frame: FrameType | None, modules: ModuleSet | None) -> tuple[CodeLine, ...]:
     """Where the frame's thread is."""
     return _own(_stack(frame), modules)
+
+
+def lines_of_function(function: Any, modules: ModuleSet) -> tuple[CodeLine, ...]:
+    """Where a handler's own code begins; nothing of one that is no code of the organism's modules."""
+    code = getattr(unwrap(function) if callable(function) else None, "__code__", None)
+    module = str(getattr(function, "__module__", ""))
+    return (_line(module, code, code.co_firstlineno, modules),) if code and modules.sources.owns(module) else ()
 
 
 def text_of(lines: Iterable[CodeLine]) -> str:
@@ -64,15 +72,14 @@ def _stack(frame: FrameType | None) -> Iterator[Place]:
 def _own(places: Iterable[Place], modules: ModuleSet | None) -> tuple[CodeLine, ...]:
     every = [*places]
     own = [each for each in every if modules is not None and modules.sources.owns(_module(each[0]))]
-    return tuple(_line(*each, modules) for each in (own or every)[:MOST_LINES])
+    return tuple(_line(_module(frame), frame.f_code, line, modules) for frame, line in (own or every)[:MOST_LINES])
 
 
 def _module(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", ""))
 
 
-def _line(frame: FrameType, number: int, modules: ModuleSet | None) -> CodeLine:
-    module, code = _module(frame), frame.f_code
+def _line(module: str, code: CodeType, number: int, modules: ModuleSet | None) -> CodeLine:
     source = modules.sources.find(module) if modules is not None else None
     is_package = code.co_filename.endswith("__init__.py")
     file = module.replace(".", "/") + ("/__init__.py" if is_package else ".py")

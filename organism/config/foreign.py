@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import traceback
 from collections.abc import Callable
 from dataclasses import dataclass, fields, is_dataclass
@@ -81,7 +82,26 @@ def _said(say: Callable[[], str]) -> str:
 
 def json_of(value: object, option: int = 0) -> bytes:
     """A handler's value as JSON, or ``TypeError``. Python reads dataclasses and times: orjson aborts if they raise."""
-    return orjson.dumps(value, _native, option | _BY_PYTHON)
+    body = orjson.dumps(value, _native, option | _BY_PYTHON)
+    if b"null" in body and _has_no_number(value):  # orjson writes null in their place
+        raise TypeError("NaN and infinities are no JSON")
+    return body
+
+
+def _has_no_number(value: object) -> bool:
+    """Whether NaN or an infinity is in a value that could be written."""
+    ahead = [value]
+    while ahead:
+        each = ahead.pop()
+        if isinstance(each, float) and not math.isfinite(each):
+            return True
+        if isinstance(each, dict):
+            ahead += each.values()
+        elif isinstance(each, list | tuple):
+            ahead += each
+        elif is_dataclass(each):
+            ahead += [_native(each)]
+    return False
 
 
 def run_json(value: object) -> bytes:

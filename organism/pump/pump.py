@@ -15,7 +15,7 @@ from typing import Final
 
 import structlog
 
-from organism.config.code_lines import text_of
+from organism.config.code_lines import lines_of_function, text_of
 from organism.events.record import Record
 from organism.events.vocabulary import Event, StepError
 from organism.log.log import EventLog
@@ -209,7 +209,14 @@ class Pump:
             return
         message = handling.message
         decision = Decision.on(self.state, message.thread, message)
-        Outbox(decision, message, handling.listener, handling.rules).respond(outcome)
+        outbox = Outbox(decision, message, handling.listener, handling.rules)
+        refused = outbox.encode_replies(outcome)
+        if refused is not None:
+            text = f"The answer of {message.to} cannot be sent: {refused.reason}"
+            lines = lines_of_function(handling.listener.handler, handling.rules.settings.modules)
+            self._failed(handling, Failure("wrong_return", text, is_final=True, traceback=lines))
+            return
+        outbox.respond(outcome)
         ending.finish(decision, message, handling.cut(decision))
         self.leave(handling)
         self.write(decision)

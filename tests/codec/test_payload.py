@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Callable
 from contextlib import suppress
@@ -305,6 +306,51 @@ def test_constraints_and_exact_classes_hold_for_what_a_handler_returns(payload: 
     with pytest.raises(InvalidPayload) as error:
         Codec.of([type(payload)]).encode("a", "b", "t", payload)
     assert [fault.pointer for fault in error.value.details] == pointers
+
+
+RAISED: list[BaseException] = []
+
+
+@dataclass
+class Raiser:
+    text: str
+
+    def __post_init__(self) -> None:
+        if RAISED:
+            raise RAISED[0]
+
+
+class Mute(Exception):
+    def __str__(self) -> str:
+        raise SystemExit
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        SystemExit(1),
+        KeyboardInterrupt(),
+        asyncio.CancelledError(),
+        StopIteration(),
+        MemoryError(),
+        GeneratorExit(),
+        Mute(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_whatever_a_class_raises_refuses_the_payload(error: BaseException, monkeypatch: pytest.MonkeyPatch) -> None:
+    codec, payload = Codec.of([Raiser]), Raiser("x")
+    envelope = codec.encode("a", "b", "t", payload).xml
+    document = b"<Raiser><text>x</text></Raiser>"
+    monkeypatch.setattr(f"{__name__}.RAISED", [error])
+    for read in (
+        lambda: codec.from_json("Raiser", {"text": "x"}),
+        lambda: codec.decode(envelope),
+        lambda: codec.parse_any(document),
+        lambda: codec.encode("a", "b", "t", payload),
+    ):
+        with pytest.raises(InvalidPayload):
+            read()
 
 
 def test_what_a_class_refuses_in_its_post_init_is_an_invalid_payload() -> None:

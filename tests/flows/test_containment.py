@@ -231,10 +231,19 @@ async def test_an_answer_or_an_error_that_misbehaves_is_the_dead_letter_of_its_m
 
 
 async def test_a_payload_that_misbehaves_is_a_refused_send(world: MakeWorld) -> None:
-    cases = [(what, f"{payload}, {to}") for what, payload in REFUSALS.items() for to in ("to='echo'", "to=None")]
-    async with contained(world, [f"return HandlerResponse({send})" for _, send in cases]) as o:
-        for number, (what, _) in enumerate(cases):
+    bodies = [f"return HandlerResponse({payload}, to='echo')" for payload in REFUSALS.values()]
+    async with contained(world, bodies) as o:
+        for number, what in enumerate(REFUSALS):
             bad = await o.inject(f"bad-{number}", {"text": "x"}, wait=True, seconds=10)
             (refused,) = await o.records(MessageRefused, thread=bad.thread_id)
             assert refused.event.code == "validation", what
         assert await o.records(MessageDead) == []
+
+
+async def test_an_answer_whose_payload_misbehaves_is_a_failure(world: MakeWorld) -> None:
+    async with contained(world, [f"return HandlerResponse({payload})" for payload in REFUSALS.values()]) as o:
+        for number, what in enumerate(REFUSALS):
+            bad = await o.inject(f"bad-{number}", {"text": "x"}, wait=True, seconds=10)
+            (dead,) = await o.records(MessageDead, thread=bad.thread_id)
+            assert dead.event.code == "wrong_return", what
+        assert await o.records(MessageRefused) == []

@@ -92,6 +92,8 @@ async def test_an_effect_that_is_recorded_is_never_repeated(world: MakeWorld, ki
         ("return {1: 2}", "cannot be kept"),
         ("return 'x' * 2000", "max_payload_bytes is 1000"),
         ("return chr(0xd800)", "cannot be kept"),
+        ("return [None, {'a': float('nan')}]", "cannot be kept"),
+        ("return (1, 1e999)", "cannot be kept"),
     ],
 )
 async def test_a_result_that_cannot_be_kept_fails_the_effect_for_good(

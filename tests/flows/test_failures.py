@@ -179,6 +179,36 @@ async def test_what_cannot_succeed_is_not_tried_again(world: MakeWorld) -> None:
     assert dead == [("handler_error", 1), ("wrong_return", 1)]
 
 
+async def test_an_answer_that_cannot_be_sent_fails_its_handling_at_once_and_is_replayed_by_its_call(
+    world: MakeWorld,
+) -> None:
+    source = """
+    async def asker(payload: Ask, metadata: HandlerMetadata):
+        return HandlerResponse.respond(await metadata.ask("answerer", payload))
+
+    async def answerer(payload: Ask, metadata: HandlerMetadata):
+        return [HandlerResponse(Ask("x"), to="sink"), HandlerResponse.respond(Told({text}))]
+
+    async def sink(payload: Ask, metadata: HandlerMetadata):
+        TRACE.append("sink")
+    """
+    listeners = {"asker": {"peers": ["answerer"]}, "answerer": {"peers": ["sink"]}, "sink": {}}
+    made = world(source.replace("{text}", "'x' * 300_000"), listeners)
+    async with made.running() as o:
+        outcome = await o.inject("asker", {"text": "x"}, wait=True)
+        first, second = [record.event for record in await o.records(MessageDead)]
+        assert play(o)["TRACE"] == []  # what it would have sent besides was not sent
+        assert (await o.thread(outcome.thread_id))["status"] == "error"
+        assert (first.code, first.attempts, second.root) == ("wrong_return", 1, first.message)
+        assert "answer of answerer cannot be sent" in first.reason
+        assert [(line.file, line.function) for line in first.traceback] == [("actors/play.py", "answerer")]
+    made.write(source.replace("{text}", "'fine'"))
+    async with made.running() as o:
+        await o.do(ReplayDeadLetter(message_id=first.message))
+        assert await o.tenant.ended(outcome.thread_id, 10)
+        assert await o.replies(outcome.thread_id) == ({"text": "fine"},)
+
+
 async def test_an_unsafe_effect_under_way_waits_for_a_person_though_no_attempt_could_succeed(world: MakeWorld) -> None:
     source = """
     import asyncio

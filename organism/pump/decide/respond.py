@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import orjson
+from msgspec import field
 from msgspec.structs import replace
 
 from organism.codec import Encoded, RepairedPayload, UnsupportedPayload
@@ -19,7 +20,7 @@ from organism.events.vocabulary import MessageHandled, MessageRefused, MessageSe
 from organism.events.vocabulary import TodoRegistered as TodoRegisteredEvent
 from organism.model.handler import HandlerResponse, TodoComplete, TodoRegistered, TodoUntil
 from organism.model.handler import SystemError as SystemErrorPayload
-from organism.model.ids import CONSOLE, SYSTEM_TODO, token_of
+from organism.model.ids import CONSOLE, SYSTEM_TODO, CallToken, token_of
 from organism.model.thread import NO_AUTHORS, Call, Message, Step
 from organism.pump.decide.decision import Decision
 from organism.pump.rules import GENERIC, Refused, Rules, Sender, receivers, within_limits
@@ -44,9 +45,26 @@ class Outbox(Entity):
     message: Message
     listener: Listener
     rules: Rules
+    _replies: list[Encoded] = field(default_factory=list)
+
+    def encode_replies(self, responses: tuple[HandlerResponse, ...]) -> Refused | None:
+        """Encode the replies among the responses, before anything is decided; gives why one of them cannot be sent."""
+        call = self.message.call
+        for response in responses if call is not None else ():
+            if call is None or response.to is not None:
+                continue
+            plain, _ = payload_and_notes(response.payload)
+            sender = Sender(self.listener, self.message.depth + 1, 0)
+            bounded = within_limits(self.decision.state.rules, sender)
+            encoded = bounded or self._encoded(call.caller, self._caller_token(call), plain)
+            if isinstance(encoded, Refused):
+                return encoded
+            self._replies.append(encoded)
+        self._replies.reverse()
+        return None
 
     def respond(self, responses: tuple[HandlerResponse, ...]) -> None:
-        """Add the messages that the handler's responses make."""
+        """Add the messages that the handler's responses make, whose replies are encoded (``encode_replies``)."""
         for response in responses:
             more = NO_AUTHORS
             if type(response) is Recorded and self.listener.is_shipped:
@@ -180,14 +198,7 @@ class Outbox(Entity):
         call = self.message.call
         if call is None:
             return
-        plain, notes = payload_and_notes(payload)
-        # The call token under which the caller handles: its own call's.
-        token = token_of(call.parent.id if call.parent is not None else call.id)
-        sender = Sender(self.listener, self.message.depth + 1, 0)
-        encoded = within_limits(self.decision.state.rules, sender) or self._encoded(call.caller, token, plain)
-        if isinstance(encoded, Refused):
-            self._report(self._refused(call.caller, plain, encoded))
-            return
+        encoded, (_, notes) = self._replies.pop(), payload_and_notes(payload)
         step = call.step
         if step is not None and (step.ok is not None or step.message.id not in self.decision.state.folded.messages):
             step = None
@@ -198,7 +209,7 @@ class Outbox(Entity):
             to=call.caller,
             type=encoded.type_name,
             depth=self.message.depth + 1,
-            token=token,
+            token=self._caller_token(call),
             call=call.parent.id if call.parent is not None else call.id,
             reply=True,
             payload_class=f"{payload_class.__module__}:{payload_class.__qualname__}",  # for a restart
@@ -215,6 +226,10 @@ class Outbox(Entity):
             self._put(record, encoded)
         else:
             self._end_sent(record, "unread")
+
+    def _caller_token(self, call: Call) -> CallToken:
+        """The call token under which the caller handles: its own call's."""
+        return token_of(call.parent.id if call.parent is not None else call.id)
 
     def _is_wanted(self, call: Call, encoded: Encoded) -> bool:
         """Whether the caller takes a reply of this class, and the call was no ask, which is over by now."""
