@@ -221,7 +221,8 @@ class MessageSent(Event, frozen=True, rename={"sender": "from", "payload_class":
     ``step`` is (message, number) of the ask that sent it, ``answers`` of the ask that it answers. Of an injection:
     ``caller_depth``, the runs of agents around the call that made it, and ``caller_request``, the request it was made
     in. Of a replayed dead letter: ``calls`` are (request, caller), innermost first, ``root`` is that of its
-    chain, ``first`` the message that was sent first, with whose id the keys of its effects begin.
+    chain, ``first`` the message that was sent first, with whose id the keys of its effects begin; of a request in it,
+    the same request of the first run.
     """
 
     message: str

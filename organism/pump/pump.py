@@ -34,7 +34,8 @@ from organism.pump.writer import Writer
 from organism.views.views import ViewStore
 
 TICK_SECONDS: Final = 0.05
-STUCK_US: Final = 4_000_000
+LOOK_FOR_STUCK_US: Final = 1_000_000
+STUCK_US: Final = 3_000_000
 STUCK: Final = "Stuck: The handler waits, but for nothing that can still come. The lines say where its tasks wait."
 TIMED_OUT: Final = StepError("timeout", "There was no answer in time.")
 
@@ -84,12 +85,11 @@ class Pump:
         self._services = services
         self.endings: dict[str, list[asyncio.Future[bool]]] = {}
         self._followers: dict[str, list[Follow]] = {}
-        self._ticked_at = 0
+        self._ticked_at = self._stuck_looked_at = 0
         self._next_tick: asyncio.TimerHandle | None = None
         self._is_dropped = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
-        self._numbering = TaskNumbering.of(self._loop)
         self._context = copy_context()
 
     def _schedule(self, decision: Decision) -> None:
@@ -150,7 +150,8 @@ class Pump:
         queued, left_us = self.mailboxes.queued[message.id], int(listener.timeout_s * 1_000_000)
         handling = self.handlings[message.id] = Handling(
             *(self.writer, self.mailboxes, self.wakeups, queued, listener, state.rules, at, left_us, at),
-            numbering=self._numbering,
+            numbering=TaskNumbering.of(self._loop),  # again for each, since the host may set another task factory
+            give_up=self._give_up,
         )
         running = handler.run(handling, self._services, self._finished)
         handling.task = task = self._loop.create_task(running, context=self._context.copy())
@@ -202,8 +203,6 @@ class Pump:
         """The handler answered or failed. Whatever it does after its end has no effect."""
         if handling.dead:
             return
-        if handling.failure is not None:
-            outcome = handling.failure
         if isinstance(outcome, Failure):
             self._failed(handling, outcome)
             return
@@ -275,16 +274,24 @@ class Pump:
             elif handling.is_overdue(now):
                 text = f"TimedOut: The handler ran longer than {handling.listener.timeout_s:g} s."
                 self._give_up(handling, Failure("timeout", text, traceback=handling.lines()))
-            elif not handling.is_stuck():
+        if now - self._stuck_looked_at > LOOK_FOR_STUCK_US:
+            self._stuck_looked_at = now
+            self._end_stuck(now)
+        if self.handlings or self.state.folded.due:
+            self._ensure_ticking()
+
+    def _end_stuck(self, now: int) -> None:
+        """Fail handlers that wait for nothing that can still come."""
+        for handling in tuple(self.handlings.values()):
+            if not handling.is_stuck():
                 handling.stuck_since = 0
             elif not handling.stuck_since:
                 handling.stuck_since = now
             elif now - handling.stuck_since > STUCK_US:
                 self._give_up(handling, Failure("stuck", STUCK, traceback=handling.lines()))
-        if self.handlings or self.state.folded.due:
-            self._ensure_ticking()
 
     def _give_up(self, handling: Handling, failure: Failure) -> None:
+        """Fail the handler, whatever its code still does."""
         self._failed(handling, failure)
         handling.cancel()
 

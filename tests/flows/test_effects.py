@@ -229,3 +229,34 @@ async def test_the_effects_of_a_replayed_dead_letter_keep_their_keys(world: Make
         await o.do(ReplayDeadLetter(message_id=again.message_id, json={"text": "good"}))  # type: ignore[union-attr]  # as above
         assert await o.tenant.ended(first.thread_id, 10)
         assert play(o)["TRACE"] == [f"{first.message_id}/pay"] * 3
+
+
+async def test_whom_a_replayed_dead_letter_asks_again_keeps_its_keys_too(world: MakeWorld) -> None:
+    source = """
+    from organism import NonRetryable
+
+    async def outer(payload: Ask, metadata: HandlerMetadata):
+        return HandlerResponse.respond(await metadata.ask("middle", payload))
+
+    async def middle(payload: Ask, metadata: HandlerMetadata):
+        for each in "ab":
+            await metadata.ask("inner", Ask(each))
+        if len(TRACE) < 4:
+            raise NonRetryable("not yet")
+        return HandlerResponse.respond(await metadata.ask("inner", Ask("c")))
+
+    async def inner(payload: Ask, metadata: HandlerMetadata):
+        async def write(key):
+            TRACE.append(key)
+        await metadata.effect("write", write)
+        return HandlerResponse.respond(Told(payload.text))
+    """
+    made = world(source, {"outer": {"peers": ["middle"]}, "middle": {"peers": ["inner"]}, "inner": {}})
+    async with made.running() as o:
+        outcome = await o.inject("outer", {"text": "x"}, wait=True)
+        dead = (await o.records(MessageDead))[0].event
+        await o.do(ReplayDeadLetter(message_id=dead.message))
+        assert await answers(o, outcome.thread_id) == ["c"]
+        first, again = play(o)["TRACE"][:2], play(o)["TRACE"][2:]
+    assert first == again[:2]
+    assert again[2] not in first

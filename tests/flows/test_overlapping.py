@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import random
 from typing import Any, Final
@@ -294,6 +295,39 @@ async def _life(made: World, ends: int) -> dict[str, str]:
         return dict(play(o)["TOLD"])
 
 
+async def test_a_task_that_is_left_behind_ends_with_its_handling(world: MakeWorld) -> None:
+    body = """
+async def later():
+    try:
+        await metadata.now()
+    except BaseException as error:
+        TRACE.append(type(error).__name__)
+        raise
+KEPT.append(asyncio.create_task(later()))
+await asyncio.wait(KEPT[-1:], timeout=0)
+told = 1
+"""
+    source = player(body).replace("async def player", "KEPT = []\n\nasync def player", 1)
+    async with world(source, LISTENERS).running() as o:
+        await o.inject("player", {"text": "x"}, wait=True)
+        await until(lambda: play(o)["TRACE"] == ["CancelledError"])
+
+
+async def test_a_host_may_set_a_task_factory_while_an_organism_runs(world: MakeWorld) -> None:
+    loop, made = asyncio.get_running_loop(), []
+
+    def factory(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
+        made.append(coroutine)
+        return asyncio.Task(coroutine, loop=loop, **options)
+
+    async with world(player(ENDINGS["two chains"][0]), LISTENERS).running() as o:
+        for host in (factory, None):
+            loop.set_task_factory(host)
+            injected = await o.inject("player", {"text": "x"})
+            assert await answers(o, injected.thread_id) == [ENDINGS["two chains"][1]]
+    assert made
+
+
 # -- what cannot be found again is refused
 
 REFUSED: Final = {
@@ -368,6 +402,23 @@ async def test_one_step_more_than_allowed_ends_the_handling_for_good(world: Make
     assert (dead.event.code, dead.event.attempts) == ("too_many_steps", 1)
     assert "max_steps_per_handling is 100" in dead.event.reason
     assert [line.function for line in dead.event.traceback] == ["player"]
+
+
+async def test_a_divergence_in_any_task_ends_the_handling_at_once(world: MakeWorld) -> None:
+    body = """
+async def part():
+    await metadata.random()
+    await gate("end")
+await asyncio.gather(asyncio.create_task(part()), asyncio.Event().wait())
+told = 0
+"""
+    made = world(player(body), LISTENERS)
+    await inject_and_crash_at(made, "end", "player")
+    made.write(player(body.replace("random()", "uuid()")))
+    async with made.running() as o:
+        dead = await o.until(MessageDead)
+    assert (dead.event.code, dead.event.attempts) == ("replay_diverged", 2)
+    assert [line.function for line in dead.event.traceback] == ["player.<locals>.part"]
 
 
 # -- steps that the handler's own code cancels

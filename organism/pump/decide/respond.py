@@ -38,6 +38,10 @@ class Recorded(HandlerResponse):
     authors: frozenset[str] = frozenset()
 
 
+Ask = tuple[str, str, str]
+"""Where a handler asks, the digest of what, and whom."""
+
+
 class Outbox(Entity):
     """Sends, in a decision, what the handling of a message sends. ``rules`` are those that the handling began with."""
 
@@ -45,6 +49,7 @@ class Outbox(Entity):
     message: Message
     listener: Listener
     rules: Rules
+    asked_first: Mapping[Ask, str] = field(default_factory=dict)  # by what a replayed dead letter had asked before
     _replies: list[Encoded] = field(default_factory=list)
 
     def encode_replies(self, responses: tuple[HandlerResponse, ...]) -> Refused | None:
@@ -131,6 +136,7 @@ class Outbox(Entity):
             step=_name_of(step),
             authors=self._authors(),
             notes=notes,
+            first=self.asked_first.get((step.place, step.input, to), "") if step is not None else "",
         )
         return self.decision.add(sent, self._content(encoded))
 

@@ -43,6 +43,7 @@ class Results(Entity):
 
     may_run: Callable[[], bool] = _never
     coroutines: dict[InBranch[Any], None] = field(default_factory=dict)
+    is_closed: bool = False
     ran: bool = False
     """Whether a task has run since the last pass."""
     _waiting: list[tuple[int, int, asyncio.Future[None]]] = field(default_factory=list)
@@ -55,8 +56,10 @@ class Results(Entity):
     async def turn(self, position: int = 0) -> None:
         """Wait until it is the turn of the result at that position; ``passed`` when the code has it.
 
-        A lone task does not wait for any other.
+        A lone task does not wait for any other. Raises ``CancelledError`` once the handling is over.
         """
+        if self.is_closed:
+            raise asyncio.CancelledError
         if len(self.coroutines) > 1 or not self.may_run():
             turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
             heappush(self._waiting, (position, next(self._order), turn))
@@ -108,6 +111,7 @@ class Results(Entity):
 
     def close(self) -> None:
         """The handling is over: nothing waits for a result any more."""
+        self.is_closed = True
         self.may_run = _never  # no cycle through the handling is left to the collector
         for *_, turn in self._waiting:
             turn.cancel()
@@ -235,7 +239,7 @@ class TaskNumbering:
 
     def __call__(self, loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> Any:
         """Make a task. Raises ``RuntimeError`` where its number would be another one at each run."""
-        if self.branch is not None:
+        if self.branch is not None and asyncio.iscoroutine(coroutine):
             if not isinstance(coroutine, InBranch) and _is_in_as_completed():
                 coroutine.close()
                 raise RuntimeError(

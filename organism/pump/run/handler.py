@@ -99,7 +99,10 @@ async def _outcome(handling: Handling, services: Services) -> Responses | Failur
     message = handling.message
     bind_contextvars(agent=message.to, thread_id=message.thread.id, message_id=message.id)  # of what its code logs
     try:
-        return _plain(await _answer(handling, services, await handling.payload()))
+        payload = await handling.payload()
+        if message.first:
+            await handling.read_earlier_asks()
+        return _plain(await _answer(handling, services, payload))
     except Unreadable as error:
         return Failure("schema_changed", str(error), is_final=True)
     except BaseException as error:  # noqa: BLE001 - recorded as the failure of this handling, whatever it is
@@ -340,7 +343,7 @@ class Steps(HandlerMetadata):
             begun = msgspec.structs.replace(handling.started(number, called), key=tool_call_id, expires=expires)
             step = handling.begin_step(decision, begun)
             handling.suspend(step)
-            outbox = Outbox(decision, handling.message, handling.listener, handling.rules)
+            outbox = Outbox(decision, handling.message, handling.listener, handling.rules, handling.asked_first)
             refused = outbox.send(to, payload, step)
             if refused is not None:
                 decision.record(step, StepError(refused.code, GENERIC[refused.code], dead_letter=refused.dead_letter))
@@ -508,8 +511,7 @@ class Steps(HandlerMetadata):
     def steered(self) -> Coroutine[Any, Any, Sequence[Any]]:
         handling = self._handling
         called, has_passed = handling.look("steer", session_turn.DIGEST)
-        steered = session_turn.steered(handling, called, has_passed=has_passed)
-        return handling.carry_out(handling.results.during(steered))
+        return handling.carry_out(session_turn.steered(handling, called, has_passed=has_passed))
 
     def emit(self, kind: str, data: Mapping[str, Any]) -> Coroutine[Any, Any, None]:
         handling = self._handling

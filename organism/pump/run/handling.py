@@ -5,7 +5,8 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import inspect
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from functools import partial
 from itertools import islice, takewhile
 from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeVar
@@ -37,6 +38,7 @@ from organism.pump.decide import gates
 from organism.pump.decide.decision import Decision, StepEnd
 from organism.pump.decide.ending import Failure
 from organism.pump.decide.gates import Question
+from organism.pump.decide.respond import Ask
 from organism.pump.rules import Rules
 from organism.pump.run.branches import Branch, Results, TaskNumbering
 from organism.pump.run.mailboxes import Mailboxes, Queued
@@ -67,10 +69,6 @@ class Unreadable(Exception):
     """The recorded bytes do not fit today's schema, or were erased."""
 
 
-class HandlingFailed(BaseException):
-    """A step ended the handling, which has its ``failure``. No ``Exception``, so that no handler goes on after it."""
-
-
 class CalledStep(NamedTuple):
     """A step as the handler calls it: its place among all (``branches.py``), and the digest of its input."""
 
@@ -99,16 +97,17 @@ class Handling(Entity):
     left_us: int  # of its running time, when it last got its slot
     ran_at: int  # when that was
     numbering: TaskNumbering
+    give_up: Callable[[Handling, Failure], None]  # ends it at once
     number: int = 0  # of the last step that has one
     pending: int = 0  # answers that it waits for
     slot: SlotState = "held"
     stuck_since: int = 0  # when the pump first found that nothing can come any more
     dead: bool = False  # it is over, whatever its code still does
-    failure: Failure | None = None  # a step has ended it, whatever its code makes of that
     task: asyncio.Task[None] | None = None
     values: dict[int, Any] = field(default_factory=dict)  # what its steps have given, as far as it is in memory
     stream: RunStream | None = None  # what it shows of itself
     results: Results = field(default_factory=Results)
+    asked_first: Mapping[Ask, str] = field(default_factory=dict)  # of a replayed dead letter
     _grants: int = 0  # units on their way to the disk that give it the slot
     _waiters: dict[int, asyncio.Future[None]] = field(default_factory=dict)
 
@@ -155,8 +154,6 @@ class Handling(Entity):
         """The handler's task that runs now. Raises ``RuntimeError`` in any other, ``CancelledError`` at the end."""
         if self.dead:
             raise asyncio.CancelledError
-        if self.failure is not None:
-            raise HandlingFailed
         branch = self.numbering.here()
         if branch is None or branch.results is not self.results:
             raise RuntimeError(IN_THREAD if self.listener.blocking else ELSEWHERE)
@@ -171,9 +168,9 @@ class Handling(Entity):
         return self.numbering.aside(work)
 
     def fail(self, failure: Failure) -> NoReturn:
-        """End the handling in a step."""
-        self.failure = failure
-        raise HandlingFailed
+        """End the handling in a step, whatever its code makes of that."""
+        self.give_up(self, failure)
+        raise asyncio.CancelledError
 
     def decide(self) -> Decision:
         """Begin a decision of this handling. Raises ``CancelledError`` once it is over."""
@@ -182,7 +179,7 @@ class Handling(Entity):
         return Decision.on(self.writer.state, self.message.thread, self.message)
 
     def find(self, called: CalledStep) -> tuple[int, Step | None]:
-        """The step's number, and its record if there is one. Raises ``HandlingFailed`` if that is another step's.
+        """The step's number, and its record if there is one. Another step's ends the handling.
 
         A message whose steps were recorded without places goes on by number to its end.
         """
@@ -201,7 +198,7 @@ class Handling(Entity):
         return number, step
 
     def match(self, step: Step, called: CalledStep) -> None:
-        """Raise ``HandlingFailed`` unless it is that step's record."""
+        """End the handling unless it is that step's record."""
         if step.kind == called.kind and step.input == called.digest:
             return
         place = called.place if called.place and not self.message.by_number else step.number
@@ -306,6 +303,23 @@ class Handling(Entity):
             each.payload = attempt(partial(_decoded, rules, contents.get(position), each.message.to)).result
             each.generation = rules.generation
         return _decoded(rules, contents.get(message.position), message.to)
+
+    async def read_earlier_asks(self) -> None:
+        """Find what the dead letters that it repeats had asked: what is asked again keeps its keys."""
+        message, log = self.message, self.writer.log
+        wanted = EventFilter((message.thread.id,), (MessageSent, StepStarted))
+        earlier, asks, first = {message.first}, dict[tuple[str, int], tuple[str, str]](), dict[Ask, str]()
+        for record in await log.read(0, message.position, wanted, MOST_PIECES):
+            event = record.event
+            if isinstance(event, StepStarted):
+                if event.kind == "ask" and event.place and event.message in earlier:
+                    asks[event.message, event.step] = event.place, event.input
+            elif isinstance(event, MessageSent):
+                if event.first == message.first:
+                    earlier.add(event.message)
+                if event.step in asks:
+                    first.setdefault((*asks[event.step], event.to), event.first or event.message)
+        self.asked_first = first
 
     async def payload_at(self, position: int) -> Any:
         """The payload of another message to this listener."""
@@ -422,7 +436,9 @@ class Handling(Entity):
         except asyncio.CancelledError:
             if not self.dead:
                 self._stop_waiting(step)
-                await self._until_it_may_run()
+            while not self.may_run() and not self.dead:
+                with suppress(asyncio.CancelledError):  # it is on its way
+                    await self._until_it_may_run()
             raise
 
     async def _never(self, step: Step) -> None:
@@ -455,13 +471,15 @@ class Handling(Entity):
 
     async def wait_while_paused(self, *, reserves_line: bool = False) -> None:
         """Wait while its agent, its thread or the organism is paused: a handler pauses at its next step."""
-        while self.is_paused() and not self.dead:
+        while not self.dead and (self.is_paused() or not self.may_run()):
+            if not self.is_paused():
+                await self._until_it_may_run()
+                continue
             if self.slot == "held":
                 self._give_up_slot(reserves_line=reserves_line)
                 self._queue_for_slot()
                 self.writer.write(self.decide())
             await self.wakeups.resumes.wait()
-        await self._until_it_may_run()
 
     # -- running time
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, Final
 
 import orjson
@@ -43,6 +44,10 @@ async def steered(handling: Handling, called: CalledStep, *, has_passed: bool) -
         if not waiting:
             return ()
         step = await _append(handling, called, session_id, waiting)
+    return await handling.given(step, partial(_payloads, handling))
+
+
+async def _payloads(handling: Handling, step: Step) -> Sequence[Any]:
     return [await handling.payload_at(position) for position in await handling.result(step)]
 
 
