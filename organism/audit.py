@@ -20,7 +20,7 @@ from typing import Any, Final
 import orjson
 import structlog
 
-from organism.config.tenant import effective
+from organism.config.tenant import effective, readable
 from organism.errors import ConfigInvalid
 from organism.events.record import Actor, Record
 from organism.events.vocabulary import (
@@ -113,7 +113,7 @@ class AuditLines:
         event = record.event
         if isinstance(event, TenantConfigChanged):
             written = {**self._written, **event.changes}
-            self._written = {key: value for key, value in written.items() if value is not None}
+            self._written, _ = readable({key: value for key, value in written.items() if value is not None})
         if isinstance(event, StepStarted):
             self._asked = event if event.kind == "ask" and event.key else None
             return None

@@ -197,7 +197,7 @@ class Organism:
             random_bytes=chance.randbytes,
             redactor=redactor,
         )
-        await tenant.start(self._rules(Held(log, views, tenant.library)), self._life())
+        await tenant.start(self._rules(Held(log, views, tenant.library, redactor)), self._life())
         await tenant.library.open()
         return tenant
 
@@ -268,7 +268,7 @@ class Organism:
         by: dict[str, tuple[Actor, Idempotency | None]] = {DEFAULT_TENANT: (actor, once)}  # not for other tenants' logs
         reloads = [
             tenant.reload(
-                self._rules(Held(tenant.log, tenant.views, tenant.library)),
+                self._rules(Held(tenant.log, tenant.views, tenant.library, self.parts.redactor)),
                 life,
                 changes,
                 *by.get(tenant.id, (HOST_PROGRAM, None)),

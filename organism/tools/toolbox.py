@@ -12,6 +12,7 @@ from organism.config.settings import Handler, Settings, Ship, ShippedTool
 from organism.config.tools import McpServer, Tools
 from organism.errors import ConfigInvalid
 from organism.log.log import History
+from organism.model.redact import Redactor
 from organism.rag.library import Library
 from organism.tools import calculator, current_datetime, http_fetch, key_value, library, wikipedia
 from organism.tools.http_fetch import Fetcher
@@ -55,13 +56,14 @@ class Held:
     log: History
     views: ViewStore
     library: Library
+    redactor: Redactor
 
 
 def _bound(tools: Tools, net: Net, tenant: Held) -> Mapping[str, Handler]:
     """The handler of each shipped tool for one tenant, by the tool's name."""
     wiki, values, library_tools = (
         Wiki(tools.wikipedia, net),
-        Values(tenant.log, tenant.views),
+        Values(tenant.log, tenant.views, tenant.redactor),
         LibraryTools(tenant.library),
     )
     return {
