@@ -31,7 +31,7 @@ from organism.config.shown import live_secrets
 from organism.config.tokens import TOKENS_FILE, TenantEntry, defaults_of, read_tokens
 from organism.errors import ConfigInvalid, LogDamaged, OrganismError
 from organism.events.record import Actor
-from organism.events.vocabulary import EVENTS, Declared
+from organism.events.vocabulary import EVENTS, Declared, TenantOpened
 from organism.log.sqlite import Options, SqliteLog
 from organism.model.commands import HOST_PROGRAM, Idempotency, Reloaded
 from organism.model.ids import DEFAULT_TENANT, folder_of
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
 VERSION: Final = package_version("organism")
 TENANTS: Final = "tenants"
 RESTORED: Final = "tenants.new"
+SERVER_KEY: Final = "server.key"
 """What a restore is about to put in the place of the tenants' logs."""
 PRIVATE_DIRECTORY: Final = 0o700
 LATE_SECONDS: Final = 2.0
@@ -165,10 +166,22 @@ class Organism:
             for tenant_id in ids:
                 if tenant_id not in self.tenants and self._stage != "stopping":
                     self.tenants[tenant_id] = await self._opened(tenant_id)
+                    await self._miss_when_gone(tenant_id)
+
+    async def _miss_when_gone(self, tenant_id: str) -> None:
+        """Record in the operator's log that the tenant has one."""
+        operator = self.tenants[DEFAULT_TENANT]
+        if self._data is not None and tenant_id != DEFAULT_TENANT and not self._has_log(tenant_id):
+            await operator.note(TenantOpened(tenant_id))
+
+    def _has_log(self, tenant_id: str) -> bool:
+        """Whether the operator's log says so; it cannot say so of itself."""
+        operator = self.tenants.get(DEFAULT_TENANT)
+        return operator is not None and tenant_id in operator.pump.state.folded.tenants
 
     async def _opened(self, tenant_id: str) -> Tenant:
         clock = LogClock(self.parts.wall_ns, self.parts.monotonic_ns)
-        log = await open_log(self._data, tenant_id, clock, self.parts)
+        log = await open_log(self._data, tenant_id, clock, self.parts, is_known=self._has_log(tenant_id))
         views = log.views
         clock.begin_at(log.last_at)
         log.conceal(self.parts.redactor)
@@ -388,8 +401,13 @@ def key_path_of(given: Path | None, folder: str) -> Path | None:
     return given.with_name(f"{given.name}.{folder}")
 
 
-async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Parts) -> SqliteLog:
-    """A tenant's log: below ``data/tenants/``, or in memory."""
+async def open_log(
+    data: Path | None, tenant_id: str, clock: LogClock, parts: Parts, *, is_known: bool = False
+) -> SqliteLog:
+    """A tenant's log: below ``data/tenants/``, or in memory. Raises ``LogDamaged`` for one that ``is_known`` and gone.
+
+    The operator's is known where a server has left its key, or other tenants have theirs.
+    """
     if data is None:
         return await SqliteLog.in_memory(READ_MODELS, Options(random_bytes=parts.chance.randbytes))
     options = Options(
@@ -404,8 +422,16 @@ async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Pa
             f"A restore into {data} did not end: run `organism log restore FILE --data {data}` again. "
             "Its old logs, if there were any, lie beside it."
         )
+    own = folder / folder_of(tenant_id)
+    if tenant_id == DEFAULT_TENANT:
+        is_known = (data / SERVER_KEY).exists() or any(path != own for path in folder.glob("*/"))
+    if is_known and not own.exists():
+        raise LogDamaged(
+            f"{own}, the log of the tenant {tenant_id}, is gone: it was there before. Put it back, or restore a backup "
+            "into another data directory. A new log begins under another tenant id, or in another data directory."
+        )
     folder.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
-    return await SqliteLog.open(folder / folder_of(tenant_id), clock, READ_MODELS, options)
+    return await SqliteLog.open(own, clock, READ_MODELS, options)
 
 
 async def start(config: Path, data: Path | None, parts: Parts | None = None) -> Organism:

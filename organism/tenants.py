@@ -139,6 +139,13 @@ class Tenant:
         decision.add(answered, Content(ORGANISM_STREAM, body))
         await self.operator.patiently(self.pump.commit(decision))
 
+    async def note(self, *facts: Event) -> None:
+        """Write facts about the organism as a whole. Raises an ``OrganismError``."""
+        decision = Decision.on(self.pump.state, None)
+        for fact in facts:
+            decision.add(fact)
+        await self.operator.patiently(self.pump.commit(decision))
+
     async def settled(self) -> None:
         """Return once everything that was decided is on disk, or lost. Raises ``CommitUnknown`` if the log stalls."""
         await self.operator.patiently(self.pump.settled())

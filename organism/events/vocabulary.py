@@ -792,6 +792,12 @@ class ValueSet(Event, frozen=True):
     authors: tuple[str, ...] = ()
 
 
+class TenantOpened(Event, frozen=True):
+    """Another tenant's log was opened for the first time: from now on it is missed when it is gone."""
+
+    tenant: str
+
+
 class SpoofAttempt(Event, frozen=True):
     """An injected envelope made a false claim."""
 

@@ -995,6 +995,7 @@ export type EventData =
     | CallAnsweredData
     | TenantConfigChangedData
     | ValueSetData
+    | TenantOpenedData
     | SpoofAttemptData
     | LoopBlockedData
     | ContentErasedData;
@@ -1061,6 +1062,7 @@ export type EventType =
     | "step_resolved"
     | "step_started"
     | "tenant_config_changed"
+    | "tenant_opened"
     | "texts_embedded"
     | "thread_completed"
     | "thread_created"
@@ -2537,6 +2539,15 @@ export interface TenantConfigChangedData {
   content_owner?: string;
 }
 
+/** Another tenant's log was opened for the first time: from now on it is missed when it is gone. */
+export interface TenantOpenedData {
+  tenant: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
 /** Text of a run as it comes, before it is in the log: it comes again from there, gathered and with a position. */
 export interface TextHeard {
   event: "run";
@@ -3103,6 +3114,7 @@ export interface EventDataByType {
   step_resolved: StepResolvedData;
   step_started: StepStartedData;
   tenant_config_changed: TenantConfigChangedData;
+  tenant_opened: TenantOpenedData;
   texts_embedded: TextsEmbeddedData;
   thread_completed: ThreadCompletedData;
   thread_created: ThreadCreatedData;
