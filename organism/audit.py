@@ -28,6 +28,7 @@ from organism.events.vocabulary import (
     AgentResumed,
     ApprovalResolved,
     Event,
+    ForeignToolsAccepted,
     MessageDiscarded,
     MessageReplayed,
     MessageSent,
@@ -61,7 +62,7 @@ ACTS: Final = (
     *(ThreadKilled, ThreadPaused, ThreadResumed, AgentPaused, AgentResumed),
     *(OrganismPaused, OrganismResumed, OrganismReloaded),
     *(SessionCreated, SessionCompacted, SessionUncompacted, SessionDeleted),
-    *(ApprovalResolved, StepResolved, TenantConfigChanged),
+    *(ApprovalResolved, StepResolved, TenantConfigChanged, ForeignToolsAccepted),
 )
 """What tokens do. The first of them in a unit stands for the whole call."""
 WANTED: Final = EventFilter(types=(*ACTS, StepStarted, ModelCalled, TextsEmbedded))
@@ -236,7 +237,9 @@ def _embedding(event: TextsEmbedded) -> dict[str, Any]:
 def _act(event: Event) -> dict[str, Any]:
     """What the act concerns; never what it says."""
     named = {name: getattr(event, name, None) for name in ("agent", "approval", "message", "to", "dead", "decision")}
-    keys = sorted(event.changes) if isinstance(event, TenantConfigChanged) else None
+    keys = None
+    if isinstance(event, TenantConfigChanged | ForeignToolsAccepted):
+        keys = sorted(event.changes if isinstance(event, TenantConfigChanged) else event.tools)
     return {**{_NAMES.get(name, name): value for name, value in named.items()}, "keys": keys}
 
 

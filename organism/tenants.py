@@ -139,11 +139,12 @@ class Tenant:
         decision.add(answered, Content(ORGANISM_STREAM, body))
         await self.operator.patiently(self.pump.commit(decision))
 
-    async def note(self, *facts: Event) -> None:
-        """Write facts about the organism as a whole. Raises an ``OrganismError``."""
-        decision = Decision.on(self.pump.state, None)
+    async def note(self, *facts: Event, actor: Actor | None = None, once: Idempotency | None = None) -> None:
+        """Write facts about the organism as a whole, and that the key was used. Raises an ``OrganismError``."""
+        decision = Decision.on(self.pump.state, None, None, actor)
         for fact in facts:
             decision.add(fact)
+        self.operator.answer(decision, once, {}, 1)
         await self.operator.patiently(self.pump.commit(decision))
 
     async def settled(self) -> None:
