@@ -20,13 +20,15 @@ from typing import Any, Final
 import orjson
 import structlog
 
-from organism.config.tenant import effective
+from organism.config.tenant import effective, readable
+from organism.errors import ConfigInvalid
 from organism.events.record import Actor, Record
 from organism.events.vocabulary import (
     AgentPaused,
     AgentResumed,
     ApprovalResolved,
     Event,
+    ForeignToolsAccepted,
     MessageDiscarded,
     MessageReplayed,
     MessageSent,
@@ -60,7 +62,7 @@ ACTS: Final = (
     *(ThreadKilled, ThreadPaused, ThreadResumed, AgentPaused, AgentResumed),
     *(OrganismPaused, OrganismResumed, OrganismReloaded),
     *(SessionCreated, SessionCompacted, SessionUncompacted, SessionDeleted),
-    *(ApprovalResolved, StepResolved, TenantConfigChanged),
+    *(ApprovalResolved, StepResolved, TenantConfigChanged, ForeignToolsAccepted),
 )
 """What tokens do. The first of them in a unit stands for the whole call."""
 WANTED: Final = EventFilter(types=(*ACTS, StepStarted, ModelCalled, TextsEmbedded))
@@ -112,7 +114,7 @@ class AuditLines:
         event = record.event
         if isinstance(event, TenantConfigChanged):
             written = {**self._written, **event.changes}
-            self._written = {key: value for key, value in written.items() if value is not None}
+            self._written, _ = readable({key: value for key, value in written.items() if value is not None})
         if isinstance(event, StepStarted):
             self._asked = event if event.kind == "ask" and event.key else None
             return None
@@ -235,7 +237,9 @@ def _embedding(event: TextsEmbedded) -> dict[str, Any]:
 def _act(event: Event) -> dict[str, Any]:
     """What the act concerns; never what it says."""
     named = {name: getattr(event, name, None) for name in ("agent", "approval", "message", "to", "dead", "decision")}
-    keys = sorted(event.changes) if isinstance(event, TenantConfigChanged) else None
+    keys = None
+    if isinstance(event, TenantConfigChanged | ForeignToolsAccepted):
+        keys = sorted(event.changes if isinstance(event, TenantConfigChanged) else event.tools)
     return {**{_NAMES.get(name, name): value for name, value in named.items()}, "keys": keys}
 
 

@@ -14,6 +14,7 @@ from importlib.metadata import version as package_version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+import orjson
 import structlog
 
 from organism.agents import BUNDLED_AGENTS, bundled_charter
@@ -29,9 +30,9 @@ from organism.config.modules import Importer
 from organism.config.settings import Changes, Listener, Settings, diff
 from organism.config.shown import live_secrets
 from organism.config.tokens import TOKENS_FILE, TenantEntry, defaults_of, read_tokens
-from organism.errors import ConfigInvalid, LogDamaged, OrganismError
+from organism.errors import AlreadyResolved, ConfigInvalid, LogDamaged, NotFound, OrganismError, PreviewStale
 from organism.events.record import Actor
-from organism.events.vocabulary import EVENTS, Declared
+from organism.events.vocabulary import EVENTS, Declared, ForeignToolsAccepted, TenantOpened
 from organism.log.sqlite import Options, SqliteLog
 from organism.model.commands import HOST_PROGRAM, Idempotency, Reloaded
 from organism.model.ids import DEFAULT_TENANT, folder_of
@@ -47,9 +48,11 @@ from organism.rag.library import Library
 from organism.rag.store import LIBRARY_FILE, Store
 from organism.sqlite.driver import Pysqlite
 from organism.tenants import Tenant, refuse_unless_writable
+from organism.tools.mcp.pins import OfferedTool, Pins
 from organism.tools.toolbox import Held, Toolbox
 from organism.tools.web import Net
 from organism.views.models import READ_MODELS
+from organism.views.views import Query, ViewStore
 from organism.watchdog import BLOCKED_SECONDS, Watchdog
 
 if TYPE_CHECKING:
@@ -60,6 +63,8 @@ VERSION: Final = package_version("organism")
 TENANTS: Final = "tenants"
 RESTORED: Final = "tenants.new"
 """What a restore is about to put in the place of the tenants' logs."""
+SERVER_KEY: Final = "server.key"
+MOST_FOREIGN_TOOLS: Final = 100_000
 PRIVATE_DIRECTORY: Final = 0o700
 LATE_SECONDS: Final = 2.0
 """How long a stop waits for those that follow the logs."""
@@ -110,7 +115,7 @@ class Organism:
         self.entries: tuple[TenantEntry, ...]
         self._importer = Importer()
         self._share = FairShare()
-        self._tools = Toolbox(VERSION, parts.net, lambda: make_mcp(config_path.parent.resolve()))
+        self._tools = Toolbox(VERSION, parts.net, partial(make_mcp, config_path.parent.resolve()))
         self._gateways = Gateways(parts.redactor, parts.chance.random, lambda: self.entries, os.environ)
         self.embeddings = Embeddings(parts.redactor, os.environ)
         self._stage = "starting"
@@ -151,7 +156,9 @@ class Organism:
             if data is not None:
                 self._audit = Audit(data / AUDIT)
                 await self._audit.open()
-            await self.open_tenants((DEFAULT_TENANT, *(entry.id for entry in self.entries)))
+            await self.open_tenants((DEFAULT_TENANT,))
+            await self._record_tools()
+            await self.open_tenants(entry.id for entry in self.entries)
         except (OrganismError, OSError):
             await self.stop(0)
             raise
@@ -165,13 +172,29 @@ class Organism:
             for tenant_id in ids:
                 if tenant_id not in self.tenants and self._stage != "stopping":
                     self.tenants[tenant_id] = await self._opened(tenant_id)
+                    await self._miss_when_gone(tenant_id)
+
+    async def _miss_when_gone(self, tenant_id: str) -> None:
+        """Record in the operator's log that the tenant has one."""
+        operator = self.tenants[DEFAULT_TENANT]
+        if self._data is not None and tenant_id != DEFAULT_TENANT and not self._has_log(tenant_id):
+            await operator.note(TenantOpened(tenant_id))
+
+    def _has_log(self, tenant_id: str) -> bool:
+        """Whether the operator's log says so; it cannot say so of itself."""
+        operator = self.tenants.get(DEFAULT_TENANT)
+        return operator is not None and tenant_id in operator.pump.state.folded.tenants
 
     async def _opened(self, tenant_id: str) -> Tenant:
         clock = LogClock(self.parts.wall_ns, self.parts.monotonic_ns)
-        log = await open_log(self._data, tenant_id, clock, self.parts)
+        log = await open_log(self._data, tenant_id, clock, self.parts, is_known=self._has_log(tenant_id))
         views = log.views
         clock.begin_at(log.last_at)
         log.conceal(self.parts.redactor)
+        if tenant_id == DEFAULT_TENANT and await self._pin_tools(views):
+            settings = await self._read()  # again, without the text of tools that are off
+            self._codec = self._new_codec(settings)
+            self.settings = with_turns(settings, self._codec)
         if self._tracing is not None:
             self._follow("tracing", self._tracing.follow(tenant_id, log, views, log.head))
         if self._audit is not None:
@@ -197,7 +220,7 @@ class Organism:
             random_bytes=chance.randbytes,
             redactor=redactor,
         )
-        await tenant.start(self._rules(Held(log, views, tenant.library)), self._life())
+        await tenant.start(self._rules(Held(log, views, tenant.library, redactor)), self._life())
         await tenant.library.open()
         return tenant
 
@@ -207,8 +230,47 @@ class Organism:
         follower.add_done_callback(partial(report_ended, what))
         self._followers.append(follower)
 
+    async def _pin_tools(self, views: ViewStore) -> bool:
+        """Take over what the log says of foreign tools. Gives whether any is off."""
+        page = await views.rows("foreign_tools", Query(limit=MOST_FOREIGN_TOOLS))
+        return self._tools.pins.take(orjson.loads(page.rows))
+
+    async def _record_tools(self) -> None:
+        """Record which foreign tools were seen for the first time, and which are no longer as they were accepted."""
+        operator = self.tenants[DEFAULT_TENANT]
+        if news := tuple(self._tools.pins.news(self.settings.tools.mcp)):
+            await operator.note(*news)
+            await self._pin_tools(operator.views)
+
+    def offered_tool(self, name: str) -> OfferedTool | None:
+        """A foreign tool as its server offers it now, by its listener; None if that is not known."""
+        return next((tools[name] for tools in self._tools.pins.offered.values() if name in tools), None)
+
+    async def accept_tool(self, name: str, digest: str, actor: Actor, once: Idempotency | None = None) -> None:
+        """Accept a foreign tool as it is offered now, and use it.
+
+        Raises ``NotFound``, ``AlreadyResolved`` if none of the name waits, ``PreviewStale`` if it is another one than
+        that of the digest, and what ``reload`` raises: then it is accepted, and the next reload uses it.
+        """
+        operator = self.tenants[DEFAULT_TENANT]
+        async with self._changing:
+            if once is None or not await operator.answered(once):
+                row = await operator.views.private_row("foreign_tools", name)
+                if row is None:
+                    raise NotFound(f"No MCP server offers a tool {name[:80]!r}. GET /api/v1/foreign-tools lists them.")
+                if not row["offered"]:
+                    raise AlreadyResolved(f"{name} is accepted as it is.")
+                if row["offered"] != digest:
+                    raise PreviewStale("The server has changed the tool again.", param="/digest")
+                await operator.note(ForeignToolsAccepted(row["server"], {name: digest}), actor=actor, once=once)
+                await self._pin_tools(operator.views)
+        await self.reload()
+
     async def _load(self) -> Settings:
         await self._tools.prepare(self.config_path)
+        return await self._read()
+
+    async def _read(self) -> Settings:
         try:
             check, imports, ship = payload_check(), self._importer, self._tools.ship
             settings = load(self.config_path, check_payload=check, imports=imports, ship=ship, bundled=BUNDLED_AGENTS)
@@ -259,6 +321,7 @@ class Organism:
             self.settings = with_turns(settings, self._codec)
             position = await self._reload_tenants(changes, actor, once)
             await self._tools.keep(settings.tools)
+            await self._record_tools()
             return Reloaded(changes.added, changes.removed, changes.updated, position)
 
     async def _reload_tenants(self, changes: Changes, actor: Actor, once: Idempotency | None) -> int:
@@ -268,7 +331,7 @@ class Organism:
         by: dict[str, tuple[Actor, Idempotency | None]] = {DEFAULT_TENANT: (actor, once)}  # not for other tenants' logs
         reloads = [
             tenant.reload(
-                self._rules(Held(tenant.log, tenant.views, tenant.library)),
+                self._rules(Held(tenant.log, tenant.views, tenant.library, self.parts.redactor)),
                 life,
                 changes,
                 *by.get(tenant.id, (HOST_PROGRAM, None)),
@@ -313,11 +376,11 @@ class Organism:
             await asyncio.to_thread(self._tracing.close)
 
 
-def make_mcp(folder: Path) -> McpServers:
+def make_mcp(folder: Path, pins: Pins) -> McpServers:
     """Connects to MCP servers. Raises ``ImportError`` without the extra ``mcp``."""
     from organism.tools.mcp.servers import McpServers
 
-    return McpServers(folder, os.environ)
+    return McpServers(folder, os.environ, pins)
 
 
 def report_ended(what: str, follower: asyncio.Task[None]) -> None:
@@ -388,8 +451,13 @@ def key_path_of(given: Path | None, folder: str) -> Path | None:
     return given.with_name(f"{given.name}.{folder}")
 
 
-async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Parts) -> SqliteLog:
-    """A tenant's log: below ``data/tenants/``, or in memory."""
+async def open_log(
+    data: Path | None, tenant_id: str, clock: LogClock, parts: Parts, *, is_known: bool = False
+) -> SqliteLog:
+    """A tenant's log: below ``data/tenants/``, or in memory. Raises ``LogDamaged`` for one that ``is_known`` and gone.
+
+    The operator's is known where a server has left its key, or other tenants have theirs.
+    """
     if data is None:
         return await SqliteLog.in_memory(READ_MODELS, Options(random_bytes=parts.chance.randbytes))
     options = Options(
@@ -404,8 +472,16 @@ async def open_log(data: Path | None, tenant_id: str, clock: LogClock, parts: Pa
             f"A restore into {data} did not end: run `organism log restore FILE --data {data}` again. "
             "Its old logs, if there were any, lie beside it."
         )
+    own = folder / folder_of(tenant_id)
+    if tenant_id == DEFAULT_TENANT:
+        is_known = (data / SERVER_KEY).exists() or any(path != own for path in folder.glob("*/"))
+    if is_known and not own.exists():
+        raise LogDamaged(
+            f"{own}, the log of the tenant {tenant_id}, is gone: it was there before. Put it back, or restore a backup "
+            "into another data directory. A new log begins under another tenant id, or in another data directory."
+        )
     folder.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
-    return await SqliteLog.open(folder / folder_of(tenant_id), clock, READ_MODELS, options)
+    return await SqliteLog.open(own, clock, READ_MODELS, options)
 
 
 async def start(config: Path, data: Path | None, parts: Parts | None = None) -> Organism:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import structlog
 
 from organism.config.settings import Changes
-from organism.config.tenant import TenantConfig
+from organism.config.tenant import TenantConfig, readable
 from organism.errors import Fenced, LogUnavailable, Stopping, ThreadKilled, Unavailable
 from organism.events.record import ORGANISM_STREAM, Actor, Content
 from organism.events.vocabulary import CallAnswered, Event, OrganismReloaded, OrganismStopped
@@ -39,6 +39,7 @@ from organism.rag.library import By, Library
 from organism.views.views import ViewStore
 
 POLL_SECONDS: Final = 0.02
+_log = structlog.get_logger("organism")
 
 
 class Tenant:
@@ -85,6 +86,10 @@ class Tenant:
 
     async def _fold(self) -> None:
         folded = await recover.fold(self.log)
+        folded.config, left_out = readable(folded.config)
+        if left_out:
+            remedy = "write these keys again: PUT /v1/tenant/config"
+            _log.warning("tenant_config_left_out", tenant=self.id, places=left_out, remedy=remedy)
         state = State(folded, self._rules, self.ids, self.clock.now_us, self._defaults)  # a reload may be new
         services = Services(self.models, self.feed, self.chance, self.histories)
         pump = self.pump = Pump(self.log, self.views, state, services, self.broken)
@@ -132,6 +137,14 @@ class Tenant:
         decision = Decision.on(self.pump.state, None, None, actor)
         answered = CallAnswered(once.key, once.method, once.path, once.digest, status, {}, back=0)
         decision.add(answered, Content(ORGANISM_STREAM, body))
+        await self.operator.patiently(self.pump.commit(decision))
+
+    async def note(self, *facts: Event, actor: Actor | None = None, once: Idempotency | None = None) -> None:
+        """Write facts about the organism as a whole, and that the key was used. Raises an ``OrganismError``."""
+        decision = Decision.on(self.pump.state, None, None, actor)
+        for fact in facts:
+            decision.add(fact)
+        self.operator.answer(decision, once, {}, 1)
         await self.operator.patiently(self.pump.commit(decision))
 
     async def settled(self) -> None:
@@ -200,7 +213,7 @@ class Tenant:
             return
         self.recovering = self.pump.writer.is_over = True
         self._drop_all()
-        structlog.get_logger("organism").error("state_folded_anew", error=repr(error), exc_info=error)
+        _log.error("state_folded_anew", error=repr(error), exc_info=error)
         if self.operator.stopping:
             return
         is_ours = not isinstance(error, Unavailable | Fenced)

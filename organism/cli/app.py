@@ -64,6 +64,7 @@ VERBS: Final = (
     Verb("indeterminate resolve", options.Indeterminate, "operate:resolve_effect", "Say what happened to one."),
     Verb("tools list", options.Remote, "operate:tools", "List the tools that you may call."),
     Verb("tools run", options.RunTool, "operate:run_tool", "Call one and print its result."),
+    Verb("tools accept", options.AcceptTool, "operate:accept_tool", "Accept a tool that its MCP server has changed."),
     Verb("rag add", options.AddDocuments, "rag:add", "Put files into an index; again, only what has changed."),
     Verb("rag list", options.Remote, "rag:indices", "List the indices."),
     Verb("rag query", options.QueryIndex, "rag:query", "Find the documents that answer a question best."),

@@ -181,7 +181,7 @@ class Client:
 
     def _events(self, path: str, body: Any, headers: Mapping[str, str]) -> Iterator[tuple[str, str, Any]]:
         """The address that streams, and the id and the value of each event."""
-        settings, seen = self.server.http_settings(None), ""
+        settings = self.server.http_settings(None)
         with (
             httpx2.Client(**settings, follow_redirects=True) as http,
             http.stream("POST", path, headers={**http.headers, **headers}, json=body) as response,
@@ -190,12 +190,8 @@ class Client:
                 return
             if not response.is_success:
                 refuse_response(self.server, response.status_code, response.read())
-            for line in response.iter_lines():
-                name, _, text = line.partition(": ")
-                if name == "id":
-                    seen = text
-                elif name == "data":
-                    yield response.url.path, seen, orjson.loads(text)
+            for event in httpx2.EventSource(response, max_event_size=None):
+                yield response.url.path, event.id, orjson.loads(event.data)
 
     def rows(self, name: str, query: Mapping[str, Any], limit: int, path: str = "", **more: Any) -> Rows:
         """The first ``limit`` objects of the list ``name``, page by page."""

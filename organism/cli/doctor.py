@@ -20,7 +20,7 @@ from rich.text import Text
 
 from organism.agents import BUNDLED_AGENTS
 from organism.bootstrap import VERSION, payload_check
-from organism.cli.client import find_server, read_notice
+from organism.cli.client import API, PAGE_ROWS, Server, find_server, read_notice
 from organism.cli.exits import Exit
 from organism.cli.log import TenantLog, logs_in
 from organism.cli.options import Doctor, Remote
@@ -228,9 +228,18 @@ def _server(options: Doctor) -> Finding:
     except (httpx2.HTTPError, ValueError, KeyError) as error:
         reason = str(error) or type(error).__name__
     if not reason:
-        return Finding(f"{process} serves {options.data} at {server.url}")
+        return Finding(f"{process} serves {options.data} at {server.url}", tuple(_changed_tools(server)))
     fault = f"{process} holds {options.data}, and takes no work at {server.url}: {reason}"
     return Finding(process, (Fault(fault, "Read its log on standard error; stop it if it hangs."),))
+
+
+def _changed_tools(server: Server) -> Iterator[Fault]:
+    """The tools that are off since their MCP servers have changed them."""
+    with httpx2.Client(**server.http_settings(PATIENCE_SECONDS)) as http:
+        answer = http.get(f"{API}/foreign-tools", params={"status": "waiting", "limit": PAGE_ROWS})
+    for tool in answer.json()["foreign_tools"] if answer.is_success else ():
+        fault = f"The tool {tool['name']} is off: its MCP server has changed it since it was accepted."
+        yield Fault(fault, f"Look at it: organism tools accept; then: organism tools accept {tool['name']}")
 
 
 def _port(options: Doctor) -> Finding:

@@ -37,7 +37,7 @@ from organism.config.tokens import TOKENS_FILE, TenantEntry, defaults_of, read_t
 from organism.errors import ConfigInvalid, LogDamaged, LogHeld, LogUnavailable, NotFound
 from organism.log.directory import LogDirectory
 from organism.log.log import Verification
-from organism.log.offline import Stats, count, drop_rows, verify_directory
+from organism.log.offline import Stats, count, drop_rows, known_tenants, verify_directory
 from organism.log.sqlite import Options, SqliteLog
 from organism.model.ids import DEFAULT_TENANT, folder_of
 from organism.model.redact import Redactor
@@ -94,9 +94,25 @@ def logs_to_read(options: Offline, only: str | None = None) -> list[TenantLog]:
     return found
 
 
+def gone_logs(options: Offline, only: str | None = None) -> list[TenantLog]:
+    """The logs that the operator's log knows and that are gone; not those of tenants that were removed since."""
+    tenants = options.data / TENANTS
+    known: set[str] = set()
+    with suppress(LogDamaged, NotFound):  # then that log itself is reported
+        known = known_tenants(tenants / DEFAULT_TENANT)
+    path = options.config.parent / TOKENS_FILE
+    with suppress(ConfigInvalid):
+        listed = [entry.id for entry in read_tokens(path)]
+        known = known.intersection(listed) if path.exists() else known
+    gone = sorted(each for each in known if not (tenants / folder_of(each)).exists() and only in {None, each})
+    return [TenantLog(each, tenants / folder_of(each), key_path_of(options.key, folder_of(each))) for each in gone]
+
+
 def verify(options: OfTenant) -> None:
     """Check the whole chain of every log; exit 1 and list every damage."""
-    found = [(log.tenant, _verification(log)) for log in logs_to_read(options, options.tenant)]
+    gone = gone_logs(options, options.tenant)
+    there = [] if gone and options.tenant else logs_to_read(options, options.tenant)
+    found = [(log.tenant, _verification(log)) for log in (*there, *gone)]
     damages = []
     for tenant, whole in found:
         named = "" if len(found) == 1 else f"{tenant}: "

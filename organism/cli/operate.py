@@ -26,6 +26,8 @@ from organism.cli.show import (
 )
 from organism.model.redact import visible
 
+ALL_TOOLS: Final = 10_000
+
 
 def kill(options: opts.Kill) -> None:
     _show_state(options, Client(options).post(path_of("threads", options.thread, "kill")))
@@ -153,6 +155,29 @@ def tools(options: opts.Remote) -> None:
     """Each tool that may be called, with the names of its arguments; those in brackets may be left out."""
     found = Client(options).get("/tools", base=FOR_MODELS)["data"]
     show_list(options, Rows(found, len(found)), TOOLS, "no tools")
+
+
+CHANGED_TOOLS: Final[Columns] = {
+    "TOOL": "name",
+    "ACCEPTED": lambda tool: "another one" if tool["accepted"] else "never",
+    "SAYS NOW": lambda tool: compact(visible(tool["description"])),
+    "ARGUMENTS": lambda tool: compact(visible(tool["parameters"])),
+    "DIGEST": "offered",
+}
+
+
+def accept_tool(options: opts.AcceptTool) -> None:
+    """Those that wait, or one of them accepted as it is now."""
+    client = Client(options)
+    found = client.rows("foreign-tools", {"status": "waiting"}, ALL_TOOLS)
+    if options.name is None:
+        remedy = "organism tools accept TOOL"
+        show_list(options, found, CHANGED_TOOLS, "no tool waits to be accepted", remedy)
+        return
+    offered = (tool["offered"] for tool in found.rows if tool["name"] == options.name)
+    digest = options.digest or next(offered, "0" * 64)  # of one that does not wait the server says why
+    answer = client.post(path_of("foreign-tools", options.name, "accept"), {"digest": digest}, options.key)
+    show_text(options, answer, f"{answer['name']} is accepted as it is now, and in use.")
 
 
 def _arguments(schema: Mapping[str, Any]) -> str:

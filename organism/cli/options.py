@@ -124,6 +124,12 @@ class RunTool(Remote):
     key: IdempotencyKey = None
 
 
+class AcceptTool(Remote):
+    name: str | None = argument("TOOL", "Which one; without it, those that wait are shown as they are now.", None)
+    digest: str | None = option("DIGEST", "Only if it is still what was shown under this digest.")
+    key: IdempotencyKey = None
+
+
 class Inject(Remote):
     to: str = argument("AGENT", "The receiver.")
     payload: str = argument("PAYLOAD", "JSON or XML; @FILE reads a file, - reads standard input.", "-")

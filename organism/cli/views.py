@@ -16,7 +16,12 @@ from organism.cli.exits import Exit
 
 JSON_SCHEMA: Final = {"Accept": "application/schema+json"}
 ALL: Final = 100_000
-WAITING: Final = {"approvals": "approvals", "dead_letters": "dead-letters", "indeterminate": "indeterminate"}
+WAITING: Final = {
+    "approvals": "approvals list",
+    "dead_letters": "dead-letters list",
+    "indeterminate": "indeterminate list",
+    "foreign_tools": "tools accept",
+}
 """The verb that lists what waits for a person, by its name in the organism's answer."""
 
 
@@ -36,7 +41,7 @@ def status(options: opts.Remote) -> None:
     }
     for what, number in organism["waiting_for_people"].items():
         if number:
-            named[what.replace("_", " ")] = f"{number} waiting for you: organism {WAITING[what]} list"
+            named[what.replace("_", " ")] = f"{number} waiting for you: organism {WAITING[what]}"
     show.show_object(options, organism, named)
 
 

@@ -155,7 +155,7 @@ class Section:
         except ValidationError as error:
             note(kind, error, self)
             wrong = error.errors(include_url=False)
-        return record_of(kind, _without(plain, wrong))
+        return record_of(kind, without(plain, wrong))
 
 
 def note(kind: type, error: ValidationError, section: Section) -> None:
@@ -218,8 +218,8 @@ def _inner(kind: Any) -> Any:
     return [each for each in get_args(kind) if each not in (NoneType, ...)][-1]
 
 
-def _without(plain: Any, wrong: Sequence[ErrorDetails]) -> Any:
-    """The section without its faulty values; of a list the last goes first, so that indexes stay valid."""
+def without(plain: Any, wrong: Sequence[ErrorDetails]) -> Any:
+    """``plain`` loses its faulty values; of a list the last goes first, so that indexes stay valid."""
     places = {detail["loc"][1:] for detail in wrong}
     for place in sorted(places, key=lambda place: [(isinstance(step, int), step) for step in place], reverse=True):
         if not place:

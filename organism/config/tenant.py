@@ -6,12 +6,13 @@ The later one wins. It is made at each read, so a change of any of them acts at 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
 from dataclasses import asdict, dataclass, field, fields
 from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
-from organism.config.check import Name, Text, record_of
+from organism.config.check import Name, Text, record_of, without
 from organism.config.settings import Budget, Taint
 
 CompactStrategy = Literal["auto", "manual", "off"]
@@ -54,6 +55,17 @@ READ_ONLY: Final[Mapping[str, Source]] = {
 def effective(yaml: Mapping[str, Any], written: Mapping[str, Any]) -> TenantConfig:
     """The configuration in force: ``yaml`` are the tenant's ``defaults``, ``written`` what was written since."""
     return record_of(TenantConfig, {**yaml, **written})
+
+
+def readable(written: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """What of the written keys can be read, and where the rest stood: another version's, or masked in the log."""
+    try:
+        record_of(TenantConfig, dict(written))
+    except ValidationError as error:
+        wrong = error.errors(include_url=False)
+        places = tuple(dict.fromkeys("/".join(map(str, fault["loc"][1:])) for fault in wrong))
+        return without(deepcopy(dict(written)), wrong), places
+    return dict(written), ()
 
 
 def sources(yaml: Mapping[str, Any], written: Mapping[str, Any]) -> dict[str, Source]:

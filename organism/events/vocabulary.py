@@ -805,6 +805,26 @@ class ValueSet(Event, frozen=True):
     authors: tuple[str, ...] = ()
 
 
+class TenantOpened(Event, frozen=True):
+    """Another tenant's log was opened for the first time: from now on it is missed when it is gone."""
+
+    tenant: str
+
+
+class ForeignToolsAccepted(Event, frozen=True):
+    """Tools of an MCP server, by their listeners, and the digests of what was accepted: at first sight, or by hand."""
+
+    server: str
+    tools: Mapping[str, str]
+
+
+class ForeignToolsChanged(Event, frozen=True):
+    """What the server offers now in place of what was accepted, by digests: it is off. Empty: nothing else any more."""
+
+    server: str
+    tools: Mapping[str, str]
+
+
 class SpoofAttempt(Event, frozen=True):
     """An injected envelope made a false claim."""
 

@@ -14,7 +14,7 @@ from typing import Final
 
 from organism.errors import BadPosition, LogDamaged, LogHeld, LogUnavailable
 from organism.events.stored import decode_unit
-from organism.events.vocabulary import Event
+from organism.events.vocabulary import Event, TenantOpened
 from organism.log.commits import REBUILD, Commits, beside
 from organism.log.directory import TIMELINE_BYTES, Anchor, LogDirectory, put_file
 from organism.log.disk import make_tables
@@ -32,6 +32,7 @@ COPIED_ROWS: Final = 512  # At a time: a longer read would keep a server's WAL f
 MOST_ATTEMPTS: Final = 100
 PAGED_ATTEMPTS: Final = 3  # Then the log is copied in one read, whatever is erased meanwhile
 _SQL: Final = statements("log", "log.sql")
+_OPENED: Final = b'"%b"' % TenantOpened.event_type.encode()
 
 
 def verify_directory(
@@ -62,6 +63,18 @@ def verify_directory(
         if files.driver.failure(error) is not Failure.DAMAGED:
             raise files.explain(error) from error
         return replace(found, damage=(f"the rows cannot be read: {error}; {REBUILD}",))
+
+
+def known_tenants(directory: Path) -> set[str]:
+    """The other tenants that have a log, as the operator's log in ``directory`` says. Raises as ``count`` does."""
+    found: set[str] = set()
+    with _reading(directory, Stats()) as connection:
+        for rows in rows_after(connection, BEFORE_ALL):
+            for first, sealed, body, _ in rows:
+                if _OPENED in body:
+                    events = parse(first, sealed, body).events
+                    found.update(event.tenant for event in events if isinstance(event, TenantOpened))
+    return found
 
 
 def drop_rows(directory: Path, key_path: Path | None, tenant: str, now_us: Callable[[], int]) -> None:

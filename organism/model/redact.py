@@ -29,12 +29,14 @@ NAMED: Final = re.compile(f"(?i)(^|[-_.]){_NAMES}$")
 _NAMED_FIELD: Final = linear(f'(?i:{_NAMES}":)')
 _TOKEN: Final = linear(r"\b(?:org|page)_[\w.-]*?[0-9a-f]{64}\b")
 """A token of ours, whichever installation it opens; what begins like one may stand before it."""
-_TOKEN_BEGINS: Final = linear(r"\b(?:org|page)_")
+_MAYBE_LIVE: Final = linear(r"(?:org|page)_[\w.-]*?[0-9a-f]{64}")
+"""The same within other letters: whether it opens this installation is asked of each."""
+_TOKEN_BEGINS: Final = linear(r"(?:org|page)_")
 _LONGEST_TOKEN: Final = 5 + 200 + 64
 _TOKEN_MARKS: Final = (b"org_", b"page_")
 """Each such token contains one of these."""
 _GROWING: Final = re.compile(r"(?:o|or|org|p|pa|pag|page|(?:org|page)_[\w.-]{0,263})\Z")
-_BEGUN: Final = re.compile(rf"(?:\b{_GROWING.pattern}|[\ud800-\udbff]\Z)")
+_BEGUN: Final = re.compile(rf"(?:{_GROWING.pattern}|[\ud800-\udbff]\Z)")
 """The end of a text that may be the beginning of such a token, or is the first half of a character."""
 _NO_WORD: Final = r"[A-Za-z._~+/-]*(?:[0-9=]|[a-z][A-Z][A-Za-z._~+/-]*[a-z][A-Z])[A-Za-z0-9._~+/=-]*"
 """Matches no ordinary word: prompts mention basic understanding, bearer certificates and basic JavaScript."""
@@ -131,7 +133,11 @@ class Redactor:
         """Whether a token that is taken here is in it, though it is known by its digest alone."""
         if not any(mark in finished for mark in _TOKEN_MARKS):
             return False
-        return any(self._live_at(found[0]) >= 0 for found in _TOKEN.finditer(finished))
+        return any(self._live_at(found[0]) >= 0 for found in _MAYBE_LIVE.finditer(finished))
+
+    def holds_live(self, text: str) -> bool:
+        """Whether a live secret is in the text. No name may hold one: it is masked in the log, and named otherwise."""
+        return self.holds(text.encode()) or self.holds_token(text.encode())
 
     def masked_bytes(self, finished: bytes) -> bytes:
         """Finished JSON or XML as it may be stored: without live secrets, else as it came."""
@@ -152,7 +158,7 @@ class Redactor:
             at = self._live_at(found[0])
             return found[0] if at < 0 else found[0][:at] + _MASK
 
-        return _TOKEN.sub(unless_live, finished) if self.holds_token(finished) else finished
+        return _MAYBE_LIVE.sub(unless_live, finished) if self.holds_token(finished) else finished
 
     def _live_at(self, text: bytes) -> int:
         """Where the live token begins that the text ends with; -1 if it ends with none."""

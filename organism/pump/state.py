@@ -46,6 +46,7 @@ from organism.events.vocabulary import (
     StepResolved,
     StepStarted,
     TenantConfigChanged,
+    TenantOpened,
     ThreadCompleted,
     ThreadCreated,
     ThreadFailed,
@@ -152,6 +153,7 @@ class FoldedState(Entity):
     spend: Spending = field(default_factory=Spending)
     confirmations: Confirmations = field(default_factory=Confirmations)
     config: dict[str, Any] = field(default_factory=dict)  # the keys that the tenant has written
+    tenants: set[str] = field(default_factory=set)  # in the operator's log: the others that have one
 
     def fold(self, record: Record[Event]) -> None:
         """Take one record, which may have no position yet."""
@@ -626,6 +628,7 @@ FOLDS: Final[Mapping[type[Event], Callable[[FoldedState, Record[Never]], None]]]
     BudgetReserved: _budget_reserved,
     BudgetSettled: lambda state, record: state.spend.settled(record),
     TenantConfigChanged: _tenant_config_changed,
+    TenantOpened: lambda state, record: state.tenants.add(record.event.tenant),
     ConfirmRequested: lambda state, record: state.confirmations.requested(record, state.messages),
     ConfirmRedeemed: lambda state, record: state.confirmations.redeemed(record),
     **dict.fromkeys(RUN_ENTRIES.values(), _run_entry),

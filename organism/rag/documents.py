@@ -100,6 +100,22 @@ def _faults(document: Document, place: str) -> Iterator[Fault]:
         )
 
 
+def names_in(documents: Sequence[Document], place: str = "/documents") -> Iterator[tuple[str, str]]:
+    """The places and texts of all that is a name in them: ids, and names of metadata at any depth."""
+    for at, each in enumerate(documents):
+        here = f"{place}/{at}" if place else ""
+        yield f"{here}/id", each.id
+        yield from ((f"{here}/metadata", name) for name in _keys(each.metadata))
+
+
+def _keys(value: Any) -> Iterator[str]:
+    inner = value.values() if isinstance(value, Mapping) else value if isinstance(value, list) else ()
+    if isinstance(value, Mapping):
+        yield from value
+    for each in inner:
+        yield from _keys(each)
+
+
 Filter = Mapping[str, Any]
 """What a document's metadata must say: each of these names with this very value."""
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -20,6 +20,7 @@ import orjson
 import structlog
 
 from organism.errors import (
+    Fault,
     InvalidField,
     LibraryDamaged,
     LibraryUnavailable,
@@ -254,17 +255,25 @@ class Library:
 
     async def replace(self, index_id: str, given: Sequence[Document], model: str | None, by: By) -> Row:
         """Make these the documents of the index, which begins if there is none. Gives the index as it then is."""
-        documents.check_id(index_id, "/index_id")
-        await asyncio.to_thread(documents.check, given)
+        await asyncio.to_thread(self._check_new, index_id, given)
         change = partial(self._written, index_id, given, model, is_all=True)
         return await self._changed(index_id, None, by, change)
 
     async def append(self, index_id: str, given: Sequence[Document], model: str | None, by: By) -> Row:
         """Add these documents, or put them in the place of those with their ids; the index may begin with them."""
-        documents.check_id(index_id, "/index_id")
-        await asyncio.to_thread(documents.check, given)
+        await asyncio.to_thread(self._check_new, index_id, given)
         change = partial(self._written, index_id, given, model, is_all=False)
         return await self._changed(index_id, [each.id for each in given], by, change)
+
+    def _check_new(self, index_id: str, given: Sequence[Document]) -> None:
+        documents.check_id(index_id, "/index_id")
+        documents.check(given)
+        self._refuse_secrets([("/index_id", index_id), *documents.names_in(given)])
+
+    def _refuse_secrets(self, names: Iterable[tuple[str, str]]) -> None:
+        """Raise ``InvalidField`` for names that hold a live secret: the log would have them under other names."""
+        fault = "a token or key of this server stands in a name"
+        documents.refuse([Fault(place, fault) for place, name in names if self._redactor.holds_live(name)])
 
     async def patch(
         self, index_id: str, document_id: str, text: str | None, metadata: Mapping[str, Any] | None, by: By
@@ -276,6 +285,7 @@ class Library:
             new = replace(old, text=old.text if text is None else text)
             new = replace(new, metadata=old.metadata if metadata is None else metadata)
             documents.check_one(new)
+            self._refuse_secrets(documents.names_in([new], ""))
             return await self._written(index_id, [new], None, row, is_all=False)
 
         await self._changed(index_id, [document_id], by, change)

@@ -16,6 +16,7 @@ from organism.config.settings import Row, ShippedTool
 from organism.events.vocabulary import ValueSet
 from organism.log.log import History
 from organism.model.handler import HandlerMetadata, HandlerResponse
+from organism.model.redact import Redactor
 from organism.model.tool import ToolError
 from organism.pump.decide.respond import Recorded
 from organism.views.views import Query, ViewStore, Where
@@ -124,8 +125,9 @@ TOOLS: Final = (
 class Values:
     """The values of one tenant, as the tools' handlers."""
 
-    def __init__(self, log: History, views: ViewStore) -> None:
+    def __init__(self, log: History, views: ViewStore, redactor: Redactor) -> None:
         self._log, self._views = log, views
+        self._redactor = redactor
 
     async def get(self, payload: KeyValueGet, metadata: HandlerMetadata) -> HandlerResponse:
         async def read(_key: str) -> tuple[str | None, builtins.list[str]]:
@@ -137,6 +139,10 @@ class Values:
         return Recorded(KeyValue(payload.key, value), authors=frozenset(authors))
 
     async def set(self, payload: KeyValueSet, metadata: HandlerMetadata) -> HandlerResponse:
+        if self._redactor.holds_live(payload.key):
+            message = "A token or key of this server stands in the key; take another name."
+            return HandlerResponse.respond(ToolError("invalid_field", message))
+
         async def look(_key: str) -> dict[str, Any]:
             is_there = await self._views.private_row(_MODEL, payload.key) is not None
             page = await self._views.rows(_MODEL, Query(limit=1))

@@ -12,12 +12,14 @@ from organism.config.settings import Handler, Settings, Ship, ShippedTool
 from organism.config.tools import McpServer, Tools
 from organism.errors import ConfigInvalid
 from organism.log.log import History
+from organism.model.redact import Redactor
 from organism.rag.library import Library
 from organism.tools import calculator, current_datetime, http_fetch, key_value, library, wikipedia
 from organism.tools.http_fetch import Fetcher
 from organism.tools.key_value import Values
 from organism.tools.library import LibraryTools
 from organism.tools.mcp import assumed_tools
+from organism.tools.mcp.pins import Pins
 from organism.tools.web import Net
 from organism.tools.wikipedia import Wiki
 from organism.views.views import ViewStore
@@ -55,13 +57,14 @@ class Held:
     log: History
     views: ViewStore
     library: Library
+    redactor: Redactor
 
 
 def _bound(tools: Tools, net: Net, tenant: Held) -> Mapping[str, Handler]:
     """The handler of each shipped tool for one tenant, by the tool's name."""
     wiki, values, library_tools = (
         Wiki(tools.wikipedia, net),
-        Values(tenant.log, tenant.views),
+        Values(tenant.log, tenant.views, tenant.redactor),
         LibraryTools(tenant.library),
     )
     return {
@@ -86,7 +89,8 @@ def _bound(tools: Tools, net: Net, tenant: Held) -> Mapping[str, Handler]:
 class Toolbox:
     """``make_mcp`` is called once, if MCP servers are named; it raises ``ImportError`` without the extra."""
 
-    def __init__(self, release: str, net: Net, make_mcp: Callable[[], McpServers]) -> None:
+    def __init__(self, release: str, net: Net, make_mcp: Callable[[Pins], McpServers]) -> None:
+        self.pins = Pins()
         self._release = release
         self._net = net
         self._make_mcp = make_mcp
@@ -97,7 +101,7 @@ class Toolbox:
         """Ask the MCP servers that the file names for their tools. Raises ``ConfigInvalid`` without the extra."""
         if servers := mcp_servers(config):
             try:
-                self._mcp = self._mcp or self._make_mcp()
+                self._mcp = self._mcp or self._make_mcp(self.pins)
             except ImportError as error:
                 raise ConfigInvalid("`tools.mcp` needs the extra `mcp`: pip install 'organism[mcp]'.") from error
             await self._mcp.refresh(servers)

@@ -7,6 +7,7 @@ from typing import Final
 
 from organism.views.approvals import APPROVALS
 from organism.views.dead_letters import CLOSED_LETTERS, DEAD_LETTERS, INDETERMINATE
+from organism.views.foreign_tools import FOREIGN_TOOLS
 from organism.views.keyed import ANSWERS, VALUES
 from organism.views.library import INDICES
 from organism.views.organism import AGENTS, ORGANISM
@@ -32,16 +33,18 @@ READ_MODELS: Final[tuple[ReadModel, ...]] = (
     SESSIONS,
     SESSION_MESSAGES,
     INDICES,
+    FOREIGN_TOOLS,
 )
 
 WAITING: Final[Mapping[str, tuple[Where, ...]]] = {
     "approvals": (Where("status", "=", "pending"),),
     "dead_letters": (Where("hangs_on", "=", ""),),
     "indeterminate": (),
+    "foreign_tools": (Where("status", "=", "waiting"),),
 }
 """The rows that wait for a person, by their read model: of dead letters those that hang on no other."""
 
 
 async def waiting_for_people(views: ViewStore, at: int | None = None) -> dict[str, int]:
-    """How many approvals, dead letters and indeterminate effects wait for a person, ``at`` a position if given."""
+    """How many of each waits for a person, ``at`` a position if given."""
     return {model: (await views.rows(model, Query(where, limit=0, at=at))).total for model, where in WAITING.items()}

@@ -37,6 +37,11 @@ async def test_one_turn_is_shown_whether_or_not_the_agent_streams(server: Served
     assert (ran.code, ran.out) == (0, "You said: hello\n"), ran.err
 
 
+async def test_only_newlines_end_a_line_of_the_stream(parrots: Served) -> None:
+    ran = await chat(parrots, "parrot", "a\u2028b\u2029c\x85d")
+    assert (ran.code, ran.out, ran.err) == (0, "a\ufffdb\ufffdc\ufffdd after 0: \n", "")
+
+
 async def test_with_json_chat_prints_the_servers_answer(server: Served) -> None:
     ran = await chat(server, "teller", "-", "--json", stdin="hello")
     assert ran.json["messages"] == [{"role": "assistant", "content": "You said: hello"}]

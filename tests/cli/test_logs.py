@@ -11,13 +11,16 @@ import orjson
 import pytest
 
 from organism.bootstrap import Parts
+from organism.errors import LogDamaged
 from organism.model.commands import Inject
 from organism.model.ids import folder_of
+from organism.server.http.auth import server_key
 from organism.sqlite.driver import Pysqlite
 from organism.testing import running
 from organism.views.views import Query
 from tests.cli.command import Ran, in_a_process, organism
-from tests.server.tenanted import hello_with
+from tests.server.served import served
+from tests.server.tenanted import hello_with, write_tokens
 
 OTHERS = ("acme", "globex")
 
@@ -81,6 +84,37 @@ async def test_damage_is_reported_with_its_tenant_and_the_rest_is_verified(confi
     assert "globex: " in ran.err
     assert "was not written under the key" in ran.err
     assert "acme:" not in ran.err
+
+
+@pytest.mark.parametrize("gone", ["acme", "default"])
+async def test_a_tenant_whose_whole_directory_is_gone_is_missed_by_verify_and_by_the_start(
+    config: Path, gone: str
+) -> None:
+    shutil.rmtree(folder(config, gone))
+    for only in ((), ("--tenant", gone)) if gone == "acme" else ((),):
+        ran = await asked(config, "log", "verify", *only)
+        assert (ran.code, "holds no log" in ran.err, folder_of(gone) in ran.err) == (1, True, True)
+    with pytest.raises(LogDamaged, match=f"the log of the tenant {gone}, is gone"):
+        async with running(config, config.parent / "data", Parts(key_path=config.parent / "chain.key")):
+            pass
+    assert not folder(config, gone).exists()
+
+
+async def test_the_only_log_of_a_server_is_missed_too(tmp_path: Path) -> None:
+    async with served(data=tmp_path):
+        server_key(tmp_path)
+    shutil.rmtree(tmp_path / "tenants")
+    with pytest.raises(LogDamaged, match="the log of the tenant default, is gone"):
+        async with served(data=tmp_path):
+            pass
+
+
+async def test_a_tenant_that_was_removed_from_the_list_is_not_missed(config: Path) -> None:
+    shutil.rmtree(folder(config, "acme"))
+    write_tokens(config.parent, {"globex": {"any": ("admin",)}})
+    assert (await asked(config, "log", "verify")).code == 0
+    async with running(config, config.parent / "data", Parts(key_path=config.parent / "chain.key")) as o:
+        assert set(o.organism.tenants) == {"default", "globex"}
 
 
 async def test_an_unlisted_tenants_log_is_named_by_its_directory(config: Path) -> None:

@@ -84,9 +84,9 @@ async def test_what_waits_for_a_person_is_counted_and_listed_with_what_to_do_nex
         assert f"1 waiting for you: organism {verb} list" in status
         assert "next: " in (await ask(needy, verb, "list")).err
     now = (await ask(needy, "status", "--json")).json
-    assert now["waiting_for_people"] == {"approvals": 1, "dead_letters": 1, "indeterminate": 1}
+    assert now["waiting_for_people"] == {"approvals": 1, "dead_letters": 1, "indeterminate": 1, "foreign_tools": 0}
     then = await needy.get(f"/organism?at={approval['position']}")
-    assert then["waiting_for_people"] == {"approvals": 1, "dead_letters": 0, "indeterminate": 0}
+    assert then["waiting_for_people"] == {"approvals": 1, "dead_letters": 0, "indeterminate": 0, "foreign_tools": 0}
     async with needy.socket() as socket:
         connected = await Frames(socket).next()
     assert connected["organism"]["waiting_for_people"] == now["waiting_for_people"]

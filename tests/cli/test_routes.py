@@ -49,6 +49,8 @@ LINES = {
     "POST /approvals/{id}/resolve": "approvals resolve A approve",
     "GET /indeterminate": "indeterminate list",
     "POST /indeterminate/{id}/resolve": "indeterminate resolve M:1 redo",
+    "GET /foreign-tools": "tools accept",
+    "POST /foreign-tools/{name}/accept": "tools accept play__add",
     "GET /tools": "tools list",
     "POST /tools/execute": 'tools run calculator {"expression":"2*21"}',
     "GET /billing/usage": "usage --by hour",

@@ -14,7 +14,7 @@ import pytest
 from organism.errors import ConfigInvalid, InvalidPayload
 from organism.events.record import Record
 from organism.events.vocabulary import ApprovalRequested, MessageRetried, MessageSent, StepStarted
-from organism.model.commands import ResolveApproval, ResolveIndeterminate
+from organism.model.commands import HOST_PROGRAM, ResolveApproval, ResolveIndeterminate
 from organism.pump.rules import tool_spec
 from organism.testing import Running, running
 from organism.views.views import Query
@@ -238,6 +238,11 @@ async def test_a_reload_follows_a_server_that_has_other_tools_now(world: MakeWor
         assert list(await listed(o)) == ["rough__do", "rough__promised"]
         await o.inject("rough__do", {"json": '{"do": "grow"}'}, wait=True)
         assert list((await o.organism.reload()).added) == ["rough__grown"]
+        off = await o.inject("rough__grown", {"json": '{"do": "this"}'}, wait=True)
+        assert off.replies[0]["code"] == "forbidden"
+        grown = await o.views.private_row("foreign_tools", "rough__grown")
+        assert grown is not None
+        await o.organism.accept_tool("rough__grown", grown["offered"], HOST_PROGRAM)
         done = await o.inject("rough__grown", {"json": '{"do": "this"}'}, wait=True)
         assert done.replies[0]["text"] == "did this"
         await o.inject("rough__do", {"json": '{"do": "shrink"}'}, wait=True)

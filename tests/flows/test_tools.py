@@ -115,6 +115,17 @@ async def queue(o: Running) -> int:
     return depth
 
 
+async def test_no_value_is_kept_under_a_key_that_holds_a_live_secret() -> None:
+    async with running(HELLO) as o:
+        o.organism.parts.redactor.add("live-secret-4711")
+        refused = await told(o, "key_value_set", key="of/live-secret-4711", value="1")
+        assert refused == {
+            "code": "invalid_field",
+            "message": "A token or key of this server stands in the key; take another name.",
+        }
+        assert await told(o, "key_value_list") == {"keys": [], "more": False}
+
+
 async def test_no_more_keys_are_kept_than_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_value, "MOST_KEYS", 2)
     async with running(HELLO) as o:

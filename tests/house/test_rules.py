@@ -256,6 +256,12 @@ HABITS = (
         good=("time.sleep(1)", Source("tests/pump/test_pump.py", "gate.wait()")),
     ),
     Rule(
+        "only CR and LF end a line of a stream: `httpx2.EventSource` reads events, and `served.lines_of` any lines",
+        calls(r"(.*\.)?a?iter_lines"),
+        bad=("answer.iter_lines()", Source("tests/pump/test_pump.py", "answer.aiter_lines()")),
+        good=("answer.aiter_text()",),
+    ),
+    Rule(
         "modules hold no state",
         module_state,
         places=PRODUCT,

@@ -125,6 +125,15 @@ class Frames:
         return frame
 
 
+async def lines_of(answer: httpx2.Response) -> AsyncIterator[str]:
+    """The lines of a stream as they come. The client's own lines end at any separator that Unicode has."""
+    rest = ""
+    async for part in answer.aiter_text():
+        *lines, rest = (rest + part).split("\n")
+        for line in lines:
+            yield line
+
+
 def patience(**seconds: float) -> ServerSettings:
     """The same with other timeouts."""
     return replace(LOCAL, timeouts=Timeouts(**seconds))

@@ -24,7 +24,7 @@ from tests.flows.world import MakeWorld, World
 from tests.server.logged import Terminal, logged
 from tests.server.routes.test_tools import GRANTS, LISTED, LISTENERS, RETRY, ROUGH, SHIPPED, SOURCE
 from tests.server.served import TOKEN, Served, served
-from tests.server.tenanted import bearer, write_tokens
+from tests.server.tenanted import bearer, hello_with, token, write_tokens
 
 ERAS = ("auto", "legacy")
 """The protocol of today, where each request is by itself, and that of before, with its handshake."""
@@ -74,6 +74,24 @@ async def test_the_tools_are_offered_with_their_schemas_and_called(shared: Serve
             {"value": "42", "exact": True, "fraction": ""},
         )
         assert text_of(answer) == '{"value":"42","exact":true,"fraction":""}'
+
+
+@pytest.mark.parametrize("secret", [TOKEN, token("default", "unused")])
+@pytest.mark.parametrize("glue", ["", "x"])
+async def test_no_answer_repeats_a_secret_of_its_request(tmp_path: Path, secret: str, glue: str) -> None:
+    named, more = f"{glue}{secret}{glue}", {"Accept": "application/json, text/event-stream"}
+    async with served(hello_with(tmp_path, {"default": {"unused": ["admin"]}})) as server:
+        for method, params in [
+            ("tools/list", {}),
+            (named, {}),
+            ("tools/call", {"name": named, "arguments": {}}),
+            ("tools/call", {"name": "calculator", "arguments": {named: named}}),
+            ("tools/call", {"name": "key_value_get", "arguments": {"key": named}}),
+        ]:
+            asked = {"jsonrpc": "2.0", "id": named, "method": method, "params": params}
+            answer = await server.call("POST", "//mcp", json=asked, headers=more)
+            assert (answer.status_code, answer.json()["id"]) == (200, f"{glue}[redacted]{glue}")
+            assert secret not in answer.text
 
 
 async def test_a_notification_is_taken_without_a_body_or_its_type(shared: Served) -> None:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
-from tests.server.served import TOKEN, Served
+from tests.server.served import TOKEN, Served, served
+from tests.server.tenanted import bearer, hello_with, token
 
 PATHS = ("//v1/models", "//v1/tools", "//v1/tenant/config", "//v1/billing/usage", "//a1/agents")
 DAN = {"SPASS-User-Id": "dan"}
@@ -36,3 +39,18 @@ async def test_a_refusal_names_the_request_too(shared: Served) -> None:
     refused = await shared.client.get("/v1/models", headers=headers)
     assert (refused.status_code, refused.headers["spass-request-id"]) == (401, "mine-1")
     assert refused.json()["error"]["request_id"] == "mine-1"
+
+
+@pytest.mark.parametrize("path", PATHS)
+@pytest.mark.parametrize("glue", ["", "x"])
+async def test_no_secret_is_told_as_an_id_even_by_a_refusal(tmp_path: Path, path: str, glue: str) -> None:
+    """The caller's own token, which may not do this, and one of another caller, which was never used."""
+    tokens = {"default": {"caller": ["read"], "unused": ["admin"]}}
+    async with served(hello_with(tmp_path, tokens)) as server:
+        for headers, secret in [
+            (bearer("default", "caller"), token("default", "caller")),
+            (bearer("default", "unknown"), token("default", "unused")),
+        ]:
+            named = {"SPASS-Request-Id": f"{glue}{secret}{glue}"}
+            answer = await server.call("GET", path, headers={**headers, **named})
+            assert (answer.status_code, secret in answer.text + str(answer.headers)) == (400, False)

@@ -21,7 +21,7 @@ from tests.flows.speaker import Speaker
 from tests.flows.stage import TurnedTime
 from tests.flows.world import MakeWorld
 from tests.server.contract import contract
-from tests.server.served import PATIENCE_SECONDS, TOKEN, Frames, Served, patience, served
+from tests.server.served import PATIENCE_SECONDS, TOKEN, Frames, Served, lines_of, patience, served
 from tests.server.tenanted import bearer, hello_with, write_tokens
 
 Said = tuple[str | None, dict[str, Any]]
@@ -63,7 +63,7 @@ async def listening(server: Served, query: str = "", **headers: str) -> AsyncIte
     given = {**server.bearer, **{name.replace("_", "-"): value for name, value in headers.items()}}
     async with server.client.stream("GET", f"/api/v1/events{query}", headers=given) as answer:
         assert (answer.status_code, answer.headers["content-type"]) == (200, "text/event-stream")
-        yield Listening(answer.aiter_lines())
+        yield Listening(lines_of(answer))
 
 
 async def until_free(server: Served) -> None:

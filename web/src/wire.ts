@@ -1,6 +1,11 @@
 // The wire: what goes over REST and over /ws. Made by scripts/schemas of the server's own contract; not to be edited.
 // A field with a question mark may be missing; one that may be empty says null.
 
+/** `POST /foreign-tools/{name}/accept`: `digest` is that of what was looked at, its `offered`. */
+export interface AcceptToolBody {
+  digest: string;
+}
+
 /** Who caused it. */
 export interface Actor {
   tenant: string;
@@ -995,6 +1000,9 @@ export type EventData =
     | CallAnsweredData
     | TenantConfigChangedData
     | ValueSetData
+    | TenantOpenedData
+    | ForeignToolsAcceptedData
+    | ForeignToolsChangedData
     | SpoofAttemptData
     | LoopBlockedData
     | ContentErasedData;
@@ -1015,6 +1023,8 @@ export type EventType =
     | "confirm_requested"
     | "content_erased"
     | "documents_changed"
+    | "foreign_tools_accepted"
+    | "foreign_tools_changed"
     | "index_created"
     | "index_deleted"
     | "loop_blocked"
@@ -1061,6 +1071,7 @@ export type EventType =
     | "step_resolved"
     | "step_started"
     | "tenant_config_changed"
+    | "tenant_opened"
     | "texts_embedded"
     | "thread_completed"
     | "thread_created"
@@ -1124,6 +1135,58 @@ export interface Folded {
   messages: Record<string, unknown>[];
   stop_reason: string;
   pending_interaction?: Record<string, unknown>;
+}
+
+/** A tool of an MCP server: what was accepted of it, and what it is now. */
+export interface ForeignTool {
+  name: string;
+  server: string;
+  /** What is waiting is off until it is accepted. */
+  status: "accepted" | "waiting";
+  /** The digest of name, description and schema that were accepted; empty if none were. */
+  accepted: string;
+  /** That of what is offered instead and waits; empty if nothing does. */
+  offered: string;
+  /** Where it stands in the log. */
+  position: number;
+  /** What its server says of it now; null if it is not known. */
+  description: string | null;
+  /** And which arguments it says that it takes. */
+  parameters: Record<string, unknown> | null;
+}
+
+/** The tools of MCP servers that were seen, by name. */
+export interface ForeignToolList {
+  /** How many are here. */
+  count: number;
+  /** How many there are. */
+  total: number;
+  limit: number;
+  /** How many come before these. */
+  offset: number;
+  /** The `cursor` of the next page; null on the last. */
+  next: string | null;
+  foreign_tools: ForeignTool[];
+}
+
+/** Tools of an MCP server, by their listeners, and the digests of what was accepted: at first sight, or by hand. */
+export interface ForeignToolsAcceptedData {
+  server: string;
+  tools: Record<string, string>;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
+/** What the server offers now in place of what was accepted, by digests: it is off. Empty: nothing else any more. */
+export interface ForeignToolsChangedData {
+  server: string;
+  tools: Record<string, string>;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
 }
 
 /** The form of the answer's text. */
@@ -2543,6 +2606,15 @@ export interface TenantConfigChangedData {
   content_owner?: string;
 }
 
+/** Another tenant's log was opened for the first time: from now on it is missed when it is gone. */
+export interface TenantOpenedData {
+  tenant: string;
+  /** The digest of its content. */
+  content?: string;
+  /** What the content is erased with, if not with its thread. */
+  content_owner?: string;
+}
+
 /** Text of a run as it comes, before it is in the log: it comes again from there, gathered and with a position. */
 export interface TextHeard {
   event: "run";
@@ -2981,6 +3053,8 @@ export interface WaitingForPeople {
   approvals: number;
   dead_letters: number;
   indeterminate: number;
+  /** Tools that their MCP servers have changed. */
+  foreign_tools: number;
 }
 
 /** How a message came about: it, the one whose handling led to it, and so on; the injection comes last. */
@@ -3063,6 +3137,8 @@ export interface EventDataByType {
   confirm_requested: ConfirmRequestedData;
   content_erased: ContentErasedData;
   documents_changed: DocumentsChangedData;
+  foreign_tools_accepted: ForeignToolsAcceptedData;
+  foreign_tools_changed: ForeignToolsChangedData;
   index_created: IndexCreatedData;
   index_deleted: IndexDeletedData;
   loop_blocked: LoopBlockedData;
@@ -3109,6 +3185,7 @@ export interface EventDataByType {
   step_resolved: StepResolvedData;
   step_started: StepStartedData;
   tenant_config_changed: TenantConfigChangedData;
+  tenant_opened: TenantOpenedData;
   texts_embedded: TextsEmbeddedData;
   thread_completed: ThreadCompletedData;
   thread_created: ThreadCreatedData;
@@ -3452,6 +3529,26 @@ export interface Routes {
     query: {};
     body: IndeterminateBody;
     answer: Thread;
+  };
+  "GET /api/v1/foreign-tools": {
+    query: {
+      /** How many at most. */
+      limit?: number;
+      /** How many to pass over. */
+      offset?: number;
+      /** `next` of the page before, of this list and filter. */
+      cursor?: string;
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
+      status?: "accepted" | "waiting";
+    };
+    body: undefined;
+    answer: ForeignToolList;
+  };
+  "POST /api/v1/foreign-tools/{name}/accept": {
+    query: {};
+    body: AcceptToolBody;
+    answer: ForeignTool;
   };
   "GET /api/v1/usage": {
     query: {

@@ -23,7 +23,7 @@ from organism.server.http.bodies import (
     RetrieveBody,
     named_in,
 )
-from organism.server.http.call import FOR_USER, Call, JsonResponse, Route, refuse_secret
+from organism.server.http.call import FOR_USER, Call, JsonResponse, Route
 from organism.server.http.contract import ACT, gives
 from organism.server.http.lists import Listing, envelope, list_of, next_cursor
 from organism.server.http.shapes import (
@@ -64,7 +64,7 @@ async def replace_documents(call: Call) -> Response:
     """Make these the only documents of the index, which begins if there is none."""
     body = await call.body_as(IngestBody)
     with named_in(_PLACES):
-        row = await call.tenant.library.replace(_new_id(call), *_asked(call, body), _by(call))
+        row = await call.tenant.library.replace(call.path_params["index_id"], *_asked(body), _by(call))
     return _ingested(row, body)
 
 
@@ -72,7 +72,7 @@ async def append_documents(call: Call) -> Response:
     """Add these documents, or put them in the place of those with their ids; an index that is not there begins."""
     body = await call.body_as(IngestBody)
     with named_in(_PLACES):
-        row = await call.tenant.library.append(_new_id(call), *_asked(call, body), _by(call))
+        row = await call.tenant.library.append(call.path_params["index_id"], *_asked(body), _by(call))
     return _ingested(row, body)
 
 
@@ -134,16 +134,7 @@ def _by(call: Call) -> By:
     return By(call.actor, call.idempotency())
 
 
-def _new_id(call: Call) -> str:
-    """The index's id, which may be new. Raises ``InvalidField`` if it holds a live secret, which the log would keep."""
-    index_id: str = call.path_params["index_id"]
-    refuse_secret(call.process.redactor, index_id, "/index_id")
-    return index_id
-
-
-def _asked(call: Call, body: IngestBody) -> tuple[list[Document], str | None]:
-    for at, each in enumerate(body.documents):
-        refuse_secret(call.process.redactor, each.id, f"/documents/{at}/id")
+def _asked(body: IngestBody) -> tuple[list[Document], str | None]:
     return [Document(each.id, each.text, each.metadata) for each in body.documents], body.embedding_model
 
 

@@ -5,27 +5,38 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 import orjson
 from starlette.responses import Response
 
 from organism.codec import Codec, UnknownPayload
-from organism.errors import AlreadyResolved, InvalidField, InvalidPayload, SessionBusy
+from organism.errors import (
+    AlreadyResolved,
+    ConfigInvalid,
+    InvalidField,
+    InvalidPayload,
+    NotFound,
+    PreviewStale,
+    SessionBusy,
+)
 from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter, ResolveApproval, ResolveIndeterminate
-from organism.server.http.bodies import ApprovalBody, IndeterminateBody, NoBody, ReplayBody, payload_at
+from organism.server.http.bodies import AcceptToolBody, ApprovalBody, IndeterminateBody, NoBody, ReplayBody, payload_at
 from organism.server.http.call import Call, JsonResponse, Route
-from organism.server.http.contract import ACT_ON_THREAD, QUESTION_REFUSED, SENDING_REFUSED, gives
+from organism.server.http.contract import ACT, ACT_ON_THREAD, QUESTION_REFUSED, SENDING_REFUSED, gives
 from organism.server.http.lists import Filter, Listing, equals, list_of, since
 from organism.server.http.shapes import (
     Approval,
     ApprovalList,
     DeadLetterList,
+    ForeignTool,
+    ForeignToolList,
     IndeterminateList,
     Injected,
     Thread,
 )
 from organism.server.http.words import ApprovalStatus
+from organism.server.json import encoded
 
 OF_THREAD_OR_AGENT: Final[dict[str, Filter]] = {
     "thread_id": equals("thread_id"),
@@ -50,6 +61,9 @@ APPROVALS: Final = Listing(
 INDETERMINATE: Final = Listing(
     "indeterminate", "position", descending=True, filters={**OF_THREAD_OR_AGENT, "since": since("found_at")}
 )
+
+
+FOREIGN_TOOLS: Final = Listing("foreign_tools", "name", filters={"status": equals("status")})
 
 
 async def dead_letters(call: Call) -> Response:
@@ -123,6 +137,32 @@ async def resolve_indeterminate(call: Call) -> Response:
     return JsonResponse(await call.row("threads", message["thread_id"]))
 
 
+async def foreign_tools(call: Call) -> Response:
+    """The tools of MCP servers, each with what its server says of it now."""
+    return await list_of(call, replace(FOREIGN_TOOLS, reshape=_all_offered))
+
+
+async def _all_offered(call: Call, rows: bytes) -> bytes:
+    shown = encoded([_with_offer(call, row) for row in orjson.loads(rows)])
+    return call.process.redactor.shown(shown)
+
+
+def _with_offer(call: Call, row: dict[str, Any]) -> dict[str, Any]:
+    offer = call.process.organism.offered_tool(row["name"])
+    described = (None, None) if offer is None else (offer.description, offer.parameters)
+    return {**row, "description": described[0], "parameters": described[1]}
+
+
+async def accept_tool(call: Call) -> Response:
+    """Accept a tool as its server offers it now; it is in use at once."""
+    body = await call.body_as(AcceptToolBody)
+    call.refuse_if_match()
+    name = call.path_params["name"]
+    await call.process.organism.accept_tool(name, body.digest, call.actor, call.idempotency())
+    row = orjson.loads(await call.row("foreign_tools", name))
+    return JsonResponse(call.process.redactor.shown(encoded(_with_offer(call, row))))
+
+
 _list = partial(Route, "GET", by_head=True)
 _settle = partial(Route, headers=ACT_ON_THREAD, is_recorded=True)
 _settle_thread = partial(_settle, gives=gives(Thread), is_tagged=True, refuses=QUESTION_REFUSED)
@@ -147,4 +187,19 @@ ROUTES: Final = (
     ),
     _list("/indeterminate", indeterminate, gives=gives(IndeterminateList), query=INDETERMINATE.takes),
     _settle_thread("POST", "/indeterminate/{id}/resolve", resolve_indeterminate, takes=IndeterminateBody),
+    _list(
+        "/foreign-tools",
+        foreign_tools,
+        gives=gives(ForeignToolList),
+        query=FOREIGN_TOOLS.takes,
+        narrow={"status": Literal["accepted", "waiting"]},
+    ),
+    Route(
+        *("POST", "/foreign-tools/{name}/accept", accept_tool),
+        gives=gives(ForeignTool),
+        takes=AcceptToolBody,
+        headers=ACT,
+        is_recorded=True,
+        refuses=(NotFound, AlreadyResolved, PreviewStale, ConfigInvalid),
+    ),
 )

@@ -14,10 +14,10 @@ from organism.config.tenant import KEYS, READ_ONLY, TenantConfig, plain, sources
 from organism.errors import Fault, InvalidField, ModelNotInAllowlist, TenantConfigKeyReadonly
 from organism.model.commands import ChangeTenantConfig
 from organism.server.http.bodies import refusal
-from organism.server.http.call import MAX_BODY_BYTES, MAX_GATEWAY_BODY_BYTES, Call, JsonResponse, Route
+from organism.server.http.call import MAX_BODY_BYTES, MAX_GATEWAY_BODY_BYTES, Call, JsonResponse, Route, refuse_secret
 from organism.server.http.contract import ACT, gives
 from organism.server.http.shapes import ConfigValues
-from organism.server.json import MAX_DEPTH
+from organism.server.json import MAX_DEPTH, encoded
 
 _HINTS: Final = get_type_hints(TenantConfig, include_extras=True)
 _BODY: Final = make_dataclass("ConfigBody", [(key, _HINTS[key] | None, None) for key in KEYS], kw_only=True)
@@ -57,11 +57,13 @@ def _check(call: Call, changes: Any) -> None:
         raise TenantConfigKeyReadonly(details=fixed)
     values = {key: _DEFAULTS.get(key) if value is None else value for key, value in changes.items()}
     try:
-        model = record_of(TenantConfig, values).compact_summary_model
+        config = record_of(TenantConfig, values)
     except ValidationError as error:
         found = error.errors(include_url=False, include_context=False)
         raise refusal([{**each, "loc": each["loc"][1:]} for each in found]) from None
-    allowed = call.who.models
+    for at, name in enumerate(config.tools_enabled_default):
+        refuse_secret(call.process.redactor, name, f"/tools_enabled_default/{at}")
+    model, allowed = config.compact_summary_model, call.who.models
     if changes.get("compact_summary_model") and not (
         model in call.process.organism.settings.models and (allowed is None or model in allowed)
     ):
@@ -85,7 +87,7 @@ def _shown(call: Call) -> Response:
     }
     shown = {key: {"value": values[key], "source": said_by[key], "writable": True} for key in KEYS}
     others = {key: {"value": fixed[key], "source": source, "writable": False} for key, source in READ_ONLY.items()}
-    return JsonResponse({**shown, **others})
+    return JsonResponse(call.process.redactor.shown(encoded({**shown, **others})))
 
 
 ROUTES: Final = (

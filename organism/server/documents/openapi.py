@@ -33,6 +33,7 @@ TAGS: Final[Mapping[str, str]] = {
     "approvals": "Approvals: what waits for a human's word, and the word.",
     "indeterminate": "Indeterminate effects: unsafe ones of which nobody knows whether they happened, and an "
     "operator's word on them.",
+    "foreign_tools": "Tools of MCP servers. One that its server has changed is off until the operator accepts it.",
     "usage": "What models cost: the tenant as a whole, a thread, an agent. From the log alone.",
     "log": "The log's own events, in order.",
     "events": "Events as they happen, by Server-Sent Events: what `/ws` pushes, for clients that only listen.",

@@ -19,6 +19,7 @@ from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Final
 
+from organism.bootstrap import SERVER_KEY
 from organism.config.faults import open_to_everyone
 from organism.config.tokens import TenantEntry
 from organism.errors import (
@@ -34,7 +35,6 @@ from organism.model.principal import ADMIN, OPERATOR, PAGE, Principal
 
 PAGE_LIFE_SECONDS: Final = 12 * 3600
 TOKEN_FILE: Final = "token"  # noqa: S105 - where it lies, not what it is
-KEY_FILE: Final = "server.key"
 CREDENTIAL_NAMES: Final = frozenset(
     {"token", "access_token", "api_key", "apikey", "key", "authorization", "x-api-key", "ticket"}
 )
@@ -282,7 +282,7 @@ def operator_token(directory: Path, environment: Mapping[str, str]) -> str:
 
 def server_key(directory: Path) -> bytes:
     """The key of page tokens and cursors, stored in the data directory."""
-    return bytes.fromhex(secret_in(directory / KEY_FILE, lambda: secrets.token_hex(_SECRET_BYTES)))
+    return bytes.fromhex(secret_in(directory / SERVER_KEY, lambda: secrets.token_hex(_SECRET_BYTES)))
 
 
 def secret_in(path: Path, make: Callable[[], str]) -> str:

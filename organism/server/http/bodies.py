@@ -222,6 +222,13 @@ class ApprovalBody:
     comment: Annotated[str, Field(max_length=10_000)] = ""
 
 
+@body
+class AcceptToolBody:
+    """``POST /foreign-tools/{name}/accept``: ``digest`` is that of what was looked at, its ``offered``."""
+
+    digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+
+
 @with_config(ConfigDict(extra="forbid", json_schema_extra=_RESULT_OF_DONE))
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndeterminateBody:

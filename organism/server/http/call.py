@@ -157,6 +157,7 @@ class Call(Request):
             if (request_id := self.headers.get(name)) is not None:
                 if not _KEY.fullmatch(request_id):
                     raise InvalidField(f"{name} is 1 to 255 visible ASCII characters.", param=f"headers.{name.lower()}")
+                refuse_secret(self.process.redactor, request_id, f"headers.{name.lower()}")
                 self.access.request_id = request_id
                 return
 
@@ -348,7 +349,7 @@ class Route(Contract):
 
 def refuse_secret(redactor: Redactor, key: str, pointer: str) -> None:
     """Raise ``InvalidField`` for a key or an id that holds a live secret: it would be stored."""
-    if redactor.holds(key.encode()) or redactor.holds_token(key.encode()):
+    if redactor.holds_live(key):
         raise InvalidField("A token or key of this server stands here; make one by chance.", param=pointer)
 
 

@@ -56,11 +56,11 @@ class Endpoint:
         if route.right is not OPEN:
             client = call.client
             call.identify(self._process.authenticator.by_token(token_in(call.headers), client.host if client else ""))
+            if REQUEST_ID in route.headers:
+                call.refuse_secret_id()  # the caller's own token is known by now
             quota = GATEWAY_QUOTA if route.is_gateway else USUAL_QUOTA
             self._process.connections.note_request(call.who, quota, call.access.headers)
             route.right.check_early(call.who, call.path_params)
-        if REQUEST_ID in route.headers:
-            call.refuse_secret_id()
         if USER in route.headers:
             call.identify_user()
         tag = f'"{call.tenant.log.head}"' if route.by_head else None  # before the rows are read

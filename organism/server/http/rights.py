@@ -125,6 +125,8 @@ ROUTES: Final[Mapping[str, Right]] = {
     "POST /approvals/{id}/resolve": Right("control", {"id": "approval"}),
     "GET /indeterminate": READ,
     "POST /indeterminate/{id}/resolve": Right("control", {"id": "indeterminate"}),
+    "GET /foreign-tools": Right("read", of_process=True),
+    "POST /foreign-tools/{name}/accept": Right("control", of_process=True),
     "POST /mcp": Right("tools:execute", {"name": "tool"}, in_body=True),
     "GET /models": Right("agents:chat"),
     "POST /chat/completions": Right("agents:chat"),

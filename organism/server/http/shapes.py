@@ -18,6 +18,7 @@ class WaitingForPeople(TypedDict):
     approvals: words.Count
     dead_letters: words.Count
     indeterminate: words.Count
+    foreign_tools: Annotated[words.Count, Field(description="Tools that their MCP servers have changed.")]
 
 
 class Organism(TypedDict):
@@ -167,6 +168,21 @@ class Approval(TypedDict):
     position: words.Position
 
 
+class ForeignTool(TypedDict):
+    """A tool of an MCP server: what was accepted of it, and what it is now."""
+
+    name: words.AgentName
+    server: Annotated[str, Field(examples=["play"])]
+    status: Annotated[Literal["accepted", "waiting"], Field(description="What is waiting is off until it is accepted.")]
+    accepted: Annotated[
+        str, Field(description="The digest of name, description and schema that were accepted; empty if none were.")
+    ]
+    offered: Annotated[str, Field(description="That of what is offered instead and waits; empty if nothing does.")]
+    position: words.Position
+    description: Annotated[str | None, Field(description="What its server says of it now; null if it is not known.")]
+    parameters: Annotated[words.Object | None, Field(description="And which arguments it says that it takes.")]
+
+
 class Indeterminate(TypedDict):
     """An unsafe effect of which nobody knows whether it happened."""
 
@@ -218,6 +234,12 @@ class ApprovalList(Page):
     """Approvals, oldest first."""
 
     approvals: list[Approval]
+
+
+class ForeignToolList(Page):
+    """The tools of MCP servers that were seen, by name."""
+
+    foreign_tools: list[ForeignTool]
 
 
 class IndeterminateList(Page):

@@ -60,7 +60,8 @@ async def answer(call: Call) -> Response:
     if start["status"] >= HTTPStatus.BAD_REQUEST:
         raise _refusal(start["status"], body)
     kind = dict(start["headers"]).get(b"content-type", b"application/json").decode()
-    return Response(body, int(start["status"]), media_type=kind if body else None)
+    shown = call.process.redactor.masked_bytes(body)  # it repeats the request's id, whatever that is
+    return Response(shown, int(start["status"]), media_type=kind if body else None)
 
 
 def _refusal(status: int, body: bytes) -> OrganismError:

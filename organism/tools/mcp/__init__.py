@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from typing import Any, Final
 
 from organism.config.settings import ShippedTool
@@ -37,6 +38,12 @@ def served_tool(name: str, server: McpServer, parameters: Mapping[str, Any], des
         is_listed=True,
         settings=server,
     )
+
+
+def changed_tool(name: str, server: McpServer) -> ShippedTool:
+    """A tool that is off since its server changed it: nothing of what it says now gets into a prompt."""
+    description = "This tool is off: its server has changed it, and the operator has not accepted that."
+    return replace(served_tool(name, server, ANY_OBJECT, description), destroys=False)
 
 
 def assumed_tools(name: str, server: McpServer, named: Iterable[str]) -> list[ShippedTool]:

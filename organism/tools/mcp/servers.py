@@ -17,9 +17,10 @@ from mcp.types import Tool
 
 from organism.config.settings import Handler, ShippedTool
 from organism.config.tools import McpServer
-from organism.tools.mcp import SEPARATOR, assumed_tools, listener_name, served_tool
+from organism.tools.mcp import SEPARATOR, assumed_tools, changed_tool, listener_name, served_tool
 from organism.tools.mcp.calls import arguments_check, effect_kind, tool_handler
 from organism.tools.mcp.connection import Connection
+from organism.tools.mcp.pins import OfferedTool, Pins, refuse_call
 from organism.tools.mcp.schema import ArgumentsSchema
 from organism.tools.web import ToolFailure, clean, cut
 
@@ -42,7 +43,8 @@ class _Server:
 class McpServers:
     """``folder`` is where commands run; ``environment`` has their variables and the tokens of addresses."""
 
-    def __init__(self, folder: Path, environment: Mapping[str, str]) -> None:
+    def __init__(self, folder: Path, environment: Mapping[str, str], pins: Pins | None = None) -> None:
+        self._pins = pins or Pins()
         self._folder = folder
         self._environment = environment
         self._servers: dict[str, _Server] = {}
@@ -57,6 +59,7 @@ class McpServers:
         known = self._servers.setdefault(_key(name, server), _Server(connection))
         try:
             known.offered = self._usable(name, await known.connection.tools())
+            self._pins.offered[name] = {each: _pinned(offered) for each, offered in known.offered.items()}
         except ToolFailure as error:
             known.offered = None
             self._logger.warning("mcp_server_unreachable", server=name, reason=error.message)
@@ -89,7 +92,9 @@ class McpServers:
             if known is None or known.offered is None:
                 found.update({tool.name: tool for tool in assumed_tools(name, server, named)})
             else:
-                found.update({each: _shipped(each, server, offered) for each, offered in known.offered.items()})
+                for each, offered in known.offered.items():
+                    is_off = self._pins.is_off(name, each, _pinned(offered))
+                    found[each] = changed_tool(each, server) if is_off else _shipped(each, server, offered)
         return list(found.values())
 
     def handler(self, servers: Mapping[str, McpServer], listener: str) -> Handler:
@@ -99,6 +104,8 @@ class McpServers:
         offered = (known.offered or {}).get(listener)
         if offered is None:
             return tool_handler(known.connection, listener.removeprefix(name + SEPARATOR), "unsafe", None)
+        if self._pins.is_off(name, listener, _pinned(offered)):
+            return refuse_call
         return tool_handler(known.connection, offered.tool.name, effect_kind(offered.tool), offered.schema)
 
 
@@ -106,8 +113,16 @@ def _key(name: str, server: McpServer) -> str:
     return f"{name} {server!r}"
 
 
+def _pinned(offered: _OfferedTool) -> OfferedTool:
+    tool = offered.tool
+    return OfferedTool(_description(tool), tool.input_schema, effect_kind(tool))
+
+
+def _description(tool: Tool) -> str:
+    return cut(clean(tool.description or tool.title or tool.name), MOST_DESCRIPTION_BYTES)
+
+
 def _shipped(listener: str, server: McpServer, offered: _OfferedTool) -> ShippedTool:
     tool = offered.tool
-    description = cut(clean(tool.description or tool.title or tool.name), MOST_DESCRIPTION_BYTES)
-    shipped = served_tool(listener, server, tool.input_schema, description)
+    shipped = served_tool(listener, server, tool.input_schema, _description(tool))
     return replace(shipped, destroys=effect_kind(tool) != "pure", check=arguments_check(offered.schema))

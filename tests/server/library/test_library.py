@@ -417,6 +417,9 @@ async def test_no_live_secret_is_stored(library: LibraryClient, tmp_path: Path) 
     assert secret not in str(await library.ok("GET", "/a/documents/d1"))
     await library.refused(400, "POST", "/a/documents", {"documents": [{"id": secret, "text": "x"}]})
     await library.refused(400, "POST", f"/{secret}/documents", {"documents": []})
+    named = {"note": {f"x-{secret}": 1}}
+    await library.refused(400, "POST", "/a/documents", {"documents": [{"id": "d2", "text": "x", "metadata": named}]})
+    await library.refused(400, "PATCH", "/a/documents/d1", {"metadata": named})
 
 
 # -- repetitions and restarts

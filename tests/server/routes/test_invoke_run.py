@@ -16,7 +16,7 @@ from organism.server.surfaces import run
 from organism.views.run import fold
 from tests.server.invoking.talkers import talkers
 from tests.server.logged import logged
-from tests.server.served import PATIENCE_SECONDS, Served, patience, served
+from tests.server.served import PATIENCE_SECONDS, Served, lines_of, patience, served
 from tests.server.tenanted import bearer, write_tokens
 
 HELLO = {"data": {"inputs": {"message": "hello, you of many words"}}}
@@ -46,7 +46,7 @@ async def told(server: Served, agent: str, **headers: str) -> AsyncIterator[Asyn
     url = f"{server.url}/agents/{agent}/invoke"
     async with server.client.stream("POST", url, json=HELLO, headers=given) as answer:
         assert answer.status_code == 200
-        yield (orjson.loads(line) async for line in answer.aiter_lines())
+        yield (orjson.loads(line) async for line in lines_of(answer))
 
 
 async def all_told(server: Served, agent: str, **headers: str) -> list[Any]:
@@ -163,7 +163,7 @@ async def test_events_have_a_heartbeat_while_the_run_is_quiet_and_lines_have_non
         once = {**server.bearer, "idempotency-key": "beat", "accept": "text/event-stream"}
         for more in ({}, {"x-ag-messages-format": "vercel"}):
             async with server.client.stream("POST", url, json=HELLO, headers={**once, **more}) as answer:
-                lines = answer.aiter_lines()
+                lines = lines_of(answer)
                 beats = 0
                 while beats < 3:
                     beats += (await anext(lines)) == ":"

@@ -9,10 +9,12 @@ import httpx2
 import orjson
 import pytest
 
+from organism.model.commands import ChangeTenantConfig
 from tests.flows.spender import says, scripted
 from tests.flows.world import MakeWorld
+from tests.server.logged import logged
 from tests.server.served import Served, served
-from tests.server.tenanted import bearer, hello_with
+from tests.server.tenanted import bearer, hello_with, token
 
 PATH = "//v1/tenant/config"
 PROCESS = {
@@ -141,6 +143,44 @@ async def test_what_cannot_be_written_is_refused_and_nothing_is(
     answer = await shared.call("PUT", PATH, json=body)
     assert (answer.status_code, answer.json()["error"]["code"], answer.json()["error"]["param"]) == (400, code, param)
     assert await shared.get(PATH) == before
+
+
+@pytest.mark.parametrize("glue", ["", "x"])
+async def test_a_live_secret_is_refused_as_the_name_of_a_tool_whoever_s_it_is(tmp_path: Path, glue: str) -> None:
+    config, data = with_defaults(tmp_path, {}), tmp_path / "data"
+    async with served(config, data) as server:
+        for secret in (token("acme", "boss"), token("acme", "reader")):  # the second one was never used
+            answer = await put(server, {"tools_enabled_default": ["calculator", glue + secret + glue]})
+            assert (answer.status_code, answer.json()["error"]["param"]) == (400, "/tools_enabled_default/1")
+            assert secret not in answer.text
+        before = await shown(server)
+    async with served(config, data) as server:
+        assert await shown(server) == before
+
+
+async def test_what_cannot_be_read_back_is_left_out_with_a_warning(tmp_path: Path) -> None:
+    config, data = with_defaults(tmp_path, {"taint": "allow"}), tmp_path / "data"
+    kept = {"tools_enabled_default": ["calculator", "[redacted]"], "on_busy": "reject"}
+    others = {"taint": "of another version", "colour": "red", "budget": {"day": {"calls": 7, "hours": 3}}}
+    async with served(config, data) as server:
+        await server.organism.tenants["acme"].do(ChangeTenantConfig(changes={**kept, **others}))
+        await server.organism.tenants["acme"].crash()
+    with logged() as said:
+        async with served(config, data) as server:
+            found = await shown(server)
+            assert (found["tools_enabled_default"]["value"], found["on_busy"]["value"]) == (["calculator"], "reject")
+            assert (found["taint"]["value"], source(found, "taint")) == ("allow", "yaml")
+            assert found["budget"]["value"]["day"] == {"calls": 7}
+            assert (await put(server, {"on_busy": "steer"})).status_code == 200
+        [warned] = [entry for entry in said.entries if entry["event"] == "tenant_config_left_out"]
+    places = {"tools_enabled_default/1", "taint", "colour", "budget/day/hours"}
+    assert (warned["tenant"], set(warned["places"])) == ("acme", places)
+
+
+async def test_a_secret_that_the_operator_has_written_as_a_name_is_not_shown(tmp_path: Path) -> None:
+    secret = token("acme", "boss")
+    async with served(with_defaults(tmp_path, {"tools_enabled_default": [secret]})) as server:
+        assert values(await shown(server))["tools_enabled_default"] == ["[redacted]"]
 
 
 async def test_who_may_read_may_not_write_and_a_summary_model_is_one_that_the_token_may_use(tmp_path: Path) -> None:
