@@ -168,6 +168,9 @@ CALLS: dict[str, Odd] = {
     "60,000 without an index": (sse(calls(*(call(None, f"c{at}", "f") for at in range(60_000))), CALLED), "malformed"),
     "cut within the arguments": (sse(calls(call(0, "a", "f", '{"x":')), end=b""), "unavailable"),
 }
+NO_COUNTS: tuple[Any, ...] = (
+    *(-1, -1_000_000, 10**13, 10**30, 1e300, float("nan"), float("inf"), 1.5, True, "12", "x", [], {}),
+)
 USAGES: dict[str, Odd] = {
     "in a chunk of its own": (used(USED), counted(5, 2, None)),
     "with the reason": (sse(says("hi"), chunk({}, "stop", usage=USED)), counted(5, 2, None)),
@@ -178,7 +181,7 @@ USAGES: dict[str, Odd] = {
     **{
         f"of {count!r} tokens": (used({**USED, name: count}), counted())
         for name in ("prompt_tokens", "completion_tokens")
-        for count in (-1, -1_000_000, 10**13, 10**30, 1e300, float("nan"), float("inf"), 1.5, True, "12", "x", [], {})
+        for count in NO_COUNTS
     },
     "of whole numbers with a point": (used({**USED, "prompt_tokens": 5.0}), counted(5, 2, None)),
     "with a cost": (used({**USED, "cost": 0.00014}), counted(5, 2, Decimal("0.00014"))),
