@@ -21,7 +21,6 @@ import orjson
 import structlog
 
 from organism.config.tenant import effective, readable
-from organism.errors import ConfigInvalid
 from organism.events.record import Actor, Record
 from organism.events.vocabulary import (
     AgentPaused,

@@ -306,6 +306,12 @@ class MailboxFull(Unavailable, code="mailbox_full"):
     """The receiver's mailbox is full."""
 
 
+class Overloaded(Unavailable, code="overloaded"):
+    """The requests that are under way take all the memory that there is for them."""
+
+    remediation = "Send it again as soon as Retry-After says; requests of a few kilobytes are taken all the time."
+
+
 class LogUnavailable(Unavailable, code="log_unavailable"):
     """The log takes no writes now; reads go on."""
 

@@ -17,6 +17,7 @@ from msgspec import Struct
 from numpy.typing import NDArray
 
 from organism.agents.providers import ProviderError
+from organism.agents.providers.answer import token_count
 from organism.agents.providers.messages import tokens_of
 from organism.agents.providers.openai import OpenAIProvider
 from organism.config.check import record_of
@@ -35,7 +36,7 @@ Matrix = NDArray[np.float32]
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
-    """A vector for each text, and the tokens that they took."""
+    """A vector for each text, and the tokens that they took: an estimate where no server has counted them."""
 
     vectors: Matrix
     tokens: int
@@ -74,7 +75,7 @@ class Item(Struct):
 
 
 class Counts(Struct):
-    prompt_tokens: int = 0
+    prompt_tokens: Any = None
 
 
 class Answer(Struct):
@@ -119,7 +120,8 @@ class Remote:
             raise ProviderError("malformed", f"Expected {expected} numbers (texts, `dim`); {vectors.shape} came.")
         if not np.isfinite(vectors).all():
             raise ProviderError("malformed", "Its vectors hold what is no number.")
-        return Embedded(vectors, answer.usage.prompt_tokens if answer.usage is not None else 0)
+        tokens = None if answer.usage is None else token_count(answer.usage.prompt_tokens)
+        return Embedded(vectors, sum(map(tokens_of, texts)) if tokens is None else tokens)
 
     async def close(self) -> None:
         await self._server.close()

@@ -58,6 +58,7 @@ class CallReader(Entity):
     _codec: Codec
     _outside: list[str] = field(default_factory=list)
     _ids: set[str] = field(default_factory=set)
+    _made: dict[int, int] = field(default_factory=dict)  # how many ids, by the round
 
     def add_outside(self, text: str) -> None:
         """Remember text of others that the run reads; of JSON, each text in it too."""
@@ -130,9 +131,9 @@ class CallReader(Entity):
 
     def _new_id(self, wanted: str, round_number: int) -> str:
         """The model's own id if it is short and new, else a new one."""
-        found, number = wanted if len(wanted) <= MOST_ID_CHARS else "", 0
+        found = wanted if len(wanted) <= MOST_ID_CHARS else ""
         while not found or found in self._ids:
-            number += 1
+            number = self._made[round_number] = self._made.get(round_number, 0) + 1
             found = f"call_{round_number}_{number}"
         self._ids.add(found)
         return found

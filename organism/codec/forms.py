@@ -8,10 +8,10 @@ from anyone: every fault is reported.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import islice
+from collections.abc import Callable, Iterable, Iterator
+from itertools import islice, takewhile
 from operator import attrgetter, call
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from lxml.etree import _Element
 
@@ -55,6 +55,7 @@ FromJson = Callable[[Any, Place, list[Fault]], Any]
 _XSI_DECLARED = attribute("xmlns:xsi", XSI)
 _NIL_MARK = attribute("xsi:nil", "true")
 _UNREAD = object()
+_Item = TypeVar("_Item")
 
 
 class Form(NamedTuple):
@@ -297,7 +298,7 @@ def _items(shape: Items, form: Form) -> Form:
             return _other(faults, at, "a list", value)
         if message := check_length(len(value)):
             _wrong(faults, at, message)
-        return [form.from_json(item, (at, index), faults) for index, item in enumerate(value)]
+        return [form.from_json(item, (at, index), faults) for index, item in _while_right(enumerate(value), faults)]
 
     return Form(
         write,
@@ -337,10 +338,16 @@ def _table(shape: Table, form: Form) -> Form:
             _wrong(faults, at, message)
         return {
             key_form.from_json(key, (at, key), faults): form.from_json(item, (at, key), faults)
-            for key, item in value.items()
+            for key, item in _while_right(value.items(), faults)
         }
 
     return Form(write, read, lambda value: {key: form.to_json(each) for key, each in value.items()}, from_json)
+
+
+def _while_right(items: Iterable[_Item], faults: list[Fault]) -> Iterator[_Item]:
+    """The items up to the first that gets a fault: a refusal costs no more the longer a list is."""
+    before = len(faults)
+    return takewhile(lambda _: len(faults) == before, items)
 
 
 def _maker(record: Record) -> Callable[..., Any]:

@@ -84,6 +84,8 @@ def too_deep() -> PayloadOverLimit:
 
 def shown(value: object, most: int = 60) -> str:
     """``value`` as it may stand in an error text: short, on one line, never markup."""
+    if isinstance(value, str):
+        value = value[: most + 1]
     text = ascii(value) if not isinstance(value, str) or not value.isprintable() else repr(value)
     return text if len(text) <= most else text[: most - 1] + "…"
 

@@ -37,7 +37,7 @@ class TenantConfig:
     on_busy: OnBusy = "queue"
     taint: Taint = "escalate"
     audit_prompts: bool = False
-    tools_enabled_default: Annotated[tuple[ToolName, ...], Field(max_length=MOST_TOOLS)] = ()
+    tools_enabled_default: Annotated[tuple[ToolName, ...], Field(max_length=MOST_TOOLS, fail_fast=True)] = ()
     budget: Budget = field(default_factory=Budget)
 
 

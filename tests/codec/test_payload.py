@@ -241,7 +241,12 @@ def test_a_wrong_value_is_named_with_its_place(values: dict[str, Any], pointer: 
 
 def test_all_faults_are_listed_but_never_more_than_twenty() -> None:
     assert [fault.pointer for fault in refused(text=1, number="x", real=None)] == ["/text", "/number", "/real"]
-    assert len(refused(names=[1] * 50)) == 20
+    assert len(refused(**{f"unknown{number}": 1 for number in range(50)})) == 20
+
+
+@pytest.mark.parametrize("values", [{"names": [1] * 50}, {"table": {str(number): 1 for number in range(50)}}])
+def test_a_list_or_table_ends_at_its_first_wrong_element(values: dict[str, Any]) -> None:
+    assert len(refused(**values)) == 1
 
 
 @dataclass

@@ -29,6 +29,9 @@ TRIED_ONCE: Final = frozenset(
         "organism.agents.written_calls:_LIST_ENDS",
         "organism.agents.written_calls:_TOKEN",
         "organism.config.host_rules:_IS_NUMBER",
+        "organism.server.json:_AFTER_STRING",
+        "organism.server.json:_IN_STRING",
+        "organism.server.json:_TOKEN",
         "organism.tools.urls:_URL",
     }
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterator, Mapping
 from decimal import Decimal, InvalidOperation
 from typing import Any, Final, TypeVar
@@ -27,6 +28,8 @@ from organism.model.completion import (
 
 MOST_TOKENS: Final = 10**12
 MOST_USD: Final = 10**6
+MOST_CALLS: Final = 256
+"""Of one answer; no model asks for so many at once."""
 FINISHES: Final[Mapping[str, FinishReason]] = {
     "length": "length",
     "max_tokens": "length",
@@ -42,25 +45,56 @@ BROKEN_OFF: Final = frozenset({"error", "abort", "aborted", "cancelled", "networ
 
 Index = int | str | None
 T = TypeVar("T", bound=Struct)
+_MARKS: Final = re.compile(r'\\.?|["{}]', re.DOTALL)
 
 
 class CallInPieces(Entity):
+    """A tool call; what is asked of it while it comes takes no longer the more has come."""
+
     id: str = ""
     name: str = ""
-    pieces: list[str] = field(default_factory=list)  # of its arguments
+    _pieces: list[str] = field(default_factory=list)  # of its arguments
+    _chars: int = 0
+    _depth: int = 0  # of the braces that are open
+    _is_in_string: bool = False
+    _escape: str = ""  # the backslash that the last piece ended with
+    _is_closed: bool = False  # the braces that were opened are closed
+    _is_complete: bool | None = None  # whether they hold an object; None: not asked yet
 
     @property
     def text(self) -> str:
-        return "".join(self.pieces)
+        return "".join(self._pieces)
+
+    def add(self, text: str) -> None:
+        """Add a piece of the arguments."""
+        self._pieces.append(text)
+        self._chars += len(text)
+        marks = _MARKS.findall(self._escape + text)
+        self._escape = marks[-1] if marks and marks[-1] == "\\" else ""
+        for mark in marks:
+            if mark == '"':
+                self._is_in_string = not self._is_in_string
+            elif len(mark) == 1 and mark in "{}" and not self._is_in_string:
+                self._depth += 1 if mark == "{" else -1
+                self._is_closed = self._is_closed or self._depth <= 0
 
     @property
     def is_complete(self) -> bool:
-        return arguments_of(self.text) is not None
+        """Whether the arguments are a whole object. Asked for once they may be: what follows changes nothing."""
+        if self._is_complete is None and self._is_closed:
+            self._is_complete = arguments_of(self.text) is not None
+        return bool(self._is_complete)
+
+    def repeats(self, id_: str, name: str, text: str) -> bool:
+        """Whether a piece is the whole call once more, as some servers send it."""
+        is_same = bool(id_ and name) and id_ == self.id and len(text) == self._chars
+        return is_same and text == self.text and self.is_complete
 
     def is_other(self, id_: str, name: str, text: str) -> bool:
         """Whether a piece that comes in this call's place begins another: it must name a function to do so."""
-        has_other_id = id_ != self.id if id_ and self.id else bool(text) and self.is_complete
-        return bool(name and self.name) and (name != self.name or has_other_id)
+        if not (name and self.name):
+            return False
+        return name != self.name or (id_ != self.id if id_ and self.id else bool(text) and self.is_complete)
 
 
 class Answer(Entity):
@@ -72,6 +106,7 @@ class Answer(Entity):
     is_finished: bool = False  # the model has said why it stopped: only the usage may follow
     _calls: list[CallInPieces] = field(default_factory=list)
     _by_index: dict[Index, CallInPieces] = field(default_factory=dict)
+    _by_id: dict[str, CallInPieces] = field(default_factory=dict)
     _input_tokens: int | None = None
     _output_tokens: int | None = None
     _finish: FinishReason | None = None
@@ -88,19 +123,24 @@ class Answer(Entity):
 
         It says by ``index`` which call it is for; servers leave that out, or say 0 of each. So a piece begins a call
         where it names a function and its id, or the whole arguments before it, show that it is another one.
+        Raises ``ProviderError`` for more calls than any model asks for.
         """
         text = _arguments_text(arguments)
         call = self._call_of(index, id_, name)
-        if call is not None and name and id_ and id_ == call.id and text == call.text and call.is_complete:
-            return  # some servers send the whole call once more
+        if call is not None and call.repeats(id_, name, text):
+            return
         if call is None or call.is_other(id_, name, text):
+            if len(self._calls) == MOST_CALLS:
+                raise self.failures.malformed(f"with more than {MOST_CALLS} tool calls")
             call = CallInPieces()
             self._calls.append(call)
         if index is not None:
             self._by_index[index] = call
-        call.id = call.id or id_
+        if id_ and not call.id:
+            call.id = id_
+            self._by_id[id_] = call
         call.name = call.name or name
-        call.pieces.append(text)
+        call.add(text)
 
     def has_call(self, index: Index) -> bool:
         return index in self._by_index if index is not None else bool(self._calls)
@@ -108,14 +148,14 @@ class Answer(Entity):
     def _call_of(self, index: Index, id_: str, name: str) -> CallInPieces | None:
         if index is not None:
             return self._by_index.get(index)
-        known = next((call for call in reversed(self._calls) if id_ and call.id == id_), None)
+        known = self._by_id.get(id_)
         if known is not None or (id_ and name):
             return known
         return self._calls[-1] if self._calls else None
 
     def count(self, input_tokens: Any, output_tokens: Any, cost: Any = None) -> None:
         """Note the usage; where a server reports it again and again, the last valid count stands."""
-        given, written, cost_usd = _tokens(input_tokens), _tokens(output_tokens), dollars(cost)
+        given, written, cost_usd = token_count(input_tokens), token_count(output_tokens), dollars(cost)
         self._input_tokens = self._input_tokens if given is None else given
         self._output_tokens = self._output_tokens if written is None else written
         self.cost_usd = self.cost_usd if cost_usd is None else cost_usd
@@ -178,7 +218,8 @@ def arguments_of(text: str) -> dict[str, Any] | None:
     return value if isinstance(value, dict) else None
 
 
-def _tokens(value: Any) -> int | None:
+def token_count(value: Any) -> int | None:
+    """A server's count of tokens, None for what is none: a server may write anything there."""
     if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_TOKENS:
         return None
     return int(value) if value == int(value) else None

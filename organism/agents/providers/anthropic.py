@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 from msgspec import Struct
 
 from organism.agents.providers import ProviderError
-from organism.agents.providers.answer import Answer, Index, arguments_of, deltas
+from organism.agents.providers.answer import Answer, Index, arguments_of, deltas, token_count
 from organism.agents.providers.failures import Access, server_error
 from organism.agents.providers.messages import SYSTEM_ROLES, images_of, text_of
 from organism.agents.providers.server import Api, Sdk, Server
@@ -164,10 +164,10 @@ class Delta(Struct):
 
 
 class Counts(Struct):
-    input_tokens: int | None = None
-    cache_creation_input_tokens: int | None = None
-    cache_read_input_tokens: int | None = None
-    output_tokens: int | None = None
+    input_tokens: Any = None
+    cache_creation_input_tokens: Any = None
+    cache_read_input_tokens: Any = None
+    output_tokens: Any = None
     cost: Any = None
 
 
@@ -205,9 +205,10 @@ def read_event(answer: Answer, given: Mapping[str, Any]) -> Iterator[Part]:
         answer.stop(delta.stop_reason)
     for usage in (event.usage, event.message.usage if event.message is not None else None):
         if usage is not None:
-            cached = (usage.cache_creation_input_tokens or 0) + (usage.cache_read_input_tokens or 0)
-            prompt = None if usage.input_tokens is None else usage.input_tokens + cached
-            answer.count(prompt, usage.output_tokens, usage.cost)
+            cached = (usage.cache_creation_input_tokens or 0, usage.cache_read_input_tokens or 0)
+            prompt = [token_count(each) for each in (usage.input_tokens, *cached)]
+            known = [each for each in prompt if each is not None]
+            answer.count(sum(known) if len(known) == len(prompt) else None, usage.output_tokens, usage.cost)
     answer.stop("end_turn" if event.type == "message_stop" else event.stop_reason)
 
 

@@ -103,8 +103,8 @@ class Choice(Struct):
 
 
 class Counts(Struct):
-    prompt_tokens: int | float | None = None
-    completion_tokens: int | float | None = None
+    prompt_tokens: Any = None
+    completion_tokens: Any = None
     cost: Any = None
 
 

@@ -78,7 +78,7 @@ WITH_TOKEN: Final[Kinds] = (
     errors.ContentDamaged,
     errors.Stopping,
 )
-WITH_BODY: Final[Kinds] = (errors.InvalidJson, errors.MissingField, errors.UnsupportedMediaType)
+WITH_BODY: Final[Kinds] = (errors.InvalidJson, errors.MissingField, errors.UnsupportedMediaType, errors.Overloaded)
 WITH_KEY: Final[Kinds] = (errors.IdempotencyKeyReused, errors.RequestInProgress, errors.CommitUnknown)
 
 

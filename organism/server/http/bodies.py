@@ -36,7 +36,7 @@ from organism.errors import (
     UnknownField,
 )
 from organism.rag.documents import ID_PATTERN, MOST_CONDITIONS, MOST_DOCUMENTS, MOST_TOP_K
-from organism.server.http.problems import MOST_DETAILS
+from organism.server.http.problems import MOST_DETAILS, cut
 
 MAX_WAIT_SECONDS: Final = 60.0
 _RESULT_OF_DONE: Final[JsonDict] = {
@@ -54,7 +54,7 @@ _TEXT_OR_METADATA: Final[JsonDict] = {
 
 Body = TypeVar("Body")
 Name = Annotated[str, Field(min_length=1, max_length=200)]
-Names = Annotated[list[Name], Field(max_length=1000)]
+Names = Annotated[list[Name], Field(max_length=1000, fail_fast=True)]
 Wait = Annotated[float, Strict(), Field(gt=0, le=MAX_WAIT_SECONDS, allow_inf_nan=False)]
 Bound = Annotated[int, Strict(), Field(ge=0, le=1_000_000_000)]
 Amount = Annotated[float, Field(ge=0, le=1_000_000_000, allow_inf_nan=False)]
@@ -153,7 +153,7 @@ class DocumentBody:
 class IngestBody:
     """``POST /a1/rag/indices/{index_id}/documents`` and ``…/append``."""
 
-    documents: Annotated[list[DocumentBody], Field(json_schema_extra={"maxItems": MOST_DOCUMENTS})]
+    documents: Annotated[list[DocumentBody], Field(max_length=MOST_DOCUMENTS, fail_fast=True)]
     embedding_model: Annotated[Name | None, Field(description="Of a new index; by default the default one.")] = None
 
 
@@ -245,7 +245,10 @@ _KINDS: Final = {"missing": MissingField, "extra_forbidden": UnknownField, "unex
 
 
 def parsed(kind: type[Body], value: Any) -> Body:
-    """``value`` (JSON) as a ``kind``. Raises the error of the first fault, with all of them in ``details``."""
+    """``value`` (JSON) as a ``kind``. Raises the error of the first fault, with all of them in ``details``.
+
+    Of a list the first wrong element is the only one: a list of a record has a ``max_length`` and is ``fail_fast``.
+    """
     hashable: Any = kind
     adapter: TypeAdapter[Body] = _adapter(hashable)
     try:
@@ -256,16 +259,16 @@ def parsed(kind: type[Body], value: Any) -> Body:
 
 def refusal(errors: Sequence[ErrorDetails]) -> InvalidRequest:
     """The error that names the first faults, and says how many more there are; its class is that of the first."""
-    faults = tuple(
-        Fault(
-            "".join(f"/{str(part).replace('~', '~0').replace('/', '~1')}" for part in error["loc"]), _explained(error)
-        )
-        for error in errors[:MOST_DETAILS]
-    )
+    faults = tuple(Fault("".join(map(_step, error["loc"])), _explained(error)) for error in errors[:MOST_DETAILS])
     raised = _KINDS.get(errors[0]["type"], InvalidField)
     listed = "; ".join(f"{fault.pointer or '/'}: {fault.message}" for fault in faults)
     more = f"; and {len(errors) - len(faults)} more" if len(errors) > len(faults) else ""
     return raised(f"{listed}{more}.", details=faults)
+
+
+def _step(part: str | int) -> str:
+    """A step of a pointer; a name that the client made up may be as long as its request."""
+    return "/" + cut(str(part)).replace("~", "~0").replace("/", "~1")
 
 
 def _explained(error: ErrorDetails) -> str:

@@ -22,11 +22,18 @@ from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.server.http.auth import Authenticator, Tokens
 from organism.server.http.bodies import Body, Faults, Places, named_in, parsed, payload_at, refuse_unknown
-from organism.server.http.connections import ConnectionRegistry, Timeouts
+from organism.server.http.connections import BodyBudget, BodyUnderWay, ConnectionRegistry, Timeouts
 from organism.server.http.contract import Contract, read_parameter
 from organism.server.http.logs import Access
 from organism.server.http.rights import ROUTES, Right, right_of
-from organism.server.json import Cursors, encoded, parse_json, whole_number
+from organism.server.json import (
+    MAX_ELEMENTS,
+    MAX_GATEWAY_ELEMENTS,
+    Cursors,
+    encoded,
+    parse_json,
+    whole_number,
+)
 from organism.server.metrics import Metrics
 from organism.server.push.viewer import Tail
 from organism.tenants import Tenant
@@ -75,6 +82,7 @@ class Process:
         self.cursors = Cursors(key)
         self.authenticator = Authenticator(tokens, self._seconds, self.redactor.add)
         self.connections = ConnectionRegistry(tokens, self._seconds)
+        self.bodies = BodyBudget()
         self.metrics = Metrics()
         self.stopping: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._tails: dict[str, Tail] = {}
@@ -111,6 +119,8 @@ class Call(Request):
         self.who = NOBODY
         self.tenant = process.organism.tenants[NOBODY.tenant]
         self.content = b""
+        self._digest = hashlib.sha256()  # of the body of a request that may be repeated
+        self._held: BodyUnderWay | None = None
         self.end_user: str | None = None
 
     def identify(self, who: Principal) -> None:
@@ -211,7 +221,11 @@ class Call(Request):
         self.route.right.check(self.who, fields)
 
     async def body(self) -> bytes:
-        """Read the body. Raises ``UnsupportedMediaType`` if it is encoded, ``BodyTooLarge`` once that is known."""
+        """Read the body, and keep it if the route takes one.
+
+        Raises ``UnsupportedMediaType`` if it is encoded, ``BodyTooLarge`` once that is known, ``RateLimitExceeded`` or
+        ``Overloaded`` if too much is under way. What is counted is what came: who only announces much holds nothing.
+        """
         if (coding := self.headers.get("content-encoding", "identity").lower()) not in {"identity", ""}:
             raise UnsupportedMediaType(
                 f"A body comes as it is, without a Content-Encoding; came {coding[:40]!r}.",
@@ -221,14 +235,25 @@ class Call(Request):
         length = self.headers.get("content-length", "0")
         if length.isdigit() and int(length) > most:
             raise BodyTooLarge(f"A body here has at most {most} bytes; {int(length)} are announced.")
-        parts, size = [], 0
+        parts, size, held = [], 0, self.process.bodies.body(self.who)
+        self._held = held
         async for part in self.stream():
             size += len(part)
             if size > most:
                 raise BodyTooLarge(f"A body here has at most {most} bytes; more came.")
-            parts.append(part)
+            if self.route.takes is not None:
+                held.hold(size)
+                parts.append(part)
         self.content = b"".join(parts)
+        if "idempotency-key" in self.headers:
+            self._digest.update(self.content)
         return self.content
+
+    def release_body(self) -> None:
+        """The request is answered, or its answer has begun: nothing needs the body any more."""
+        self.content = b""
+        if self._held is not None:
+            self._held.hold(0)
 
     async def json(self) -> Any:
         """The body's value; an empty body is an empty object."""
@@ -239,9 +264,10 @@ class Call(Request):
                 f"This route takes application/json; came {self.content_kind or 'no Content-Type'!r}.",
                 param="headers.content-type",
             )
+        most = MAX_GATEWAY_ELEMENTS if self.route.is_gateway else MAX_ELEMENTS
         if len(self.content) > MAX_BODY_BYTES:  # takes a while, and the loop has agents to serve
-            return await asyncio.to_thread(parse_json, self.content)
-        return parse_json(self.content)
+            return await asyncio.to_thread(parse_json, self.content, most)
+        return parse_json(self.content, most)
 
     async def body_as(self, kind: type[Body]) -> Body:
         """The body of a route that takes no parameter. Raises an ``InvalidRequest`` that names what is wrong."""
@@ -278,9 +304,11 @@ class Call(Request):
                 "An Idempotency-Key is 1 to 255 visible ASCII characters.", param="headers.idempotency-key"
             )
         refuse_secret(self.process.redactor, key, "headers.idempotency-key")
-        content = self.content + repr(sorted(self.query.items())).encode() if self.query else self.content
+        digest = self._digest.copy()
+        if self.query:
+            digest.update(repr(sorted(self.query.items())).encode())
         path = self.path if self.end_user is None else f"{self.path}#{self.end_user}"  # no user meets another one's key
-        return Idempotency(key, self.method, path, hashlib.sha256(content).hexdigest())
+        return Idempotency(key, self.method, path, digest.hexdigest())
 
     def _if_position(self) -> int | None:
         tag = self.headers.get("if-match", "*").strip()

@@ -1,19 +1,27 @@
-"""Connections: how long a client may take, how many a token has open, how fast it sends, which must end (S1, S15)."""
+"""Connections: how long a client may take, how many a token has open, how much and how fast it sends, which must end.
+
+See S1, S14 and S15 in docs/security.md.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from math import ceil
 from typing import Final, NamedTuple, Protocol
 
-from organism.errors import Forbidden, InvalidAuthorization, RateLimitExceeded
+from organism.errors import Forbidden, InvalidAuthorization, Overloaded, RateLimitExceeded
 from organism.model.principal import COMMANDS_PER_SECOND, Principal
 from organism.model.rate import TokenBucket
 from organism.server.http.auth import RateLimiter, Tokens
 from organism.server.http.rights import SOCKET
 
 MAX_SOCKETS: Final = 1000
+MAX_BYTES_UNDER_WAY: Final = 256 << 20
+MAX_TOKEN_BYTES_UNDER_WAY: Final = 64 << 20
+FREE_BYTES: Final = 16 << 10
+"""The first of each body count for nothing, so that a pause or a kill always gets through; the rate bounds them."""
 SECOND_US: Final = 1_000_000
 NOT_AUTHENTICATED: Final = 4401
 NOT_ALLOWED: Final = 4403
@@ -50,6 +58,52 @@ class Quota(NamedTuple):
 
 GATEWAY_QUOTA: Final = Quota(1, 30)
 USUAL_QUOTA: Final = Quota(50, 2)
+
+
+class BodyBudget:
+    """The bytes of bodies that have come and are still held: of the whole process, and of each token."""
+
+    def __init__(self, process_bytes: int = MAX_BYTES_UNDER_WAY, token_bytes: int = MAX_TOKEN_BYTES_UNDER_WAY) -> None:
+        self._process_bytes = process_bytes
+        self._token_bytes = token_bytes
+        self._of_token = Counter[bytes]()
+
+    def body(self, who: Principal) -> BodyUnderWay:
+        """A body of which nothing has come yet."""
+        return BodyUnderWay(self, who.credential)
+
+    def add(self, credential: bytes, size: int) -> None:
+        """Count so many bytes. Raises ``RateLimitExceeded`` or ``Overloaded`` if they are too many, and counts none."""
+        if self._of_token[credential] + size > self._token_bytes:
+            raise RateLimitExceeded(
+                f"This token has {self._token_bytes >> 20} MiB of requests under way; send this one again later."
+            )
+        if self._of_token.total() + size > self._process_bytes:
+            raise Overloaded
+        self._of_token[credential] += size
+
+    def remove(self, credential: bytes, size: int) -> None:
+        self._of_token[credential] -= size
+        if not self._of_token[credential]:
+            del self._of_token[credential]
+
+
+class BodyUnderWay:
+    """What is held of one body, or of one message that comes over a WebSocket."""
+
+    def __init__(self, budget: BodyBudget, credential: bytes) -> None:
+        self._budget = budget
+        self._credential = credential
+        self._counted = 0
+
+    def hold(self, size: int) -> None:
+        """So many bytes of it are held now. Raises ``RateLimitExceeded`` or ``Overloaded``."""
+        more = max(0, size - FREE_BYTES) - self._counted
+        if more > 0:
+            self._budget.add(self._credential, more)
+        elif more < 0:
+            self._budget.remove(self._credential, -more)
+        self._counted += more
 
 
 class Subscriber(Protocol):

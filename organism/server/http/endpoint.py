@@ -47,6 +47,8 @@ class Endpoint:
                 "request failed", request_id=call.request_id, method=scope["method"], route=self._route.address
             )
             raise OrganismError from None
+        finally:
+            call.release_body()
         await response(scope, receive, send)
 
     async def _answer(self, call: Call) -> Response:

@@ -55,19 +55,20 @@ def body(error: OrganismError, request_id: str) -> bytes:
 
 def fields(error: OrganismError) -> dict[str, Any]:
     """What REST and WebSocket say of an error; a client's own names, which may be as long as a request, are cut."""
-    content: dict[str, Any] = {"message": brief(error.message), "param": error.param and _cut(error.param)}
+    content: dict[str, Any] = {"message": brief(error.message), "param": error.param and cut(error.param)}
     if error.details:
         listed = error.details[:MOST_DETAILS]
-        content["details"] = [{"param": _cut(fault.pointer), "message": brief(fault.message)} for fault in listed]
+        content["details"] = [{"param": cut(fault.pointer), "message": brief(fault.message)} for fault in listed]
     return content
 
 
 def brief(message: str) -> str:
     """The message with no word longer than a name may be."""
-    return _cut(" ".join(map(_cut, message.split(" "))), MOST_MESSAGE)
+    return cut(" ".join(map(cut, message.split(" ", MOST_MESSAGE))), MOST_MESSAGE)
 
 
-def _cut(text: str, most: int = MOST_NAME) -> str:
+def cut(text: str, most: int = MOST_NAME) -> str:
+    """The text, which may be as long as a request, at a length to be shown."""
     return text if len(text) <= most else text[: most - 1] + "…"
 
 

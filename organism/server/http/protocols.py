@@ -15,6 +15,7 @@ import socket
 import sys
 import termios
 from asyncio.transports import BaseTransport
+from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
 from secrets import token_hex
@@ -174,6 +175,8 @@ class FrameProtocol(WebSocketsSansIOProtocol):
     def __init__(self, config: ServerConfig, *arguments: Any, **options: Any) -> None:
         super().__init__(config, *arguments, **options)
         self._timeouts = config.timeouts
+        self.on_unread: Callable[[int], None] | None = None
+        """Called with how many bytes of a message that is not whole are held, whenever some came."""
 
     def connection_made(self, transport: BaseTransport) -> None:
         """Limit the kernel's send buffer: a peer that reads nothing fills it."""
@@ -185,6 +188,8 @@ class FrameProtocol(WebSocketsSansIOProtocol):
         super().data_received(data)
         if not self.handshake_initiated and not self.transport.is_closing():
             self._refuse("its head cannot be read: a line of it is too long, there are too many, or it has a body")
+        if self.on_unread is not None:
+            self.on_unread(len(self.conn.reader.buffer) + sum(map(len, self.frames)))
 
     def handle_connect(self, event: Request) -> None:
         """Begin the handshake or refuse it."""
@@ -245,9 +250,14 @@ class FrameProtocol(WebSocketsSansIOProtocol):
             self.transport.write(pong)
 
     def handle_cont(self, event: Frame) -> None:
-        """Take a part of a message; empty ones would pile up."""
-        if event.data or event.fin:
-            super().handle_cont(event)
+        """Take a part of a message; each by itself would take far more memory than its bytes."""
+        message: Any = self.frames[0]
+        if not isinstance(message, bytearray):
+            message = bytearray(message)
+            self.frames = [message]
+        message += event.data
+        if event.fin:
+            self.send_receive_event_to_app()
 
     def keepalive_timeout(self) -> None:
         """No pong came in time. If the ping still waits behind frames, ``drained`` decides instead."""

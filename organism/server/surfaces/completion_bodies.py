@@ -12,11 +12,14 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field, Strict, with_config
 
+from organism.agents.providers.answer import MOST_CALLS
 from organism.errors import Fault, InvalidField, MissingField
 from organism.server.http.bodies import Name, body
 
 MOST_MESSAGES: Final = 10_000
 MOST_TOOLS: Final = 128
+MOST_PARTS: Final = 1000
+"""Of one message."""
 FunctionName = Annotated[str, Field(pattern=r"^[a-zA-Z0-9_-]{1,64}$", examples=["find_order"])]
 Flag = Annotated[bool, Strict()]
 Penalty = Annotated[float, Field(ge=-2, le=2)]
@@ -51,6 +54,9 @@ class ImagePart:
     image_url: ImageAddress
 
 
+Part = Annotated[TextPart | ImagePart, Field(discriminator="type")]
+
+
 @body
 class CalledFunction:
     """The function of an earlier call; ``arguments`` are JSON text."""
@@ -75,9 +81,9 @@ class MessageBody:
     """A message of the conversation; what answers say besides, such as ``refusal``, is not read."""
 
     role: Literal["system", "developer", "user", "assistant", "tool"]
-    content: str | list[Annotated[TextPart | ImagePart, Field(discriminator="type")]] | None = None
+    content: str | Annotated[list[Part], Field(max_length=MOST_PARTS, fail_fast=True)] | None = None
     name: str | None = None
-    tool_calls: list[EarlierCall] | None = None
+    tool_calls: Annotated[list[EarlierCall], Field(max_length=MOST_CALLS, fail_fast=True)] | None = None
     tool_call_id: str | None = None
 
     def faults(self, place: str) -> Iterator[Fault]:
@@ -158,9 +164,14 @@ class CompletionBody:
     model: Annotated[Name, Field(examples=["gpt-4.1-mini"])]
     messages: Annotated[
         list[MessageBody],
-        Field(min_length=1, max_length=MOST_MESSAGES, examples=[[{"role": "user", "content": "Hello!"}]]),
+        Field(
+            min_length=1,
+            max_length=MOST_MESSAGES,
+            fail_fast=True,
+            examples=[[{"role": "user", "content": "Hello!"}]],
+        ),
     ]
-    tools: Annotated[list[ToolBody], Field(max_length=MOST_TOOLS)] | None = None
+    tools: Annotated[list[ToolBody], Field(max_length=MOST_TOOLS, fail_fast=True)] | None = None
     tool_choice: Literal["auto", "none", "required"] | ToolChoice | None = None
     parallel_tool_calls: Flag | None = None
     response_format: FormatBody | None = None
@@ -170,7 +181,7 @@ class CompletionBody:
     stream: Flag | None = None
     stream_options: StreamOptions | None = None
     n: Literal[1] | None = None
-    stop: StopText | Annotated[list[StopText], Field(max_length=16)] | None = None
+    stop: StopText | Annotated[list[StopText], Field(max_length=16, fail_fast=True)] | None = None
     seed: Annotated[int, Strict(), Field(ge=-(1 << 63), lt=1 << 63)] | None = None
     top_p: Annotated[float, Field(ge=0, le=1)] | None = None
     presence_penalty: Penalty | None = None
@@ -180,7 +191,7 @@ class CompletionBody:
     verbosity: Literal["low", "medium", "high"] | None = None
     logprobs: Literal[False] | None = None
     store: Literal[False] | None = None
-    modalities: list[Literal["text"]] | None = None
+    modalities: Annotated[list[Literal["text"]], Field(max_length=1, fail_fast=True)] | None = None
     service_tier: Literal["auto", "default"] | None = None
     metadata: Annotated[dict[str, Label], Field(max_length=16)] | None = None
     prompt_cache_key: Label | None = None

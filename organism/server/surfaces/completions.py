@@ -15,8 +15,9 @@ from msgspec import field
 from starlette.responses import Response
 
 from organism import errors
+from organism.agents.completions import MOST_REQUEST_BYTES
 from organism.agents.functions import function_names
-from organism.errors import InvalidField, ModelNotInAllowlist, OrganismError, Stopping
+from organism.errors import InvalidField, ModelNotInAllowlist, OrganismError, PayloadTooLarge, Stopping
 from organism.events.entity import Entity
 from organism.model.commands import Inject, Injected
 from organism.model.ids import SYSTEM_CHAT
@@ -66,9 +67,14 @@ async def complete(call: Call) -> Response:
     _check_model(call, body)
     added = _additions(call)
     _check_choice(body, added)
+    written = orjson.dumps(request)
+    if len(written) > MOST_REQUEST_BYTES:  # the codec would say so too, of several copies of it
+        raise PayloadTooLarge(
+            f"A request has at most {MOST_REQUEST_BYTES:,} bytes of JSON here; {len(written):,} came."
+        )
     payload = {
         "model": body.model,
-        "request": orjson.dumps(request).decode(),
+        "request": written.decode(),
         "server_tools": [] if body.tool_choice == "none" else list(added.tools),
         "has_charter": added.has_charter,
     }

@@ -32,7 +32,8 @@ class EmbeddingsBody:
 
     model: Annotated[Name, Field(examples=["builtin"])]
     input: Annotated[
-        Input | Annotated[list[Input], Field(min_length=1, max_length=MOST_INPUTS)], Field(examples=[["Hello!"]])
+        Input | Annotated[list[Input], Field(min_length=1, max_length=MOST_INPUTS, fail_fast=True)],
+        Field(examples=[["Hello!"]]),
     ]
     encoding_format: Literal["float", "base64"] | None = None
     dimensions: Annotated[int, Strict(), Field(ge=1)] | None = None

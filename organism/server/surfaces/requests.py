@@ -26,6 +26,8 @@ JSON_LINES: Final = "application/jsonl"
 EVENTS: Final = "text/event-stream"
 STREAMS: Final = (NDJSON, JSON_LINES, EVENTS)
 MAX_MESSAGES: Final = 1000
+MAX_PIECES: Final = 1000
+"""Of one message."""
 
 ACCEPT: Final = "accept"
 FORMAT: Final = "x-ag-messages-format"
@@ -41,7 +43,9 @@ _ONE_INPUT: Final[JsonDict] = {
 }
 """For the schema, what ``_inputs`` checks; below, what ``_split`` checks."""
 _OF_USER: Final[JsonDict] = {"required": ["role"], "properties": {"role": {"const": "user"}}}
-_MESSAGES: Final = Field(min_length=1, max_length=MAX_MESSAGES, json_schema_extra={"contains": _OF_USER})
+_MESSAGES: Final = Field(
+    min_length=1, max_length=MAX_MESSAGES, fail_fast=True, json_schema_extra={"contains": _OF_USER}
+)
 
 Flag = Annotated[bool, Strict()] | None
 
@@ -55,14 +59,17 @@ class Piece:
     text: str = ""
 
 
+Pieces = Annotated[list[Piece], Field(max_length=MAX_PIECES, fail_fast=True)]
+
+
 @with_config(_OPEN)
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TalkMessage:
     """A message of the conversation so far: its text stands in ``content`` or in ``parts``."""
 
     role: Literal["user", "assistant", "tool"]
-    content: str | list[Piece] | None = None
-    parts: list[Piece] | None = None
+    content: str | Pieces | None = None
+    parts: Pieces | None = None
 
     @property
     def text(self) -> str:

@@ -53,6 +53,7 @@ AT_ONCE: Final = frozenset({"subscribe", "auth", "ping"})
 """The commands that write nothing: each is answered before the next one is read."""
 POLICY: Final = 1008
 RESTART: Final = 1012
+TRY_AGAIN_LATER: Final = 1013
 
 _log = structlog.get_logger("organism.server")
 
@@ -94,9 +95,12 @@ class WebSockets:
         SOCKET.check(who)
         session = Session(self.process, connection, who, address)
         self.process.connections.add(session)
+        connection.protocol.on_unread = session.hold_unread
         try:
             await session.run(begin)
         finally:
+            connection.protocol.on_unread = None
+            session.hold_unread(0)
             self.process.connections.remove(session)
 
     async def _authenticated(
@@ -190,6 +194,7 @@ class Session:
         self._closing: asyncio.Task[None] | None = None
         self._room = asyncio.Semaphore(MAX_UNDER_WAY)
         self._injecting = asyncio.Lock()
+        self._held = process.bodies.body(who)
 
     async def run(self, begin: Subscribe) -> None:
         """Say how things stand, then serve until the client leaves or the log closes."""
@@ -212,6 +217,14 @@ class Session:
     def dismiss(self, code: int) -> None:
         """Close the connection; see ``Subscriber``."""
         self._closing = self._closing or asyncio.ensure_future(self._connection.close(code))
+
+    def hold_unread(self, size: int) -> None:
+        """So many bytes of a message that is not whole are held; if they are too many, the connection ends."""
+        try:
+            self._held.hold(size)
+        except OrganismError as error:
+            self._connection.refuse(None, error)
+            self.dismiss(TRY_AGAIN_LATER)
 
     async def _serve(self) -> None:
         """Push, and carry out commands until the client leaves or is dismissed; what was read is still carried out."""
@@ -249,7 +262,7 @@ class Session:
         with self._connection.errors_answered(None):
             try:
                 message = _json_of(text)
-            except InvalidJson:
+            except OrganismError:
                 self._process.connections.note_command(self.who)
                 raise
             with self._connection.errors_answered(_id_of(message)):

@@ -156,8 +156,21 @@ CALLS: dict[str, Odd] = {
     ),
     "no name": (sse(calls(call(0, "a", None, "{}")), CALLED), "malformed"),
     "a piece a text": (sse(calls("f()"), CALLED), "malformed"),
+    "256 of them": (
+        sse(calls(*(call(at, f"c{at}", "f", "{}") for at in range(256))), CALLED),
+        [*((f"c{at}", "f", {}) for at in range(256)), "tool_calls"],
+    ),
+    "more than any model asks for": (
+        sse(calls(*(call(at, f"c{at}", "f", "{}") for at in range(257))), CALLED),
+        "malformed",
+    ),
+    "60,000 of one index": (sse(calls(*(call(0, f"c{at}", "f", "{}") for at in range(60_000))), CALLED), "malformed"),
+    "60,000 without an index": (sse(calls(*(call(None, f"c{at}", "f") for at in range(60_000))), CALLED), "malformed"),
     "cut within the arguments": (sse(calls(call(0, "a", "f", '{"x":')), end=b""), "unavailable"),
 }
+NO_COUNTS: tuple[Any, ...] = (
+    *(-1, -1_000_000, 10**13, 10**30, 1e300, float("nan"), float("inf"), 1.5, True, "12", "x", [], {}),
+)
 USAGES: dict[str, Odd] = {
     "in a chunk of its own": (used(USED), counted(5, 2, None)),
     "with the reason": (sse(says("hi"), chunk({}, "stop", usage=USED)), counted(5, 2, None)),
@@ -165,6 +178,12 @@ USAGES: dict[str, Odd] = {
         sse(chunk({"content": "hi"}, usage=USED), chunk({}, "stop", usage={"prompt_tokens": -1})),
         counted(5, 2, None),
     ),
+    **{
+        f"of {count!r} tokens": (used({**USED, name: count}), counted())
+        for name in ("prompt_tokens", "completion_tokens")
+        for count in NO_COUNTS
+    },
+    "of whole numbers with a point": (used({**USED, "prompt_tokens": 5.0}), counted(5, 2, None)),
     "with a cost": (used({**USED, "cost": 0.00014}), counted(5, 2, Decimal("0.00014"))),
     "with a cost out of all measure": (used({**USED, "cost": "1e400"}), counted(5, 2, None)),
 }

@@ -107,6 +107,14 @@ USAGES: dict[str, Odd] = {
     ),
     "at the end alone": (start() + HI + end(input_tokens=5, output_tokens=2), ["hi", (5, 2, None), "stop"]),
     "without the answer's": (start(input_tokens=5) + HI + end(), ["hi", "stop"]),
+    **{
+        f"of {name} {count!r}": (
+            start(input_tokens=5, **{name: count}) + HI + end(output_tokens=2),
+            ["hi", "stop"],
+        )
+        for name in ("cache_read_input_tokens", "cache_creation_input_tokens")
+        for count in (-5, -(10**30), 10**30, 1.5, True, "12")
+    },
     "with a cost": (
         start(input_tokens=5) + HI + end(output_tokens=2, cost=0.5),
         ["hi", (5, 2, Decimal("0.5")), "stop"],

@@ -141,6 +141,14 @@ async def test_a_servers_model_is_asked_in_batches_with_its_key(remote: Served, 
     assert asked[0]["headers"]["authorization"] == "Bearer key-of-nomic"
 
 
+@pytest.mark.parametrize("count", [-1_000_000, 10**18, 1e300, 1.5, True, "12", [], None])
+async def test_a_count_of_tokens_that_is_none_gives_no_credit(remote: Served, peer: Peer, count: Any) -> None:
+    await peer.script(vectors([1, 2], usage={"prompt_tokens": count}))
+    answer = await post(remote, model="nomic", input="a few words")
+    assert answer.status_code == 200
+    assert 0 < answer.json()["usage"]["prompt_tokens"] < 100
+
+
 async def test_it_is_asked_again_where_that_may_help(remote: Served, peer: Peer) -> None:
     await peer.script(Answer(status=503, error="Busy."), vectors([1, 2]))
     assert (await post(remote, model="nomic", input="a")).status_code == 200
