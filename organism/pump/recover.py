@@ -28,7 +28,7 @@ from organism.pump.state import DUE_KEPT, FoldedState, State
 from organism.pump.writer import Writer
 from organism.views.views import Query
 
-SNAPSHOT: Final = "folded/5"
+SNAPSHOT: Final = "folded/6"
 """The name of the fold's snapshots: another one whenever their shape changes."""
 CRASH_LOOP_LIVES: Final = 5
 MANY: Final = 100_000

@@ -109,13 +109,25 @@ def ask(decision: Decision, message: Message, question: Question) -> None:
         _show_to_caller(decision, message, RunInteractionRequest, {"kind": "approval", "payload": payload})
 
 
-def is_tainted(state: State, message: Message) -> bool:
-    """Whether an agent that had read the text of others sent it, and nothing says ``taint: allow``; or passed it on."""
-    if len(message.authors) < 2:  # noqa: PLR2004 - the agent, and somebody else
+def read_before(message: Message, used: Confirmation) -> frozenset[str]:
+    """Whose text had been read when the confirmed call was made first: of its own preview it is not tainted (S20).
+
+    If it was shown to someone else, whoever confirms it has read what is in the message.
+    """
+    is_own = (used.thread, used.sender) == (message.thread.id, message.sender)
+    return used.authors if is_own else message.authors
+
+
+def is_tainted(state: State, message: Message, authors: frozenset[str]) -> bool:
+    """Whether an agent that had read the text of others sent it, and nothing says ``taint: allow``; or passed it on.
+
+    ``authors`` are those by whom it is judged.
+    """
+    if len(authors) < 2:  # noqa: PLR2004 - the agent, and somebody else
         return False
     listeners, taint = state.rules.listeners, state.config.taint
     sender = listeners.get(message.sender)
-    agents = [message.sender] if sender is not None and sender.is_agent else message.authors
+    agents = [message.sender] if sender is not None and sender.is_agent else authors
     return any((found := listeners.get(name)) is not None and found.asks_people(taint) for name in agents)
 
 
