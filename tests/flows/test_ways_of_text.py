@@ -29,6 +29,7 @@ from organism.rag.hashed_words import HashedWords
 from organism.rag.library import By
 from organism.testing import Outcome, Running
 from tests.flows import stage
+from tests.flows.spender import tenants, token
 from tests.flows.thinking import MODEL, Played, agent, thinking
 from tests.flows.world import MakeWorld, World
 
@@ -296,7 +297,9 @@ async def test_a_users_own_value_is_their_own_word_and_under_another_token_it_is
     world: MakeWorld, reader: Actor
 ) -> None:
     alice, value = Actor(user="alice", principal="operator"), {"key": "note", "value": ORDER}
-    async with made(world).running(on_disk=False, parts=parts()) as o:
+    play = made(world)
+    tenants(play, default={"tokens": [token("app")]})
+    async with play.running(on_disk=False, parts=parts()) as o:
         await sent(o, Inject(to="key_value_set", json=value, actor=alice))
         asks = Inject(to="finder", json={"message": said("key_value_get", key="note")}, actor=reader)
         asked = await asked_about(o, await sent(o, asks, is_waited_for=False))

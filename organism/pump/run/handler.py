@@ -72,6 +72,7 @@ class Services(NamedTuple):
     feed: Feed
     chance: Random
     histories: Histories
+    principal_of: gates.PrincipalOf
 
 
 class WrongReturn(TypeError):
@@ -133,11 +134,15 @@ def _root_of(error: BaseException, message: Message) -> str:
 async def _answer(handling: Handling, services: Services, payload: Any) -> object:
     """The handler's answer, after the gates."""
     listener, confirmed = handling.listener, None
+    if (refused := _refused(handling, services)) is not None:
+        return refused
     if listener.approval or listener.confirm or listener.destroys:
         admitted = await _admitted(handling, services.chance, payload)
         if isinstance(admitted, Withheld):
             return admitted.answer
         payload, _, confirmed = admitted
+        if (refused := _refused(handling, services)) is not None:  # a person may have taken an hour
+            return refused
     if listener.handler is None:
         raise LookupError(f"{listener.name} has no handler, and no model runs it in this version.")
     metadata = Steps(handling, services)
@@ -175,6 +180,12 @@ async def _in_thread(listener: Listener, payload: Any, metadata: HandlerMetadata
 
 
 # -- gates: what must be agreed to before the handler runs
+
+
+def _refused(handling: Handling, services: Services) -> HandlerResponse | None:
+    """The answer to a call that the root's principal has no right to; None if they have it."""
+    why = gates.why_forbidden(handling.rules, handling.message, services.principal_of)
+    return HandlerResponse.respond(ToolError("forbidden", why)) if why else None
 
 
 class Withheld(NamedTuple):
