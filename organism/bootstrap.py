@@ -29,13 +29,14 @@ from organism.config.load import load
 from organism.config.modules import Importer
 from organism.config.settings import Changes, Listener, Settings, diff
 from organism.config.shown import live_secrets
-from organism.config.tokens import TOKENS_FILE, TenantEntry, defaults_of, read_tokens
+from organism.config.tokens import TOKENS_FILE, TenantEntry, defaults_of, holder, read_tokens
 from organism.errors import AlreadyResolved, ConfigInvalid, LogDamaged, NotFound, OrganismError, PreviewStale
 from organism.events.record import Actor
 from organism.events.vocabulary import EVENTS, Declared, ForeignToolsAccepted, TenantOpened
 from organism.log.sqlite import Options, SqliteLog
 from organism.model.commands import HOST_PROGRAM, Idempotency, Reloaded
 from organism.model.ids import DEFAULT_TENANT, folder_of
+from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.model.times import LogClock
 from organism.pump.recover import Life
@@ -116,7 +117,7 @@ class Organism:
         self._importer = Importer()
         self._share = FairShare()
         self._tools = Toolbox(VERSION, parts.net, partial(make_mcp, config_path.parent.resolve()))
-        self._gateways = Gateways(parts.redactor, parts.chance.random, lambda: self.entries, os.environ)
+        self._gateways = Gateways(parts.redactor, parts.chance.random, os.environ)
         self.embeddings = Embeddings(parts.redactor, os.environ)
         self._stage = "starting"
         self._generation = 0
@@ -201,9 +202,14 @@ class Organism:
             lines = AuditLines(tenant_id, log, views, self.parts.redactor, lambda: defaults_of(self.entries, tenant_id))
             self._follow("audit", self._audit.follow(lines))
         make, chance, redactor = self.parts.models, self.parts.chance, self.parts.redactor
-        models = make(tenant_id) if make is not None else self._gateways.of_tenant(tenant_id, clock.now_us)
+
+        def principal_of(name: str) -> Principal | None:
+            return holder(self.entries, tenant_id, name, clock.now_us() / 1e6)
+
+        models = make(tenant_id) if make is not None else self._gateways.of_tenant(clock.now_us, principal_of)
         tenant = Tenant(
             *(tenant_id, log, views, clock, models),
+            principal_of=principal_of,
             defaults=lambda: defaults_of(self.entries, tenant_id),
             chance=chance,
             share=self._share,

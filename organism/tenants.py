@@ -24,6 +24,7 @@ from organism.model.redact import Redactor
 from organism.model.times import LogClock
 from organism.pump import recover
 from organism.pump.decide.decision import Decision
+from organism.pump.decide.gates import PrincipalOf
 from organism.pump.history import Histories
 from organism.pump.operate import KeysInUse, Operator
 from organism.pump.pump import Pump
@@ -53,6 +54,7 @@ class Tenant:
         clock: LogClock,
         models: Models,
         *,
+        principal_of: PrincipalOf,
         defaults: Callable[[], Mapping[str, Any]],
         chance: Random,
         share: FairShare,
@@ -65,6 +67,7 @@ class Tenant:
         self._share = share
         self.ids = Ids(chance.randbytes, lambda: clock.now_us() // 1000)
         self.models = models
+        self._principal_of = principal_of
         self._defaults = defaults
         self.feed = Feed()
         self.feed.redactor = redactor
@@ -91,7 +94,7 @@ class Tenant:
             remedy = "write these keys again: PUT /v1/tenant/config"
             _log.warning("tenant_config_left_out", tenant=self.id, places=left_out, remedy=remedy)
         state = State(folded, self._rules, self.ids, self.clock.now_us, self._defaults)  # a reload may be new
-        services = Services(self.models, self.feed, self.chance, self.histories)
+        services = Services(self.models, self.feed, self.chance, self.histories, self._principal_of)
         pump = self.pump = Pump(self.log, self.views, state, services, self.broken)
         self.operator = Operator(pump.writer, pump.mailboxes.waiting, pump.kill, self.histories)
         self.log.on_stalled = self.operator.give_up_waiting

@@ -24,6 +24,8 @@ from organism.model.tool import ToolSpec
 MOST_REQUEST_BYTES: Final = 8 << 20
 """Of a conversation with its functions: more than any model reads, and less than an XML parser takes as one text."""
 
+OWN_ROLES: Final = frozenset({*SYSTEM_ROLES, "user", "assistant"})
+
 
 def _parsed(request: str) -> tuple[dict[str, Any], list[ToolSpec]]:
     """The request, and the caller's own functions. Raises ``NonRetryable`` for one that the route would refuse."""
@@ -32,6 +34,15 @@ def _parsed(request: str) -> tuple[dict[str, Any], list[ToolSpec]]:
         return {**asked, "messages": list(asked["messages"])}, [ToolSpec(**tool) for tool in asked.get("tools", ())]
     except (ValueError, TypeError, KeyError) as error:
         raise NonRetryable("This is no request that /v1/chat/completions would send; send yours there.") from error
+
+
+def _holds_results(payload: ChatCompletionRequest) -> bool:
+    """Whether the conversation holds what is not of the caller or the model, as results of the caller's own tools."""
+    try:
+        asked, _ = _parsed(payload.request)
+    except NonRetryable:  # it is never handled
+        return False
+    return any(not isinstance(each, dict) or each.get("role") not in OWN_ROLES for each in asked["messages"])
 
 
 def chat_listener(limits: Limits, listeners: Mapping[str, Listener], codec: Codec, charter: str) -> Listener:
@@ -49,6 +60,7 @@ def chat_listener(limits: Limits, listeners: Mapping[str, Listener], codec: Code
         max_payload_bytes=MOST_REQUEST_BYTES,
         section={},
         version="",
+        quotes=_holds_results,
     )
 
     async def chat(payload: ChatCompletionRequest, metadata: HandlerMetadata) -> HandlerResponse | None:

@@ -5,7 +5,7 @@ allow-list ─▶ depth ─▶ leak check ─▶ rate ─▶ budget ─▶ (on d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -18,16 +18,15 @@ from organism.agents.providers.messages import tokens_of_request
 from organism.agents.providers.replay import prompt_digest
 from organism.agents.registry import ModelRegistry, ServedModel, connected
 from organism.config.settings import Listener, Price
-from organism.config.tokens import TenantEntry, holder
 from organism.events.entity import Entity
 from organism.events.vocabulary import StepError
 from organism.model.completion import CompleteError, ModelRequest
 from organism.model.money import NOTHING
-from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.model.thread import Message
 from organism.pump.decide import spend
 from organism.pump.decide.decision import Decision
+from organism.pump.decide.gates import PrincipalOf
 from organism.pump.decide.spend import Cost, ModelCall, Need, Outcome
 from organism.pump.run.model_call import StreamPart
 
@@ -44,7 +43,7 @@ class Gateway(Entity):
     _registry: ModelRegistry
     _redactor: Redactor
     _timing: Timing
-    _principal: Callable[[str], Principal | None]  # by the token's name; None if it is no longer valid
+    _principal_of: PrincipalOf
 
     def reserve(self, decision: Decision, call: ModelCall) -> None:
         rules = decision.state.rules
@@ -70,7 +69,7 @@ class Gateway(Entity):
         holder = call.message.root.principal
         if holder is None:
             return chain
-        principal = self._principal(holder)
+        principal = self._principal_of(holder)
         if principal is None:
             raise _not_allowed(f"This follows from an injection by the token {holder!r}, which is not valid any more.")
         if principal.models is None:
@@ -186,18 +185,12 @@ class Gateways:
         self,
         redactor: Redactor,
         jitter: Callable[[], float],
-        entries: Callable[[], Sequence[TenantEntry]],
         environment: Mapping[str, str],
     ) -> None:
         self._redactor = redactor
         self._jitter = jitter
-        self._entries = entries
         self.registry = ModelRegistry(partial(connected, environment=environment))
 
-    def of_tenant(self, tenant: str, now: Callable[[], int]) -> Gateway:
-        """The tenant's gateway. ``now`` gives its log's time in µs."""
-
-        def principal(name: str) -> Principal | None:
-            return holder(self._entries(), tenant, name, now() / 1e6)
-
-        return Gateway(self.registry, self._redactor, Timing(now, self._jitter), principal)
+    def of_tenant(self, now: Callable[[], int], principal_of: PrincipalOf) -> Gateway:
+        """A tenant's gateway. ``now`` gives its log's time in µs."""
+        return Gateway(self.registry, self._redactor, Timing(now, self._jitter), principal_of)

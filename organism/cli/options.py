@@ -299,6 +299,7 @@ class CreateToken(Tokens):
     tenant: str = option("TENANT", "The tenant it opens.", "default")
     scope: list[str] | None = option("SCOPE", "What it may do (read, inject, inject:agent:NAME, …); repeatable.")
     model: list[str] | None = option("MODEL", "A model it may use (by default all); repeatable.")
+    tool: list[str] | None = option("TOOL", "A tool it and its agents may call (by default all); repeatable.")
     tenant_admin: bool = flag("--tenant-admin", "It administers its tenant.")
     expires: str | None = option("TIME", "When it expires: 90d, 12h or 2027-01-31T12:00:00Z; by default never.")
     rate: int = option(

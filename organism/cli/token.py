@@ -17,7 +17,7 @@ from organism.cli.exits import Exit
 from organism.cli.options import CreateToken, RevokeToken, Tokens
 from organism.cli.show import Columns, cells, clock_time, note, print_json, refuse, show_text, table
 from organism.config.token_edit import added, edit_tokens, removed
-from organism.config.tokens import EVERY_MODEL, TOKENS_FILE, TokenSection, read_tokens
+from organism.config.tokens import EVERY, TOKENS_FILE, TokenSection, read_tokens
 from organism.errors import ConfigInvalid, Conflict, NotFound
 from organism.model.principal import Principal
 
@@ -36,7 +36,8 @@ def create(options: CreateToken) -> None:
         name=options.name,
         sha256=hashlib.sha256(token.encode()).hexdigest(),
         scopes=tuple(dict.fromkeys(options.scope)),
-        models=tuple(options.model or (EVERY_MODEL,)),
+        models=tuple(options.model or (EVERY,)),
+        tools=tuple(options.tool or ()),
         tenant_admin=options.tenant_admin,
         expires=_end(options.expires or ""),
         rate=options.rate,
@@ -63,6 +64,7 @@ TOKENS: Final[Columns] = {
     "TOKEN": "name",
     "EXPIRES": lambda row: "expired" if row["expired"] else clock_time(row["expires"]) if row["expires"] else "never",
     "MODELS": lambda row: "all" if row["models"] is None else ", ".join(row["models"]) or "none",
+    "TOOLS": lambda row: "all" if row["tools"] is None else ", ".join(row["tools"]) or "none",
     "SCOPES": lambda row: ", ".join(row["scopes"]),
 }
 
@@ -83,6 +85,7 @@ def _row(token: Principal) -> dict[str, Any]:
         "name": token.name,
         "scopes": sorted(token.grants),
         "models": None if token.models is None else sorted(token.models),
+        "tools": None if token.tools is None else sorted(token.tools),
         "tenant_admin": token.is_tenant_admin,
         "expires": None if token.ends is None else _iso(datetime.fromtimestamp(token.ends, UTC)),
         "expired": token.ends is not None and token.ends <= datetime.now(UTC).timestamp(),

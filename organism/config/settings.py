@@ -172,9 +172,10 @@ class Listener:
     ``version`` changes with the section, with the modules of handler and payload class, and with whatever these
     import under the prefixes. ``brings_outside_text`` says that an answer of its may hold text of strangers (S20),
     ``destroys`` whether a call of it cannot be undone: always (as with ``confirm``), never, or where it replaces a
-    row. ``check`` raises ``InvalidPayload`` for a payload that its class allows and the listener does not take.
-    ``replies`` are classes that it is known to answer with. ``parameters`` is the JSON Schema of its arguments, where
-    its payload class does not define them. ``is_shipped``: it comes with the organism, and its code is bound to each
+    row. ``quotes`` says whether a request holds text from outside that its sender brings. ``check`` raises
+    ``InvalidPayload`` for a payload that its class allows and the listener does not take. ``replies`` are classes that
+    it is known to answer with. ``parameters`` is the JSON Schema of its arguments, where its payload class does not
+    define them. ``is_shipped``: it comes with the organism, and its code is bound to each
     tenant. ``agent`` is the conversational agent that it is, or that its ``prompt_ref`` names.
     """
 
@@ -205,6 +206,7 @@ class Listener:
     version: str
     brings_outside_text: bool = False
     destroys: bool | Row = False
+    quotes: Callable[[Any], bool] | None = None
     check: Check | None = None
     replies: tuple[type, ...] = ()
     parameters: Mapping[str, Any] | None = None

@@ -17,7 +17,8 @@ from organism.model.principal import ADMIN, KINDS, OPERATOR, PAGE, SCOPES, Princ
 
 TOKENS_FILE: Final = Path("config") / "tokens.yaml"
 """Its place, relative to the folder of organism.yaml."""
-EVERY_MODEL: Final = "*"
+EVERY: Final = "*"
+"""Among ``models`` or ``tools``: all of them."""
 
 
 TenantName = Annotated[
@@ -46,6 +47,7 @@ class TokenSection:
     sha256: Digest = ""
     scopes: tuple[str, ...] = ()
     models: tuple[Text, ...] = ()
+    tools: tuple[Text, ...] = ()
     tenant_admin: bool = False
     expires: str = ""
     rate: Count = 0
@@ -142,17 +144,22 @@ def _token(tenant: str, section: Section, seen: dict[tuple[str, ...], int]) -> P
     for index, scope in enumerate(token.scopes):
         if not is_grant(scope):
             section.add(_wrong_scope(scope), "scopes", index)
-    has_all_models = EVERY_MODEL in token.models or not section.has("models")
     return Principal(
         TenantId(tenant),
         token.name,
         frozenset(token.scopes),
         credential=bytes.fromhex(token.sha256),
-        models=None if has_all_models else frozenset(token.models),
+        models=_narrowed(section, "models", token.models),
+        tools=_narrowed(section, "tools", token.tools),
         is_tenant_admin=token.tenant_admin,
         rate=token.rate or None,
         ends=_end(token.expires, section),
     )
+
+
+def _narrowed(section: Section, key: str, names: tuple[str, ...]) -> frozenset[str] | None:
+    """The names of a list; None if it is left out or names all."""
+    return None if EVERY in names or not section.has(key) else frozenset(names)
 
 
 def _once(section: Section, key: str, what: tuple[str, ...], seen: dict[tuple[str, ...], int]) -> None:

@@ -798,11 +798,16 @@ class TenantConfigChanged(Event, frozen=True):
 
 
 class ValueSet(Event, frozen=True):
-    """A tool stored a value, which is the content, or deleted it."""
+    """A tool stored a value, which is the content, or deleted it.
+
+    ``authors`` names whose text it may contain; ``principal`` and ``user`` are those of the injection at its root.
+    """
 
     key: str
     deleted: bool = False
     authors: tuple[str, ...] = ()
+    principal: str | None = None
+    user: str | None = None
 
 
 class TenantOpened(Event, frozen=True):

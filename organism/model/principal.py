@@ -42,7 +42,8 @@ def is_grant(text: str) -> bool:
 class Principal:
     """Who holds a token: the tenant that it opens, the token's name, and its grants.
 
-    ``credential`` identifies the token: the SHA-256 of its text. ``models`` are the models that it may use (None: all).
+    ``credential`` identifies the token: the SHA-256 of its text. ``models`` are the models that it may use (None: all),
+    ``tools`` the tools that it may call, and that may be called in what follows from its injections (None: all).
     ``rate`` is how many requests and commands it may send a second, if the file says so. ``ends`` is when it expires,
     in seconds since 1970.
     """
@@ -52,6 +53,7 @@ class Principal:
     grants: frozenset[str]
     credential: bytes = field(default=b"", repr=False)
     models: frozenset[str] | None = None
+    tools: frozenset[str] | None = None
     is_tenant_admin: bool = False
     rate: int | None = None
     ends: float | None = None

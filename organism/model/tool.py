@@ -52,10 +52,14 @@ class ConfirmRequired:
 
 @dataclass(frozen=True, slots=True)
 class Preview:
-    """What a call would do, as JSON, and the version of what it would do that to."""
+    """What a call would do, as JSON, and the version of what it would do that to.
+
+    ``quotes``: it shows text of what is there, so it is text from outside (S20).
+    """
 
     shown: Mapping[str, Any]
     version: str
+    quotes: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -44,6 +44,7 @@ class Rules:
         "listeners",
         "retry",
         "settings",
+        "tools",
     )
 
     def __init__(
@@ -59,6 +60,9 @@ class Rules:
             listener.name: replace(listener, handler=code.get(listener.name)) if listener.is_shipped else listener
             for listener in settings.receivers
         }
+        named = frozenset(name for listener in self.listeners.values() for name in listener.tools)
+        self.tools = frozenset(name for name, each in self.listeners.items() if each.is_shipped or name in named)
+        """The shipped tools that are on, and every listener that another names in ``tools``."""
         self.groups: dict[type, tuple[Listener, ...]] = {}
         for listener in settings.listeners:
             if listener.broadcast:
@@ -71,6 +75,16 @@ class Rules:
     def receivers(self, listener: Listener) -> tuple[Listener, ...]:
         """The broadcast group that ``listener`` is in."""
         return self.groups[listener.payload_class]
+
+    def is_tool_call(self, sender: str, listener: Listener) -> bool:
+        """Whether a request to the listener is a tool's call: any that an agent makes, unless of another agent.
+
+        An agent is a tool where it is called as one: its own calls are what it does.
+        """
+        calling = self.listeners.get(sender)
+        if listener.is_agent:
+            return calling is not None and listener.name in self.tools
+        return listener.name in self.tools or (calling is not None and calling.is_agent)
 
     def payload_limits(self, name: str) -> PayloadLimits:
         """What the receiver of that name takes; for the console what anybody takes."""

@@ -6,7 +6,7 @@ a start applies it to the log.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple, Never
 
@@ -63,7 +63,18 @@ from organism.events.vocabulary import (
     begins_message,
 )
 from organism.model.ids import CONSOLE, Ids, turn_number
-from organism.model.thread import CONSENT, Call, Message, Session, Step, Thread, Turn, asks_above, stopped_steps
+from organism.model.thread import (
+    CONSENT,
+    NO_AUTHORS,
+    Call,
+    Message,
+    Session,
+    Step,
+    Thread,
+    Turn,
+    asks_above,
+    stopped_steps,
+)
 from organism.pump.rules import Rules
 from organism.pump.spending import Spending
 
@@ -81,13 +92,18 @@ TOKEN_MEMORY_US: Final = 600_000_000
 
 
 class Confirmation(NamedTuple):
-    """What a token confirms. ``used_by`` is the message that it was used in, if it was."""
+    """What a token confirms. ``used_by`` is the message that it was used in, if it was.
+
+    ``sender`` is who was shown the preview, ``authors`` whose text they had read before it.
+    """
 
     thread: str
     digest: str
     expires: int
     version: str = ""
     used_by: str = ""
+    sender: str = ""
+    authors: frozenset[str] = NO_AUTHORS
 
     def is_open(self, at: int) -> bool:
         return not self.used_by and at < self.expires
@@ -98,7 +114,7 @@ class Confirmations(Entity):
 
     by_token: dict[str, Confirmation] = field(default_factory=dict)
 
-    def requested(self, record: Record[ConfirmRequested], messages: Container[str] = ()) -> None:
+    def requested(self, record: Record[ConfirmRequested], messages: Mapping[str, Message]) -> None:
         """Take a token. Those that ended long ago are forgotten, unless an open message still rests on them."""
         event, thread, at = record.event, record.thread or "", record.at
         known = {
@@ -109,7 +125,10 @@ class Confirmations(Entity):
         open_here = [token for token, each in known.items() if each.thread == thread and each.is_open(at)]
         for token in open_here[: max(0, len(open_here) + 1 - MOST_OPEN_TOKENS)]:
             known[token] = known[token]._replace(expires=at)
-        known[event.token] = Confirmation(thread, event.digest, event.expires_at, event.version)
+        new = Confirmation(thread, event.digest, event.expires_at, event.version)
+        if (shown := messages.get(event.message)) is not None:
+            new = new._replace(sender=shown.sender, authors=shown.authors)
+        known[event.token] = new
         self.by_token = known
 
     def redeemed(self, record: Record[ConfirmRedeemed]) -> None:

@@ -1,6 +1,7 @@
 """``key_value_get``, ``_set``, ``_list``, ``_delete``: a tenant's texts under keys, which outlive a thread.
 
-A value is an event (``value_set``) in the unit of the tool's answer, so it is set exactly once. A read is a step.
+A value is an event (``value_set``) in the unit of the tool's answer, so it is set exactly once. A read is a step. What
+another user has stored is text from outside for whoever reads it, its key too (S20).
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from organism.log.log import History
 from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.model.redact import Redactor
 from organism.model.tool import ToolError
-from organism.pump.decide.respond import Recorded
+from organism.pump.decide.respond import Owner, Recorded
 from organism.views.views import Query, ViewStore, Where
 
 MOST_KEYS: Final = 10_000
@@ -122,6 +123,15 @@ TOOLS: Final = (
 )
 
 
+_WrittenOwner = builtins.list[str | None]
+"""An owner as JSON has it."""
+
+
+def _owner(written: _WrittenOwner) -> Owner:
+    principal, user = written
+    return principal, user
+
+
 class Values:
     """The values of one tenant, as the tools' handlers."""
 
@@ -130,13 +140,15 @@ class Values:
         self._redactor = redactor
 
     async def get(self, payload: KeyValueGet, metadata: HandlerMetadata) -> HandlerResponse:
-        async def read(_key: str) -> tuple[str | None, builtins.list[str]]:
+        async def read(_key: str) -> tuple[str | None, builtins.list[str], builtins.list[_WrittenOwner]]:
             row = await self._views.private_row(_MODEL, payload.key)
             content = None if row is None else await self._log.content(row["position"])
-            return (None, []) if row is None or content is None else (str(orjson.loads(content[0])), row["authors"])
+            if row is None or content is None:
+                return None, [], []
+            return str(orjson.loads(content[0])), row["authors"], [row["owner"]]
 
-        value, authors = await metadata.effect("get", read, kind="pure")
-        return Recorded(KeyValue(payload.key, value), authors=frozenset(authors))
+        value, authors, owners = await metadata.effect("get", read, kind="pure")
+        return Recorded(KeyValue(payload.key, value), authors=frozenset(authors), owners=frozenset(map(_owner, owners)))
 
     async def set(self, payload: KeyValueSet, metadata: HandlerMetadata) -> HandlerResponse:
         if self._redactor.holds_live(payload.key):
@@ -158,19 +170,23 @@ class Values:
     async def list(self, payload: KeyValueList, metadata: HandlerMetadata) -> HandlerResponse:
         """The keys of a prefix, a page at a time."""
 
-        async def read(_key: str) -> builtins.list[tuple[str, builtins.list[str]]]:
+        async def read(_key: str) -> builtins.list[tuple[str, builtins.list[str], _WrittenOwner]]:
             where = (
                 Where("key", ">=", payload.prefix),
                 Where("key", "<", payload.prefix + _AFTER_ALL),
                 Where("key", ">", payload.after),
             )
             page = await self._views.rows(_MODEL, Query(where, "key", limit=payload.limit + 1))
-            return [(row["key"], row["authors"]) for row in orjson.loads(page.rows)]
+            return [(row["key"], row["authors"], row["owner"]) for row in orjson.loads(page.rows)]
 
         found = await metadata.effect("list", read, kind="pure")
         shown = found[: payload.limit]
-        keys = KeyValueKeys([key for key, _ in shown], len(found) > payload.limit)
-        return Recorded(keys, authors=frozenset(author for _, authors in shown for author in authors))
+        keys = KeyValueKeys([key for key, _, _ in shown], len(found) > payload.limit)
+        return Recorded(
+            keys,
+            authors=frozenset(author for _, authors, _ in shown for author in authors),
+            owners=frozenset(_owner(owner) for _, _, owner in shown),
+        )
 
     async def delete(self, payload: KeyValueDelete, metadata: HandlerMetadata) -> HandlerResponse:
         async def look(_key: str) -> bool:

@@ -282,8 +282,10 @@ class LibraryTools:
             "rag_index_create": self._previewed(self._to_create, self._create, RagIngested, _whole_index),
             "rag_doc_append": self._previewed(self._to_append, self._append, RagIngested, _given_documents),
             "rag_doc_patch": self._previewed(self._to_patch, self._patch, RagDocument, _one_document),
-            "rag_doc_delete": self._previewed(self._to_delete, self._delete, RagDeleted, _one_document),
-            "rag_index_delete": self._previewed(self._to_delete_index, self._delete_index, RagDeleted, _whole_index),
+            "rag_doc_delete": self._previewed(self._to_delete, self._delete, RagDeleted, _one_document, quotes=True),
+            "rag_index_delete": self._previewed(
+                self._to_delete_index, self._delete_index, RagDeleted, _whole_index, quotes=True
+            ),
         }
 
     def _previewed(
@@ -292,14 +294,19 @@ class LibraryTools:
         change: Callable[[Any, By], Awaitable[dict[str, Any]]],
         reply: Callable[..., object],
         ids_of: Callable[[Any], Sequence[str] | None],
+        *,
+        quotes: bool = False,
     ) -> Previewed:
-        """``ids_of`` gives the documents that a call is about, None if it is about the index as a whole."""
+        """``ids_of`` gives the documents that a call is about, None if it is about the index as a whole.
+
+        With ``quotes``, the preview shows text of the documents that are there.
+        """
 
         async def show(payload: Any) -> Preview | ToolError:
             try:
                 # What changes between the two is found to have changed, since the version is the older one.
                 version = await _told(partial(self._library.version, payload.index_id, ids_of(payload)))
-                return Preview(await _told(partial(preview, payload)), version)
+                return Preview(await _told(partial(preview, payload)), version, quotes)
             except ToolFailure as failure:
                 return ToolError(failure.code, failure.message)
 

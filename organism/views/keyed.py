@@ -40,17 +40,23 @@ ANSWERS = ReadModel(name="answers", version=3, types=_ANSWER_KEYS, fold=fold_eac
 
 
 def _value(key: str, _row: Row | None, record: Record[ValueSet]) -> Row | None:
-    """Where the value lies, and whose text it and its key may hold; None if it was deleted."""
-    if record.event.deleted:
+    """Where the value lies, whose text it and its key may hold, and who stored it; None if it was deleted."""
+    event = record.event
+    if event.deleted:
         return None
-    return {"key": key, "position": record.position, "authors": list(record.event.authors)}
+    return {
+        "key": key,
+        "position": record.position,
+        "authors": list(event.authors),
+        "owner": [event.principal, event.user],
+    }
 
 
 _VALUE_KEYS: Final[Mapping[type[Event], Keys]] = {ValueSet: lambda record: (record.event.key,)}
 
 VALUES = ReadModel(
     name="values",
-    version=2,
+    version=3,
     types=_VALUE_KEYS,
     fold=fold_each(_VALUE_KEYS, _value),
     columns={"key": "TEXT"},

@@ -52,8 +52,9 @@ async def test_a_token_is_32_random_bytes_with_a_readable_prefix_shown_once_and_
 
 async def test_the_list_shows_what_a_token_may_do(config: Path) -> None:
     assert (await token(config, "list")).out == "no tokens but the operator's\n"
-    more = ["--tenant", "acme", "--model", "small", "--tenant-admin", "--expires", "90d", "--rate", "7"]
-    assert (await token(config, "create", "ci", "--scope", "read", *more)).code == 0
+    may = ["--scope", "read", "--model", "small", "--tool", "calculator", "--tenant-admin"]
+    more = [*may, "--tenant", "acme", "--expires", "90d", "--rate", "7"]
+    assert (await token(config, "create", "ci", *more)).code == 0
     [shown] = (await token(config, "list", "--json")).json
     end = datetime.fromisoformat(shown.pop("expires"))
     assert timedelta(days=89) < end - datetime.now(UTC) <= timedelta(days=90)
@@ -62,12 +63,13 @@ async def test_the_list_shows_what_a_token_may_do(config: Path) -> None:
         "name": "ci",
         "scopes": ["read"],
         "models": ["small"],
+        "tools": ["calculator"],
         "tenant_admin": True,
         "expired": False,
         "rate": 7,
     }
     lines = (await token(config, "list")).out.splitlines()
-    assert lines[0].split() == ["TENANT", "TOKEN", "EXPIRES", "MODELS", "SCOPES"]
+    assert lines[0].split() == ["TENANT", "TOKEN", "EXPIRES", "MODELS", "TOOLS", "SCOPES"]
     assert lines[1].split()[:2] == ["acme", "ci"]
 
 

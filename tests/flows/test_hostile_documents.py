@@ -323,7 +323,7 @@ async def test_a_model_that_repeats_what_documents_say_calls_nothing(world: Make
         await untouched(o)
 
 
-@pytest.mark.parametrize("order", [ORDERS[0], ORDERS[1], ORDERS[2], ORDERS[5]], ids=lambda order: order[0])
+@pytest.mark.parametrize("order", [ORDERS[0], ORDERS[1], ORDERS[2], ORDERS[4], ORDERS[5]], ids=lambda order: order[0])
 async def test_the_user_s_own_order_is_done_and_asks_nobody(
     world: MakeWorld, order: tuple[str, dict[str, Any]]
 ) -> None:

@@ -84,7 +84,7 @@ def redeemed(token: str) -> Record[ConfirmRedeemed]:
 
 def test_a_token_is_open_for_its_time_and_until_it_is_used() -> None:
     confirmations = Confirmations()
-    confirmations.requested(requested("a"))
+    confirmations.requested(requested("a"), {})
     assert confirmations.by_token["a"].is_open(MINUTE_US - 1)
     assert not confirmations.by_token["a"].is_open(MINUTE_US)
     confirmations.redeemed(redeemed("a"))
@@ -94,26 +94,26 @@ def test_a_token_is_open_for_its_time_and_until_it_is_used() -> None:
 
 def test_one_more_than_may_be_open_in_a_thread_closes_the_oldest_of_that_thread() -> None:
     confirmations = Confirmations()
-    confirmations.requested(requested("elsewhere", thread="other"))
+    confirmations.requested(requested("elsewhere", thread="other"), {})
     for number in range(MOST_OPEN_TOKENS + 1):
-        confirmations.requested(requested(str(number), at=number))
+        confirmations.requested(requested(str(number), at=number), {})
     still = [token for token, each in confirmations.by_token.items() if each.is_open(MOST_OPEN_TOKENS)]
     assert still == ["elsewhere", *map(str, range(1, MOST_OPEN_TOKENS + 1))]
 
 
 def test_what_is_long_over_is_forgotten_when_another_is_given() -> None:
     confirmations = Confirmations()
-    confirmations.requested(requested("a"))
-    confirmations.requested(requested("b", at=MINUTE_US + TOKEN_MEMORY_US - 1))
+    confirmations.requested(requested("a"), {})
+    confirmations.requested(requested("b", at=MINUTE_US + TOKEN_MEMORY_US - 1), {})
     assert list(confirmations.by_token) == ["a", "b"]
-    confirmations.requested(requested("c", at=MINUTE_US + TOKEN_MEMORY_US))
+    confirmations.requested(requested("c", at=MINUTE_US + TOKEN_MEMORY_US), {})
     assert list(confirmations.by_token) == ["b", "c"]
 
 
 def test_it_is_the_same_when_it_was_put_down_and_taken_up() -> None:
     confirmations = Confirmations()
-    confirmations.requested(requested("a"))
-    confirmations.requested(requested("b"))
+    confirmations.requested(requested("a"), {})
+    confirmations.requested(requested("b"), {})
     confirmations.redeemed(redeemed("a"))
     assert (
         msgspec.json.decode(msgspec.json.encode(confirmations), type=Confirmations).by_token == confirmations.by_token

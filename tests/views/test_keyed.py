@@ -38,10 +38,11 @@ def test_the_answers_equal_a_recount_of_the_whole_log(records: list[Record[Event
 def test_a_value_lies_where_it_was_set_last_and_is_gone_while_it_is_deleted() -> None:
     scenario = Scenario()
     scenario.add(ValueSet("a"), "t", "digest")
-    scenario.add(ValueSet("b", authors=("wiki",)), "t", "digest")
+    scenario.add(ValueSet("b", authors=("wiki",), principal="app", user="ann"), "t", "digest")
     scenario.add(ValueSet("a"), "u", "digest")
-    b = {"key": "b", "position": 2, "authors": ["wiki"]}
-    assert scenario.rows("values") == {"a": {"key": "a", "position": 3, "authors": []}, "b": b}
+    a = {"key": "a", "position": 3, "authors": [], "owner": [None, None]}
+    b = {"key": "b", "position": 2, "authors": ["wiki"], "owner": ["app", "ann"]}
+    assert scenario.rows("values") == {"a": a, "b": b}
     scenario.add(ValueSet("a", deleted=True), "t")
     assert scenario.rows("values") == {"b": b}
     scenario.add(ValueSet("a"), "t", "digest")

@@ -3037,11 +3037,13 @@ export interface UsageOfThread {
   thread_id: string;
 }
 
-/** A tool stored a value, which is the content, or deleted it. */
+/** A tool stored a value, which is the content, or deleted it. `authors` names whose text it may contain; `principal` and `user` are those of the injection at its root. */
 export interface ValueSetData {
   key: string;
   deleted?: boolean;
   authors?: string[];
+  principal?: string;
+  user?: string;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */

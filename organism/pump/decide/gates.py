@@ -14,6 +14,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 import orjson
@@ -37,6 +38,7 @@ from organism.events.vocabulary import (
 )
 from organism.model.commands import ResolveApproval
 from organism.model.handler import Approval
+from organism.model.principal import Principal
 from organism.model.redact import visible
 from organism.model.thread import CONSENT, Message, Step
 from organism.model.tool import CONFIRM_TOKEN, ConfirmRequired, ToolArguments, ToolErrorCode
@@ -44,6 +46,8 @@ from organism.pump.decide.decision import Decision
 from organism.pump.rules import Rules
 from organism.pump.state import Confirmation, State
 
+PrincipalOf = Callable[[str], Principal | None]
+"""Who has the token of that name now; None if it is no longer valid."""
 MOST_SHOWN: Final = 200
 """Characters of a text in a preview."""
 WHY_REFUSED: Final[dict[ToolErrorCode, str]] = {
@@ -109,13 +113,38 @@ def ask(decision: Decision, message: Message, question: Question, place: str = "
         _show_to_caller(decision, message, RunInteractionRequest, {"kind": "approval", "payload": payload})
 
 
-def is_tainted(state: State, message: Message) -> bool:
-    """Whether an agent that had read the text of others sent it, and nothing says ``taint: allow``; or passed it on."""
-    if len(message.authors) < 2:  # noqa: PLR2004 - the agent, and somebody else
+def why_forbidden(rules: Rules, message: Message, principal_of: PrincipalOf) -> str:
+    """Why whoever injected at the root may not have this tool called now (S5); empty if they may, or it is no tool."""
+    name, listener = message.root.principal, rules.listeners.get(message.to)
+    if name is None or listener is None or message.reply or not rules.is_tool_call(message.sender, listener):
+        return ""
+    principal = principal_of(name)
+    if principal is None:
+        return f"This follows from an injection by the token {name!r}, which is not valid any more."
+    if principal.tools is not None and message.to not in principal.tools:
+        return f"The token {name!r}, from whose injection this follows, may not have {message.to} called."
+    return ""
+
+
+def read_before(message: Message, used: Confirmation) -> frozenset[str]:
+    """Whose text had been read when the confirmed call was made first: of its own preview it is not tainted (S20).
+
+    If it was shown to someone else, whoever confirms it has read what is in the message.
+    """
+    is_own = (used.thread, used.sender) == (message.thread.id, message.sender)
+    return used.authors if is_own else message.authors
+
+
+def is_tainted(state: State, message: Message, authors: frozenset[str]) -> bool:
+    """Whether an agent that had read the text of others sent it, and nothing says ``taint: allow``; or passed it on.
+
+    ``authors`` are those by whom it is judged.
+    """
+    if len(authors) < 2:  # noqa: PLR2004 - the agent, and somebody else
         return False
     listeners, taint = state.rules.listeners, state.config.taint
     sender = listeners.get(message.sender)
-    agents = [message.sender] if sender is not None and sender.is_agent else message.authors
+    agents = [message.sender] if sender is not None and sender.is_agent else authors
     return any((found := listeners.get(name)) is not None and found.asks_people(taint) for name in agents)
 
 

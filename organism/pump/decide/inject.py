@@ -100,6 +100,7 @@ def add(decision: Decision, prepared: list[Prepared], command: Inject, authors: 
     ``authors`` names whose text the receiver sees with them.
     """
     decision.correlation = prepared[0].message_id
+    rules = decision.state.rules
     owner = decision.state.folded.threads[decision.thread_id or ""].owner
     for item in prepared:
         sent = MessageSent(
@@ -111,10 +112,18 @@ def add(decision: Decision, prepared: list[Prepared], command: Inject, authors: 
             token=token_of(item.message_id),
             caller_depth=command.caller_depth,
             caller_request=command.caller_request,
-            authors=authors,
+            authors=_with_quoted(rules, item, authors),
         )
         record = decision.add(sent, Content(owner, item.encoded.json, item.encoded.xml))
-        decision.put(record, item.encoded.payload, decision.state.rules.generation)
+        decision.put(record, item.encoded.payload, rules.generation)
+
+
+def _with_quoted(rules: Rules, item: Prepared, authors: tuple[str, ...]) -> tuple[str, ...]:
+    """The authors, with the console if what it sends holds text from outside that it brings."""
+    listener = rules.listeners.get(item.to)
+    if listener is None or listener.quotes is None or not listener.quotes(item.encoded.payload):
+        return authors
+    return tuple(sorted({*authors, CONSOLE}))
 
 
 # -- replay: a dead letter is sent again, in its thread and its call, so that its answer finds the same caller
@@ -177,7 +186,8 @@ def add_replay(decision: Decision, failure: Failed, again: Prepared, *, edited: 
         token=token_of(again.message_id),
         calls=letter.calls,
         root=letter.root if letter.root != NO_ROOT else None,
-        authors=dead.authors,  # whose text it may hold, also if a person has edited it
+        # whose text it may hold, also if a person has edited it
+        authors=_with_quoted(decision.state.rules, again, dead.authors),
         first=(dead.first or dead.message) if isinstance(dead, MessageSent) else "",
     )
     owner = decision.state.folded.threads[letter.thread_id].owner

@@ -25,17 +25,22 @@ from organism.model.thread import NO_AUTHORS, Call, Message, Step
 from organism.pump.decide.decision import Decision
 from organism.pump.rules import GENERIC, Refused, Rules, Sender, receivers, within_limits
 
+Owner = tuple[str | None, str | None]
+"""The principal that injected what stored a text, and the user that it acted for."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recorded(HandlerResponse):
     """A shipped tool's answer with the facts that it establishes, and whose text it gives back.
 
     Each fact is an event of the very unit in which the tool answers, and its content: JSON that is stored apart from
-    it, and erased with the thread that it came from. Of a handler that is no shipped tool neither counts.
+    it, and erased with the thread that it came from. ``owners`` are the principal and user of each text that was
+    stored: that of others is text from outside. Of a handler that is no shipped tool none of these counts.
     """
 
     facts: tuple[tuple[ValueSet, bytes | None], ...] = ()
     authors: frozenset[str] = frozenset()
+    owners: frozenset[Owner] = frozenset()
 
 
 Ask = tuple[str, str, str]
@@ -75,6 +80,8 @@ class Outbox(Entity):
             if type(response) is Recorded and self.listener.is_shipped:
                 self._add_facts(response)
                 more = response.authors
+                if response.owners - {self._owner()}:
+                    more |= {self.listener.name}
             if response.to is None:
                 self._reply(response.payload, more)
             elif (refused := self.send(response.to, response.payload)) is not None:
@@ -276,7 +283,13 @@ class Outbox(Entity):
         """Add the facts that a shipped tool establishes."""
         for event, json in response.facts:
             content = Content(self.message.thread.owner, json) if json is not None else None
-            self.decision.add(replace(event, authors=self._authors()), content)
+            principal, user = self._owner()
+            self.decision.add(replace(event, authors=self._authors(), principal=principal, user=user), content)
+
+    def _owner(self) -> Owner:
+        """For whom the message is handled."""
+        root = self.message.root
+        return root.principal, root.user
 
     def _authors(self, more: frozenset[str] = NO_AUTHORS) -> tuple[str, ...]:
         """Whose text may be in what the handling sends or stores (S20)."""

@@ -41,7 +41,7 @@ from organism.model.handler import (
     NonRetryable,
 )
 from organism.model.ids import token_of
-from organism.model.thread import CONSENT, Message, Step
+from organism.model.thread import CONSENT, NO_AUTHORS, Message, Step
 from organism.model.tool import Confirmed, Preview, Previewed, ToolError
 from organism.pump.decide import gates, spend
 from organism.pump.decide.ending import Failure
@@ -75,6 +75,7 @@ class Services(NamedTuple):
     feed: Feed
     chance: Random
     histories: Histories
+    principal_of: gates.PrincipalOf
 
 
 class WrongReturn(TypeError):
@@ -139,11 +140,15 @@ def _root_of(error: BaseException, message: Message) -> str:
 async def _answer(handling: Handling, services: Services, payload: Any) -> object:
     """The handler's answer, after the gates."""
     listener, confirmed = handling.listener, None
+    if (refused := _refused(handling, services)) is not None:
+        return refused
     if listener.approval or listener.confirm or listener.destroys:
         admitted = await _admitted(handling, services.chance, payload)
         if isinstance(admitted, Withheld):
             return admitted.answer
-        payload, confirmed = admitted
+        payload, _, confirmed = admitted
+        if (refused := _refused(handling, services)) is not None:  # a person may have taken an hour
+            return refused
     if listener.handler is None:
         raise LookupError(f"{listener.name} has no handler, and no model runs it in this version.")
     metadata = Steps(handling, services)
@@ -188,6 +193,12 @@ async def _in_thread(listener: Listener, payload: Any, metadata: HandlerMetadata
 # -- gates: what must be agreed to before the handler runs
 
 
+def _refused(handling: Handling, services: Services) -> HandlerResponse | None:
+    """The answer to a call that the root's principal has no right to; None if they have it."""
+    why = gates.why_forbidden(handling.rules, handling.message, services.principal_of)
+    return HandlerResponse.respond(ToolError("forbidden", why)) if why else None
+
+
 class Withheld(NamedTuple):
     """The handler does not run, and this is answered."""
 
@@ -195,25 +206,29 @@ class Withheld(NamedTuple):
 
 
 class Admitted(NamedTuple):
-    """The payload to handle, as a person may have edited it; and what its caller has confirmed, if it was asked."""
+    """The payload to handle, as a person may have edited it; and what its caller has confirmed, if it was asked.
+
+    ``authors`` are those by whom the call is judged.
+    """
 
     payload: Any
+    authors: frozenset[str]
     confirmed: Confirmed | None = None
 
 
 async def _admitted(handling: Handling, chance: Random, payload: Any) -> Admitted | Withheld:
+    admitted: Admitted | Withheld = Admitted(payload, handling.message.authors)
     if handling.message.reply:
-        return Admitted(payload)
-    admitted: Admitted | Withheld = Admitted(payload)
+        return admitted
     if handling.listener.confirm and gates.is_two_steps(type(payload)):
         admitted = await _confirmed(handling, chance, payload)
     return admitted if isinstance(admitted, Withheld) else await _consented(handling, admitted)
 
 
 async def _consented(handling: Handling, admitted: Admitted) -> Admitted | Withheld:
-    payload = admitted.payload
+    payload, authors = admitted.payload, admitted.authors
     step = (handling.message.steps or {}).get(CONSENT)
-    why = "" if step is not None or handling.listener.approval else await _why_asked(handling, payload)
+    why = "" if step is not None or handling.listener.approval else await _why_asked(handling, payload, authors)
     if step is None and not handling.listener.approval and not why:
         return admitted
     json_value = orjson.loads(handling.rules.codec.json(payload))
@@ -226,14 +241,14 @@ async def _consented(handling: Handling, admitted: Admitted) -> Admitted | Withh
         edited = gates.edited(handling.rules, handling.listener, verdict.edits)
     except InvalidPayload as error:
         raise Unreadable(f"What was approved does not fit today's schema: {error}") from error
-    return Admitted(edited, admitted.confirmed and replace(admitted.confirmed, version=""))
+    return Admitted(edited, authors, admitted.confirmed and replace(admitted.confirmed, version=""))
 
 
-async def _why_asked(handling: Handling, payload: Any) -> str:
+async def _why_asked(handling: Handling, payload: Any, authors: frozenset[str]) -> str:
     """Why a person must agree to this call; empty if no one must."""
     message, destroys = handling.message, handling.listener.destroys
-    others = sorted(message.authors - {message.sender})
-    if not destroys or not gates.is_tainted(handling.writer.state, message):
+    others = sorted(authors - {message.sender})
+    if not destroys or not gates.is_tainted(handling.writer.state, message, authors):
         return ""
     if isinstance(destroys, Row):
         row = await handling.writer.views.private_row(destroys.model, getattr(payload, destroys.field))
@@ -253,7 +268,7 @@ async def _confirmed(handling: Handling, chance: Random, payload: Any) -> Admitt
         used = gates.redeem(decision, message, question)
         await handling.writer.commit(decision)
         if isinstance(used, Confirmation):
-            return Admitted(plain, Confirmed(message.id, used.version))
+            return Admitted(plain, gates.read_before(message, used), Confirmed(message.id, used.version))
         return Withheld(HandlerResponse.respond(ToolError(used, gates.WHY_REFUSED[used])))
     handler = handling.listener.handler
     preview = await handler.show(plain) if isinstance(handler, Previewed) else Preview(json_value, "")
@@ -262,7 +277,8 @@ async def _confirmed(handling: Handling, chance: Random, payload: Any) -> Admitt
     decision = handling.decide()
     gates.ask(decision, message, question._replace(version=preview.version))
     await handling.writer.commit(decision)
-    return Withheld(HandlerResponse.respond(gates.required(message.to, token, preview.shown)))
+    quoted = frozenset({message.to}) if preview.quotes else NO_AUTHORS
+    return Withheld(Recorded(gates.required(message.to, token, preview.shown), authors=quoted))
 
 
 # -- what a handler may do meanwhile

@@ -30,7 +30,6 @@ from organism.server.http.streaming import SSE, live_response
 from organism.server.surfaces.completion_bodies import CompletionBody, ToolChoice, request_of
 from organism.server.surfaces.costs import begun_or_costed, tell_cost, with_cost
 from organism.server.surfaces.run import entries_of, refusal, written
-from organism.server.surfaces.tool_calls import tools_of
 from organism.server.surfaces.turns import killed_if_left
 from organism.server.surfaces.vercel import DONE
 from organism.server.surfaces.waiting import unless_left
@@ -121,8 +120,8 @@ def _additions(call: Call) -> Additions:
             known = ", ".join(f"{known}=off" for known in ADDITIONS)
             raise InvalidField(f"{AUGMENT} has {known}, parted by commas; {each[:80]!r} came.", param=place)
     is_off = {name.strip() for name, _, value in (each.partition("=") for each in said) if value.strip() == "off"}
-    rules = call.tenant.pump.state.rules
-    there = {listener.name for listener in tools_of(rules)}
+    rules, allowed = call.tenant.pump.state.rules, call.who.tools
+    there = rules.tools if allowed is None else rules.tools & allowed
     tools = (name for name in call.tenant.config.tools_enabled_default if name in there)
     return Additions(
         has_charter="system-prompt" not in is_off and rules.settings.charter.text != "",

@@ -48,9 +48,8 @@ REFUSALS: Final[Mapping[str, type[OrganismError]]] = {
 
 
 def tools_of(rules: Rules) -> Iterator[Listener]:
-    """The shipped tools that are on, and every listener that another names in ``tools``."""
-    named = {name for listener in rules.listeners.values() for name in listener.tools}
-    return (listener for listener in rules.listeners.values() if listener.is_shipped or listener.name in named)
+    """The tools, in the order of the listeners."""
+    return (listener for listener in rules.listeners.values() if listener.name in rules.tools)
 
 
 def permitted(call: Call) -> Iterator[Listener]:
@@ -69,6 +68,8 @@ def checked(call: Call, name: str) -> Listener:
         why = rules.settings.off.get(name)
         reason = f"There is no tool {name[:80]!r}" if why is None else f"{name} is off: {why}"
         raise NotFound(f"{reason}. GET /v1/tools lists those that there are.", param="/name")
+    if call.who.tools is not None and name not in call.who.tools:
+        raise Forbidden(f"This token may not call {name}, which is not among its `tools`.")
     for receiver in call.tenant.receivers(name):
         tool_right(rules.listeners[receiver]).check(call.who, {"name": receiver})
     return listener

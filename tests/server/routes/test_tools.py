@@ -120,6 +120,17 @@ async def test_every_listener_that_an_agent_names_is_one_and_no_other(world: Mak
         assert told(await execute(server, "lonely", {})) == (404, "not_found", "/name")
 
 
+async def test_a_token_that_names_its_tools_lists_and_executes_no_other(tmp_path: Path) -> None:
+    may = {"scopes": ["tools:execute", "inject"], "tools": ["calculator"]}
+    async with served(hello_with(tmp_path, {"default": {"sums": may}})) as server:
+        headers = bearer("default", "sums")
+        listed = (await server.get("//v1/tools", headers=headers))["data"]
+        assert [tool["function"]["name"] for tool in listed] == ["calculator"]
+        assert (await execute(server, "calculator", {"expression": "1+1"}, headers=headers)).status_code == 200
+        refused = await execute(server, "current_datetime", {}, headers=headers)
+        assert told(refused) == (403, "forbidden", None)
+
+
 # ── POST /v1/tools/execute ───────────────────────────────────────────────────────────────────────────────────────────
 
 
