@@ -30,6 +30,7 @@ from organism.server.serve import (
     Serving,
     announced,
     exit_within,
+    leave_to_this_process,
     listen,
     run,
     secrets_of,
@@ -75,6 +76,7 @@ def _certificate(settings: ServerSettings) -> str | None:
 async def _serve(options: Serve, settings: ServerSettings, certificate: str | None, redactor: Redactor) -> None:
     data = options.data
     with _listen(settings) as listening:
+        leave_to_this_process(listening)
         _make_directory(data)
         parts = Parts(key_path=options.key, redactor=redactor, tracing=partial(tracing_of, os.environ))
         organism = await bootstrap.start(options.config, data, parts)

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import gc
 import os
+import signal
 import socket
 import sys
 import threading
@@ -43,6 +44,7 @@ LAST_SECONDS: Final = 1.0
 MAX_FRAME_BYTES: Final = 256 * 1024
 USER_TIMEOUT_MS: Final = 8_000
 BACKLOG: Final = 2048
+STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
 NOTICE_FILE: Final = "server.json"
 COLLECT_AFTER_OBJECTS: Final = 10_000
 SWITCH_SECONDS: Final = 0.0002
@@ -198,6 +200,41 @@ class Serving:
         self._was_signalled = True
         self._end_within(STOP_SECONDS)  # a handler may block the loop, which then never hears of the stop
         self._loop.call_soon_threadsafe(self.process.request_stop)
+
+
+def leave_to_this_process(listening: socket.socket) -> None:
+    """Have no forked child go on with the socket or its connections, nor with this process's signals and event loop.
+
+    A child that outlives the server would keep the port. For a process that serves one organism: this cannot be undone,
+    and a program that forks without Python knowing of it is not reached.
+    """
+    loop, port = asyncio.get_running_loop(), listening.getsockname()[1]
+
+    def let_go() -> None:
+        signal.set_wakeup_fd(-1)  # it leads to the server's loop
+        for number in STOP_SIGNALS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        loop.call_soon(os._exit, 1)  # a child that comes back from the handler would be a second server
+        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        for handle in [int(each.name) for each in Path("/dev/fd").iterdir()]:
+            if _is_of_port(handle, port):
+                os.dup2(nothing, handle, inheritable=False)  # not closed: whatever else got its number would be closed
+        os.close(nothing)
+
+    os.register_at_fork(after_in_child=let_go)
+
+
+def _is_of_port(handle: int, port: int) -> bool:
+    """Whether it is the listening socket of a TCP port, or a connection that came in by it."""
+    try:
+        its = socket.socket(fileno=handle)
+    except OSError:
+        return False
+    try:
+        return its.family in {socket.AF_INET, socket.AF_INET6} and its.getsockname()[1] == port
+    finally:
+        its.detach()
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:
