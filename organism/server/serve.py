@@ -17,6 +17,7 @@ import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from types import FrameType
@@ -210,11 +211,12 @@ def leave_to_this_process(listening: socket.socket) -> None:
     """
     loop, port = asyncio.get_running_loop(), listening.getsockname()[1]
 
-    def let_go() -> None:
+    def in_child() -> None:
         signal.set_wakeup_fd(-1)  # it leads to the server's loop
         for number in STOP_SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, signal.SIG_DFL)
+        unmask()
         loop.call_soon(os._exit, 1)  # a child that comes back from the handler would be a second server
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         for handle in [int(each.name) for each in Path("/dev/fd").iterdir()]:
@@ -222,7 +224,9 @@ def leave_to_this_process(listening: socket.socket) -> None:
                 os.dup2(nothing, handle, inheritable=False)  # not closed: whatever else got its number would be closed
         os.close(nothing)
 
-    os.register_at_fork(after_in_child=let_go)
+    mask = partial(signal.pthread_sigmask, signal.SIG_BLOCK, STOP_SIGNALS)  # until the child has its own handlers
+    unmask = partial(signal.pthread_sigmask, signal.SIG_UNBLOCK, STOP_SIGNALS)
+    os.register_at_fork(before=mask, after_in_parent=unmask, after_in_child=in_child)
 
 
 def _is_of_port(handle: int, port: int) -> bool:
