@@ -45,7 +45,7 @@ LAST_SECONDS: Final = 1.0
 MAX_FRAME_BYTES: Final = 256 * 1024
 USER_TIMEOUT_MS: Final = 8_000
 BACKLOG: Final = 2048
-STOP_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM)
+HANDLED_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 NOTICE_FILE: Final = "server.json"
 COLLECT_AFTER_OBJECTS: Final = 10_000
 SWITCH_SECONDS: Final = 0.0002
@@ -213,7 +213,7 @@ def leave_to_this_process(listening: socket.socket) -> None:
 
     def in_child() -> None:
         signal.set_wakeup_fd(-1)  # it leads to the server's loop
-        for number in STOP_SIGNALS:
+        for number in HANDLED_SIGNALS:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, signal.SIG_DFL)
         unmask()
@@ -224,8 +224,8 @@ def leave_to_this_process(listening: socket.socket) -> None:
                 os.dup2(nothing, handle, inheritable=False)  # not closed: whatever else got its number would be closed
         os.close(nothing)
 
-    mask = partial(signal.pthread_sigmask, signal.SIG_BLOCK, STOP_SIGNALS)  # until the child has its own handlers
-    unmask = partial(signal.pthread_sigmask, signal.SIG_UNBLOCK, STOP_SIGNALS)
+    mask = partial(signal.pthread_sigmask, signal.SIG_BLOCK, HANDLED_SIGNALS)  # until the child has its own handlers
+    unmask = partial(signal.pthread_sigmask, signal.SIG_UNBLOCK, HANDLED_SIGNALS)
     os.register_at_fork(before=mask, after_in_parent=unmask, after_in_child=in_child)
 
 
@@ -239,6 +239,14 @@ def _is_of_port(handle: int, port: int) -> bool:
         return its.family in {socket.AF_INET, socket.AF_INET6} and its.getsockname()[1] == port
     finally:
         its.detach()
+
+
+def hangups() -> asyncio.Event:
+    """What each SIGHUP sets from now on, unless the process was told to ignore it, as ``nohup`` does."""
+    hangup = asyncio.Event()
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hangup.set)
+    return hangup
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import signal
 from contextlib import AsyncExitStack
@@ -110,3 +111,18 @@ async def test_a_forked_child_that_comes_back_from_its_handler_ends_there(world:
         assert await answered(server, "terminated") == str(-signal.SIGTERM), "the server goes on"
         assert await server.end() == 0
     assert (await organism("log", "verify", "--data", world.data)).code == 0
+
+
+async def test_a_start_says_which_mcp_servers_it_awaits_and_none_outlives_a_kill(world: World) -> None:
+    pid = world.folder / "pid"
+    os.mkfifo(pid)
+    silent = ["/bin/sh", "-c", f"echo $$ > {pid}; exec sleep 600 <&-"]
+    world.top["tools"] = {"mcp": {"silent": {"command": silent}}}
+    world.write(CHILDREN)
+    reading = asyncio.create_task(asyncio.to_thread(pid.read_text))
+    async with serving(world.data, config=world.config) as server:
+        assert "Awaited: silent (MCP)" in server.said
+        child = int(await reading)
+        os.kill(child, 0)
+        server.process.kill()
+        await until_gone(child)
