@@ -15,6 +15,7 @@ import anyio
 import structlog
 from mcp import Client, InputRequiredRoundsExceededError, MCPError
 from mcp.types import Implementation, JSONRPCResponse, Tool
+from mcp_types.methods import parse_server_result
 from pydantic import ValidationError
 
 from organism.config.tools import McpServer
@@ -25,6 +26,8 @@ from organism.tools.web import ToolFailure, one_line
 CONNECT_SECONDS: Final = 20.0
 MOST_PAGES: Final = 20
 MOST_TOOLS: Final = 500
+LIST_VERSION: Final = "2025-11-25"
+"""The version of the protocol that says what a tool in a list must have."""
 FAULTS: Final = (MCPError, InputRequiredRoundsExceededError, ValidationError, RuntimeError, anyio.ClosedResourceError)
 """What a client raises when the server, or what it sends, is at fault."""
 _CLIENT: Final = Implementation(name="organism", version="1")
@@ -138,7 +141,7 @@ class Connection:
         if isinstance(tool, dict):
             tool.pop("outputSchema", None)
         try:
-            Tool.model_validate(tool, by_name=False)
+            parse_server_result("tools/list", LIST_VERSION, {"tools": [tool]})
         except ValidationError as error:
             name = tool.get("name") if isinstance(tool, dict) else None
             self.leave_out(name if isinstance(name, str) else "a tool without a name", one_line(error))
