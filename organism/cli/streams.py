@@ -11,8 +11,6 @@ from typing import Any, Final, TextIO
 
 ESCAPES: Final = "organism.escapes"
 """How a character that an encoding lacks is written: as JSON's escape, so that a document stays one."""
-
-
 STDIN, STDOUT, STDERR = range(3)
 
 
@@ -69,7 +67,9 @@ def _text(handle: int, before: TextIO | None, *, is_optional: bool) -> TextIO:
     """A stream of text as Python's own, except for what it does when it cannot write."""
     binary = io.BufferedWriter(_Stream(handle, is_optional=is_optional))
     encoding = "utf-8" if before is None else before.encoding
-    return io.TextIOWrapper(binary, encoding, ESCAPES, line_buffering=handle == STDERR or os.isatty(handle))
+    at_once = bool(getattr(before, "write_through", False))  # PYTHONUNBUFFERED
+    by_line = at_once or handle == STDERR or os.isatty(handle)
+    return io.TextIOWrapper(binary, encoding, ESCAPES, line_buffering=by_line, write_through=at_once)
 
 
 def _escaped(error: UnicodeError) -> tuple[str, int]:

@@ -127,18 +127,28 @@ class LogDirectory:
         me, key = f"process {os.getpid()} since {spoken(now_us())}", self._lock_key()
         if (holder := _held.setdefault(key, me)) is not me:
             raise self._is_held(holder)
-        handle = os.open(self.lock_path, os.O_RDWR | os.O_CLOEXEC)
         try:
-            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = _written_by_holder(handle)
-            os.close(handle)
+            handle = self._locked()
+        except BaseException:
             del _held[key]
-            raise self._is_held(holder) from None
+            raise
         self._lock = handle, key
         self.copy.unlink(missing_ok=True)  # a killed process may have left it, with text that has been erased since
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{me}\n".encode(), 0)
+
+    def _locked(self) -> int:
+        """The lock's file, opened and locked. Raises ``LogHeld``."""
+        handle = os.open(self.lock_path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BaseException as error:
+            holder = _written_by_holder(handle)
+            os.close(handle)
+            if isinstance(error, BlockingIOError):
+                raise self._is_held(holder) from None
+            raise
+        return handle
 
     def holder(self) -> str | None:
         """The process that holds it, in words; None if there is none. Changes nothing."""

@@ -217,12 +217,12 @@ def leave_to_this_process(listening: socket.socket) -> None:
             if signal.getsignal(number) is not signal.SIG_IGN:
                 signal.signal(number, signal.SIG_DFL)
         unmask()
-        loop.call_soon(os._exit, 1)  # a child that comes back from the handler would be a second server
         nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
         for handle in [int(each.name) for each in Path("/dev/fd").iterdir()]:
             if _is_of_port(handle, port):
                 os.dup2(nothing, handle, inheritable=False)  # not closed: whatever else got its number would be closed
         os.close(nothing)
+        loop.call_soon(os._exit, 1)  # a child that comes back from the handler would be a second server
 
     mask = partial(signal.pthread_sigmask, signal.SIG_BLOCK, HANDLED_SIGNALS)  # until the child has its own handlers
     unmask = partial(signal.pthread_sigmask, signal.SIG_UNBLOCK, HANDLED_SIGNALS)
