@@ -7,7 +7,7 @@ import math
 import os
 import random
 import time
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version as package_version
@@ -67,6 +67,8 @@ RESTORED: Final = "tenants.new"
 SERVER_KEY: Final = "server.key"
 MOST_FOREIGN_TOOLS: Final = 100_000
 PRIVATE_DIRECTORY: Final = 0o700
+MCP_SECONDS: Final = 1.0
+"""How long a start and a reload wait for the answers of MCP servers; those that come later are taken up then."""
 LATE_SECONDS: Final = 2.0
 """How long a stop waits for those that follow the logs."""
 
@@ -101,6 +103,7 @@ class Parts:
     tracing: Callable[[str], Tracing | None] = lambda _: None
     models: Callable[[str], Models] | None = None
     blocked_seconds: float = BLOCKED_SECONDS
+    mcp_seconds: float = MCP_SECONDS
 
 
 class Organism:
@@ -116,7 +119,8 @@ class Organism:
         self.entries: tuple[TenantEntry, ...]
         self._importer = Importer()
         self._share = FairShare()
-        self._tools = Toolbox(VERSION, parts.net, partial(make_mcp, config_path.parent.resolve()))
+        self._tools_came = asyncio.Event()
+        self._tools = Toolbox(VERSION, parts.net, self._make_mcp)
         self._gateways = Gateways(parts.redactor, parts.chance.random, os.environ)
         self.embeddings = Embeddings(parts.redactor, os.environ)
         self._stage = "starting"
@@ -128,6 +132,7 @@ class Organism:
         self._tracing: Tracing | None = None
         self._audit: Audit | None = None
         self._followers: list[asyncio.Task[None]] = []
+        self._taking_tools: asyncio.Task[None] | None = None
 
     @property
     def codec(self) -> Codec:
@@ -166,6 +171,12 @@ class Organism:
         self._watchdog = Watchdog(self.tenants[DEFAULT_TENANT].writable, self.parts.blocked_seconds)
         self._watchdog.start()
         self._stage = "running"
+        self._taking_tools = asyncio.create_task(self.reload_at(self._tools_came, asks_again=False))
+
+    @property
+    def awaited_servers(self) -> Sequence[str]:
+        """The MCP servers that have not told their tools yet."""
+        return self._tools.awaited
 
     async def open_tenants(self, ids: Iterable[str]) -> None:
         """Open those that are not open yet. Raises ``LogHeld`` or ``LogDamaged``; the tenants before stay open."""
@@ -272,8 +283,15 @@ class Organism:
                 await self._pin_tools(operator.views)
         await self.reload()
 
-    async def _load(self) -> Settings:
-        await self._tools.prepare(self.config_path)
+    def _make_mcp(self, pins: Pins) -> McpServers:
+        """Connects to MCP servers. Raises ``ImportError`` without the extra ``mcp``."""
+        from organism.tools.mcp.servers import McpServers
+
+        folder, seconds = self.config_path.parent.resolve(), self.parts.mcp_seconds
+        return McpServers(folder, os.environ, pins, seconds, on_answered=self._tools_came.set)
+
+    async def _load(self, *, asks_again: bool = True) -> Settings:
+        await self._tools.prepare(self.config_path, asks_again=asks_again)
         return await self._read()
 
     async def _read(self) -> Settings:
@@ -302,9 +320,12 @@ class Organism:
         settings = self.settings
         return Life(settings.name, VERSION, settings.digest, tuple(map(declared, settings.listeners)))
 
-    async def reload(self, actor: Actor = HOST_PROGRAM, once: Idempotency | None = None) -> Reloaded:
+    async def reload(
+        self, actor: Actor = HOST_PROGRAM, once: Idempotency | None = None, *, asks_again: bool = True
+    ) -> Reloaded:
         """Load organism.yaml and the handlers again, or return the answer recorded for the key ``once``.
 
+        ``asks_again``: MCP servers tell their tools anew; else what they have told is taken up.
         Raises ``ConfigInvalid``, ``Unavailable`` or ``IdempotencyKeyReused``; then nothing has changed.
         """
         refuse_unless_writable(self.tenants.values())
@@ -312,7 +333,7 @@ class Organism:
             operator = self.tenants[DEFAULT_TENANT].operator
             if once is not None and (before := await operator.answered(once)) is not None:
                 return Reloaded(**before)
-            settings = await self._load()
+            settings = await self._load(asks_again=asks_again)
             try:
                 refuse_unless_writable(self.tenants.values())
                 codec, served = self._new_codec(settings), self._gateways.registry.prepared(settings.models)
@@ -329,6 +350,19 @@ class Organism:
             await self._tools.keep(settings.tools)
             await self._record_tools()
             return Reloaded(changes.added, changes.removed, changes.updated, position)
+
+    async def reload_at(self, wanted: asyncio.Event, *, asks_again: bool = True) -> None:
+        """Reload whenever it is set; the server's log says why that was refused. Runs until it is cancelled."""
+        logger = structlog.get_logger("organism")
+        while await wanted.wait():
+            wanted.clear()
+            try:
+                await self.reload(asks_again=asks_again)
+            except OrganismError as error:
+                faults = [f"{fault.pointer}: {fault.message}" for fault in error.details]
+                logger.warning("reload_refused", reason=error.message, faults=faults, next=error.remediation)
+            except Exception:  # whatever it is: what runs goes on, and so does this
+                logger.exception("reload_failed")
 
     async def _reload_tenants(self, changes: Changes, actor: Actor, once: Idempotency | None) -> int:
         """Every tenant takes the settings over, even if another's log fails. Returns the operator's position."""
@@ -357,6 +391,8 @@ class Organism:
         self._stage = "stopping"
         if self._watchdog is not None:
             self._watchdog.stop()
+        if self._taking_tools is not None:
+            self._taking_tools.cancel()
         try:
             if not is_crash:
                 await self._stop_tenants(grace_s)
@@ -380,13 +416,6 @@ class Organism:
                     follower.cancel()
         if self._tracing is not None:
             await asyncio.to_thread(self._tracing.close)
-
-
-def make_mcp(folder: Path, pins: Pins) -> McpServers:
-    """Connects to MCP servers. Raises ``ImportError`` without the extra ``mcp``."""
-    from organism.tools.mcp.servers import McpServers
-
-    return McpServers(folder, os.environ, pins)
 
 
 def report_ended(what: str, follower: asyncio.Task[None]) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import inspect
-import os
 import sys
 from collections.abc import Callable
 from dataclasses import MISSING, fields
@@ -14,6 +13,7 @@ import typer
 
 from organism.cli import options
 from organism.cli.exits import Exit
+from organism.cli.streams import OutputFailed, drop_output, prepare_streams
 
 
 class Verb(NamedTuple):
@@ -159,7 +159,7 @@ def _command(verb: Verb) -> Callable[..., None]:
             function_of(verb)(verb.options(**values))
             sys.stdout.flush()
         except BrokenPipeError:  # the reader, such as `head`, has ended: end without a message
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+            drop_output()
             raise typer.Exit(Exit.PIPE_CLOSED) from None
 
     described: Any = command
@@ -190,4 +190,10 @@ def _parameters(kind: Any) -> list[inspect.Parameter]:
 
 def main() -> None:
     """Run the command line."""
-    make_app()(prog_name="organism")
+    prepare_streams()
+    try:
+        make_app()(prog_name="organism")
+    except OutputFailed as error:
+        drop_output()
+        typer.echo(f"error: Standard output cannot be written: {error}.", err=True)
+        sys.exit(Exit.FAILED)

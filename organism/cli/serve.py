@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
-import re
 from pathlib import Path
-from typing import Final
 
 import typer
 
@@ -16,8 +12,6 @@ from organism.cli.options import Serve
 from organism.cli.show import refuse
 from organism.log.directory import LogDirectory
 from organism.model.ids import DEFAULT_TENANT
-
-_HOLDER: Final = re.compile(r"process \d+ since [^\n]+")
 
 
 def serve(options: Serve) -> None:
@@ -40,15 +34,4 @@ def serve(options: Serve) -> None:
 
 def holder(data: Path) -> str | None:
     """The process that holds the data directory, in words; None if there is none. Changes nothing."""
-    try:
-        handle = os.open(LogDirectory(data / "tenants" / DEFAULT_TENANT).lock_path, os.O_RDONLY | os.O_CLOEXEC)
-    except OSError:
-        return None
-    try:
-        fcntl.flock(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        found = _HOLDER.search(os.pread(handle, 200, 0).decode("utf-8", "replace"))
-        return found[0] if found else "another process"
-    finally:
-        os.close(handle)
-    return None
+    return LogDirectory(data / "tenants" / DEFAULT_TENANT).holder()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import re
@@ -20,6 +21,7 @@ from organism.bootstrap import Organism, Parts, tracing_of
 from organism.cli.exits import Exit
 from organism.cli.options import Serve
 from organism.cli.show import compact, out, refuse
+from organism.cli.streams import make_output_optional
 from organism.config.json_schema import JsonSchema
 from organism.errors import LogUnavailable, OrganismError
 from organism.model.redact import Redactor
@@ -29,6 +31,8 @@ from organism.server.serve import (
     Serving,
     announced,
     exit_within,
+    hangups,
+    leave_to_this_process,
     listen,
     run,
     secrets_of,
@@ -47,6 +51,7 @@ def serve_with(options: Serve) -> None:
     settings = ServerSettings(options.host, options.port, options.tls_cert, options.tls_key, hosts, origins)
     certificate = _certificate(settings)
     redactor = Redactor()
+    make_output_optional()
     configure_logs(sys.stderr, redactor, options.log_level)
     try:
         run(_serve(options, settings, certificate, redactor))
@@ -74,6 +79,8 @@ def _certificate(settings: ServerSettings) -> str | None:
 async def _serve(options: Serve, settings: ServerSettings, certificate: str | None, redactor: Redactor) -> None:
     data = options.data
     with _listen(settings) as listening, ExitStack() as announcing:
+        leave_to_this_process(listening)
+        hangup = hangups()
         with _disk_refusals(data):
             _make_directory(data)
             parts = Parts(key_path=options.key, redactor=redactor, tracing=partial(tracing_of, os.environ))
@@ -82,7 +89,9 @@ async def _serve(options: Serve, settings: ServerSettings, certificate: str | No
             serving = Serving(organism, settings, listening, secrets, exit_within)
             announcing.enter_context(announced(data, serving.url, certificate))
         tune_interpreter()
+        reloading = asyncio.create_task(organism.reload_at(hangup))
         await serving.run(lambda: _greet(organism, data, serving.url, secrets.tokens.page()))
+        reloading.cancel()
 
 
 @contextmanager
@@ -124,6 +133,8 @@ def _greet(organism: Organism, data: Path, url: str, page_token: str) -> None:
     """The address; on a terminal the page's ready link; and a line that sends the first message."""
     console = out()
     console.print(f"Organism serves at {url}")
+    if awaited := organism.awaited_servers:
+        console.print(f"Awaited: {', '.join(awaited)} (MCP). Their tools are there as soon as they answer.")
     if organism.status == "paused":
         console.print(
             "It is paused: an operator paused it, or it crashed several times without handling a message.\n"

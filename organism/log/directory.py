@@ -31,6 +31,9 @@ ANCHOR_BYTES: Final = 512  # One sector, so that a power cut leaves the old anch
 SQLITE_ENDINGS: Final = ("", "-wal", "-shm")
 CACHE_PRAGMA: Final = "PRAGMA cache_size = -2048"
 """A log grows at its end: a larger cache would hold pages that are not asked for again."""
+_HOLDER: Final = re.compile(r"process \d+ since [^\n]+")
+_held: Final[dict[tuple[int, int, int], str]] = {}
+"""What this process holds, by its id and the lock's file, and since when. See ``LogDirectory.hold``."""
 ROWS_REMEDY: Final = (
     "Run `organism log verify --data DIR`: if it names rows alone, stop and run `organism log rebuild`, "
     "which makes them again from the events; else restore a backup."
@@ -70,7 +73,7 @@ class LogDirectory:
         self.anchor_path = path / "anchor"
         self.lock_path = path / "lock"
         self.key_path = key_path or path / "key"
-        self._lock: int | None = None
+        self._lock: tuple[int, tuple[int, int, int]] | None = None
 
     def connect_to_write(self) -> Connection:
         """A connection for commits: a commit is on the disk when its statement returns."""
@@ -114,29 +117,72 @@ class LogDirectory:
         self.hold(now_us)
 
     def hold(self, now_us: Callable[[], int]) -> None:
-        """Take a directory that is there, whatever state it is in. Raises ``LogHeld``."""
-        handle = os.open(self.lock_path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, PRIVATE_FILE)
+        """Take a directory that is there, whatever state it is in. Raises ``LogHeld``.
+
+        The lock is a record lock, the only kind that no child inherits however it is made: an flock, and a record
+        lock of an open file, are held until the last forked child has ended. It does not keep this process itself out,
+        and goes with any handle of the file that this process closes; so it looks into ``_held`` before it opens it.
+        """
+        self.create_private(self.lock_path)
+        me, key = f"process {os.getpid()} since {spoken(now_us())}", self._lock_key()
+        if (holder := _held.setdefault(key, me)) is not me:
+            raise self._is_held(holder)
         try:
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            holder = os.pread(handle, 200, 0).decode("utf-8", "replace").strip()
-            os.close(handle)
-            raise LogHeld(
-                f"{self.path} is held by {holder or 'another process'}: stop it, or serve another directory."
-            ) from None
-        self._lock = handle
+            handle = self._locked()
+        except BaseException:
+            del _held[key]
+            raise
+        self._lock = handle, key
         self.copy.unlink(missing_ok=True)  # a killed process may have left it, with text that has been erased since
         os.ftruncate(handle, 0)
-        os.pwrite(handle, f"process {os.getpid()} since {spoken(now_us())}\n".encode(), 0)
+        os.pwrite(handle, f"{me}\n".encode(), 0)
+
+    def _locked(self) -> int:
+        """The lock's file, opened and locked. Raises ``LogHeld``."""
+        handle = os.open(self.lock_path, os.O_RDWR | os.O_CLOEXEC)
+        try:
+            fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BaseException as error:
+            holder = _written_by_holder(handle)
+            os.close(handle)
+            if isinstance(error, BlockingIOError):
+                raise self._is_held(holder) from None
+            raise
+        return handle
+
+    def holder(self) -> str | None:
+        """The process that holds it, in words; None if there is none. Changes nothing."""
+        try:
+            if (holder := _held.get(self._lock_key())) is not None:
+                return holder
+            handle = os.open(self.lock_path, os.O_RDONLY | os.O_CLOEXEC)
+        except OSError:
+            return None
+        try:
+            fcntl.lockf(handle, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return _written_by_holder(handle)
+        finally:
+            os.close(handle)
+        return None
+
+    def _lock_key(self) -> tuple[int, int, int]:
+        file = self.lock_path.stat()
+        return os.getpid(), file.st_dev, file.st_ino
+
+    def _is_held(self, holder: str) -> LogHeld:
+        return LogHeld(f"{self.path} is held by {holder}: stop it, or serve another directory.")
+
+    def unlock(self) -> None:
+        if self._lock is not None:
+            handle, key = self._lock
+            os.close(handle)
+            del _held[key]
+            self._lock = None
 
     def without_paths(self, text: str) -> str:
         """The text with its files called by their names alone."""
         return text.replace(f"{self.path}/", "").replace(str(self.path), self.path.name)
-
-    def unlock(self) -> None:
-        if self._lock is not None:
-            os.close(self._lock)
-            self._lock = None
 
     def create_private(self, file: Path) -> bool:
         """Make an empty file for the owner alone, unless it is there; gives whether it was made."""
@@ -222,6 +268,12 @@ class LogDirectory:
                 os.fsync(handle)
         finally:
             os.close(handle)
+
+
+def _written_by_holder(handle: int) -> str:
+    """What the process that holds a lock has written into its file; anybody may have written something else."""
+    found = _HOLDER.search(os.pread(handle, 200, 0).decode("utf-8", "replace"))
+    return found[0] if found else "another process"
 
 
 def _written(anchor: Anchor, key: bytes) -> bytes:

@@ -10,12 +10,14 @@ import asyncio
 import contextlib
 import gc
 import os
+import signal
 import socket
 import sys
 import threading
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 from types import FrameType
@@ -43,6 +45,7 @@ LAST_SECONDS: Final = 1.0
 MAX_FRAME_BYTES: Final = 256 * 1024
 USER_TIMEOUT_MS: Final = 8_000
 BACKLOG: Final = 2048
+HANDLED_SIGNALS: Final = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 NOTICE_FILE: Final = "server.json"
 COLLECT_AFTER_OBJECTS: Final = 10_000
 SWITCH_SECONDS: Final = 0.0002
@@ -198,6 +201,52 @@ class Serving:
         self._was_signalled = True
         self._end_within(STOP_SECONDS)  # a handler may block the loop, which then never hears of the stop
         self._loop.call_soon_threadsafe(self.process.request_stop)
+
+
+def leave_to_this_process(listening: socket.socket) -> None:
+    """Have no forked child go on with the socket or its connections, nor with this process's signals and event loop.
+
+    A child that outlives the server would keep the port. For a process that serves one organism: this cannot be undone,
+    and a program that forks without Python knowing of it is not reached.
+    """
+    loop, port = asyncio.get_running_loop(), listening.getsockname()[1]
+
+    def in_child() -> None:
+        signal.set_wakeup_fd(-1)  # it leads to the server's loop
+        for number in HANDLED_SIGNALS:
+            if signal.getsignal(number) is not signal.SIG_IGN:
+                signal.signal(number, signal.SIG_DFL)
+        unmask()
+        nothing = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
+        for handle in [int(each.name) for each in Path("/dev/fd").iterdir()]:
+            if _is_of_port(handle, port):
+                os.dup2(nothing, handle, inheritable=False)  # not closed: whatever else got its number would be closed
+        os.close(nothing)
+        loop.call_soon(os._exit, 1)  # a child that comes back from the handler would be a second server
+
+    mask = partial(signal.pthread_sigmask, signal.SIG_BLOCK, HANDLED_SIGNALS)  # until the child has its own handlers
+    unmask = partial(signal.pthread_sigmask, signal.SIG_UNBLOCK, HANDLED_SIGNALS)
+    os.register_at_fork(before=mask, after_in_parent=unmask, after_in_child=in_child)
+
+
+def _is_of_port(handle: int, port: int) -> bool:
+    """Whether it is the listening socket of a TCP port, or a connection that came in by it."""
+    try:
+        its = socket.socket(fileno=handle)
+    except OSError:
+        return False
+    try:
+        return its.family in {socket.AF_INET, socket.AF_INET6} and its.getsockname()[1] == port
+    finally:
+        its.detach()
+
+
+def hangups() -> asyncio.Event:
+    """What each SIGHUP sets from now on, unless the process was told to ignore it, as ``nohup`` does."""
+    hangup = asyncio.Event()
+    if signal.getsignal(signal.SIGHUP) is not signal.SIG_IGN:
+        asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, hangup.set)
+    return hangup
 
 
 def run(main: Coroutine[Any, Any, Result]) -> Result:

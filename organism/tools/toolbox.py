@@ -97,14 +97,22 @@ class Toolbox:
         self._mcp: McpServers | None = None
         self._in_force: Mapping[str, McpServer] = {}
 
-    async def prepare(self, config: Path) -> None:
-        """Ask the MCP servers that the file names for their tools. Raises ``ConfigInvalid`` without the extra."""
+    async def prepare(self, config: Path, *, asks_again: bool) -> None:
+        """Ask the MCP servers that the file names for their tools, or those alone that are new.
+
+        Raises ``ConfigInvalid`` without the extra.
+        """
         if servers := mcp_servers(config):
             try:
                 self._mcp = self._mcp or self._make_mcp(self.pins)
             except ImportError as error:
                 raise ConfigInvalid("`tools.mcp` needs the extra `mcp`: pip install 'organism[mcp]'.") from error
-            await self._mcp.refresh(servers)
+            await self._mcp.refresh(servers, asks_again=asks_again)
+
+    @property
+    def awaited(self) -> Sequence[str]:
+        """The MCP servers in force that have not answered yet."""
+        return () if self._mcp is None else self._mcp.awaited(self._in_force)
 
     def ship(self, tools: Tools, named: Collection[str]) -> Sequence[ShippedTool]:
         """All tools, as ``tools`` of an organism.yaml sets them; ``named`` is every name in the configuration."""

@@ -8,9 +8,11 @@ import subprocess
 import sys
 from importlib import metadata
 
+import pytest
+
 from organism.cli.app import VERBS, function_of
 from organism.cli.exits import Exit
-from tests.cli.command import REPOSITORY, environment, on_terminal, organism, start_process
+from tests.cli.command import REPOSITORY, environment, in_a_process, on_terminal, organism, start_process
 from tests.server.served import TOKEN, Frames, Served
 
 PACKAGES = {
@@ -67,6 +69,17 @@ async def test_a_closed_pipe_ends_the_command_silently(hello: Served) -> None:
         _, err = await process.communicate()
         assert (process.returncode, err) == (141, b""), words
     os.close(writing)
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "utf-8"])
+async def test_a_character_that_the_output_s_encoding_lacks_is_escaped_and_json_stays_json(
+    hello: Served, encoding: str
+) -> None:
+    named = {"ORGANISM_URL": hello.url, "ORGANISM_TOKEN": TOKEN, "PYTHONIOENCODING": encoding}
+    words = ["inject", "greeter", '{"name": "Zo\u00eb \u2192 \U0001f600"}', "--wait", "20"]
+    shown, printed = await in_a_process(*words, **named), await in_a_process(*words, "--json", **named)
+    assert [(each.code, each.err) for each in (shown, printed)] == [(0, "")] * 2
+    assert printed.json["replies"][0]["payload"]["message"] == "HELLO, ZO\u00cb \u2192 \U0001f600!"
 
 
 async def test_ctrl_c_ends_a_verb_with_130_and_no_trace(hello: Served) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sys
 from functools import partial
@@ -11,9 +12,10 @@ from typing import Any
 import orjson
 import pytest
 
+from organism.bootstrap import Parts
 from organism.errors import ConfigInvalid, InvalidPayload
 from organism.events.record import Record
-from organism.events.vocabulary import ApprovalRequested, MessageRetried, MessageSent, StepStarted
+from organism.events.vocabulary import ApprovalRequested, MessageRetried, MessageSent, OrganismReloaded, StepStarted
 from organism.model.commands import HOST_PROGRAM, ResolveApproval, ResolveIndeterminate
 from organism.pump.rules import tool_spec
 from organism.testing import Running, running
@@ -180,19 +182,41 @@ async def test_a_server_that_is_not_there_keeps_nothing_from_starting_and_is_tol
         assert why in done.replies[0]["text"]
 
 
-async def test_a_server_that_comes_later_is_called_and_a_reload_knows_all_its_tools(
-    world: MakeWorld, tmp_path: Path
-) -> None:
+async def test_a_server_that_comes_later_is_asked_and_called(world: MakeWorld, tmp_path: Path) -> None:
     program = tmp_path / "later.py"
     command = [sys.executable, str(program), str(tmp_path / "diary")]
     play = world(SOURCE, LISTENERS, tools={"mcp": {"play": {"command": command}}})
     async with play.running() as o:
+        assert list(await listed(o)) == ["clerk", "play__add"]
         program.write_text(SERVER.read_text())
+        reloaded = await o.until(OrganismReloaded)
+        assert reloaded.event.added == ("play__put", "play__write.file", "play__wait")
+        assert reloaded.event.updated == ("play__add",)
         done = await o.inject("clerk", {"text": '{"a":1,"b":1}'}, wait=True)
         assert done.replies == ({"text": "2"},)
-        changes = await o.organism.reload()
-        assert list(changes.added) == ["play__put", "play__write.file", "play__wait"]
-        assert list(changes.updated) == ["play__add"]
+
+
+async def test_a_start_waits_for_no_server_and_its_tools_are_there_when_it_answers(
+    world: MakeWorld, tmp_path: Path
+) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    servers = {
+        "play": {"command": [sys.executable, "-S", str(SERVER), str(tmp_path / "diary"), str(gate)]},
+        "mute": {"command": ["/bin/sleep", "600"]},
+    }
+    play = world(SOURCE, LISTENERS, tools={"mcp": servers})
+    async with play.running(parts=Parts(mcp_seconds=0)) as o:
+        assert list(await listed(o)) == ["clerk", "play__add"], "those that are named"
+        assert list(o.organism.awaited_servers) == ["play", "mute"]
+        assert list((await o.organism.reload()).added) == []
+        called = await o.inject("clerk", {"text": '{"a":1,"b":1}'})
+        await asyncio.to_thread(gate.write_text, "go on")
+        await o.until(OrganismReloaded, added=("play__put", "play__write.file", "play__wait"))
+        assert list(o.organism.awaited_servers) == ["mute"]
+        assert await o.tenant.ended(called.thread_id, 30)
+        assert await o.replies(called.thread_id) == ({"text": "2"},)
+        assert (tmp_path / "diary").read_text().count("begun") == 1
 
 
 async def test_a_reload_leaves_the_servers_that_are_gone_and_a_bad_one_changes_nothing(

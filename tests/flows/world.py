@@ -77,9 +77,10 @@ class World:
     ) -> AsyncIterator[Running]:
         """Start it; whatever a test plays must have kept the laws.
 
-        With ``blocked_seconds`` its log tells of a loop that is held up so long, by a busy machine too.
+        With ``blocked_seconds`` its log tells of a loop that is held up so long, by a busy machine too. Without
+        ``parts`` the start waits for the first answer of each MCP server.
         """
-        parts = replace(parts or Parts(), blocked_seconds=blocked_seconds)
+        parts = replace(parts or Parts(mcp_seconds=math.inf), blocked_seconds=blocked_seconds)
         async with running(self.config, self.data if on_disk else None, parts) as organism:
             try:
                 yield organism

@@ -265,8 +265,9 @@ HABITS = (
         "modules hold no state",
         module_state,
         places=PRODUCT,
-        # What a handling has from its configuration, where a call cannot carry it (docs/topics/model-calls.md).
-        but=("organism/config/prompts.py",),
+        # What a handling has from its configuration, where a call cannot carry it (docs/topics/model-calls.md); which
+        # record locks this process holds, since they belong to the process as a whole.
+        but=("organism/config/prompts.py", "organism/log/directory.py"),
         bad=(
             "seen = set()",
             "LINES: dict[str, str] = {}",

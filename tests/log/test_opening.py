@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import signal
 import stat
 import sys
 from contextlib import closing, suppress
@@ -266,6 +267,46 @@ async def test_a_second_process_is_refused_within_a_second(tmp_path: Path) -> No
     assert output.decode().startswith(f"LogHeld True {tmp_path / 'log'} is held by process {os.getpid()}")
     await log.commit(unit("thr-1", created()))
     await log.close()
+
+
+async def test_l6_a_second_try_and_a_look_in_the_same_process_let_nobody_else_in(tmp_path: Path) -> None:
+    log = await open_durable(tmp_path / "log")
+    with pytest.raises(LogHeld):
+        await open_durable(tmp_path / "log")
+    assert LogDirectory(tmp_path / "log").holder()
+    assert (await in_a_child(tmp_path / "log", "print(LogDirectory(path).holder())")).startswith(
+        f"process {os.getpid()}"
+    )
+    await log.close()
+    assert await in_a_child(tmp_path / "log", "print(LogDirectory(path).holder())") == "None"
+
+
+async def test_l6_a_fork_that_python_does_not_know_of_holds_nothing(tmp_path: Path) -> None:
+    """As a library in C makes it: its parent has ended, and it goes on until it is killed here."""
+    program = (
+        "import ctypes, os\nLogDirectory(path).lock(lambda: 0)\nc = ctypes.PyDLL(None)\nchild = c.fork()\n"
+        "if child:\n    print(child)\n    os.kill(os.getpid(), 9)\n"
+        "[os.close(handle) for handle in (0, 1, 2)]\nc.pause()\n"
+    )
+    (tmp_path / "log").mkdir()
+    child = os.pidfd_open(int(await in_a_child(tmp_path / "log", program)))
+    try:
+        await (await open_durable(tmp_path / "log")).close()
+    finally:
+        signal.pidfd_send_signal(child, signal.SIGKILL)
+        os.close(child)
+
+
+async def in_a_child(place: Path, program: str) -> str:
+    """What a program prints that may use ``LogDirectory`` and ``path``, in another process."""
+    head = "import pathlib, sys\nfrom organism.log.directory import LogDirectory\npath = pathlib.Path(sys.argv[1])\n"
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-u", "-c", head + program, str(place)),
+        stdout=asyncio.subprocess.PIPE,
+        env={"PYTHONPATH": "."},
+    )
+    output, _ = await process.communicate()
+    return output.decode().strip()
 
 
 async def test_l10_a_fork_is_one_after_a_stop(tmp_path: Path) -> None:

@@ -12,8 +12,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import anyio
+import structlog
 from mcp import Client, InputRequiredRoundsExceededError, MCPError
 from mcp.types import Implementation, JSONRPCResponse, Tool
+from mcp_types.methods import parse_server_result
 from pydantic import ValidationError
 
 from organism.config.tools import McpServer
@@ -24,6 +26,8 @@ from organism.tools.web import ToolFailure, one_line
 CONNECT_SECONDS: Final = 20.0
 MOST_PAGES: Final = 20
 MOST_TOOLS: Final = 500
+LIST_VERSION: Final = "2025-11-25"
+"""The version of the protocol that says what a tool in a list must have."""
 FAULTS: Final = (MCPError, InputRequiredRoundsExceededError, ValidationError, RuntimeError, anyio.ClosedResourceError)
 """What a client raises when the server, or what it sends, is at fault."""
 _CLIENT: Final = Implementation(name="organism", version="1")
@@ -39,6 +43,7 @@ class Connection:
         self._environment = environment
         self._client: Client | None = None
         self._owner: asyncio.Task[None] | None = None
+        self._attempt = anyio.CancelScope()
         self._leave = asyncio.Event()
         self._connecting = asyncio.Lock()
         self.words = LastWords()
@@ -56,14 +61,17 @@ class Connection:
 
     async def _connect(self) -> None:
         self._leave = asyncio.Event()
+        self._attempt = anyio.CancelScope()
         self.words = LastWords()
         connected = asyncio.Event()
         owner = asyncio.create_task(self._own(connected, self.words), name=f"mcp-{self.name}")
         self._owner = owner
         owner.add_done_callback(lambda task: task.cancelled() or task.exception())  # retrieved: ``_why`` reports it
         waiting = asyncio.ensure_future(connected.wait())
-        await asyncio.wait({owner, waiting}, timeout=CONNECT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
-        waiting.cancel()
+        try:
+            await asyncio.wait({owner, waiting}, timeout=CONNECT_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            waiting.cancel()
         if self._client is None:
             why = self._why(owner)
             await self._drop()
@@ -80,11 +88,12 @@ class Connection:
 
         streams = self._watched(self._transport(words), ended)
         try:
-            async with Client(streams, client_info=_CLIENT, cache=None) as client:
-                if not leave.is_set():
-                    self._client = client
-                connected.set()
-                await leave.wait()
+            with self._attempt:  # left in the midst of it, by ``_drop``
+                async with Client(streams, client_info=_CLIENT, cache=None) as client:
+                    if not leave.is_set():
+                        self._client = client
+                    connected.set()
+                    await leave.wait()
         finally:
             ended()
 
@@ -109,13 +118,41 @@ class Connection:
                     with suppress(anyio.ClosedResourceError, anyio.BrokenResourceError):
                         async for message in read:
                             self.received += 1
-                            await send.send(_without_output_schemas(message))
+                            await send.send(self._with_usable_tools(message))
                     ended()
 
             async with anyio.create_task_group() as group, receive:
                 group.start_soon(pass_on)
                 yield receive, write
                 group.cancel_scope.cancel()
+
+    def _with_usable_tools(self, message: Any) -> Any:
+        """The message; a list of tools without those that the protocol's client would refuse the whole list for.
+
+        It goes without their output schemas: the client would run their patterns in the loop's thread.
+        """
+        answer = getattr(message, "message", None)
+        tools = answer.result.get("tools") if isinstance(answer, JSONRPCResponse) else None
+        if isinstance(answer, JSONRPCResponse) and isinstance(tools, list):
+            answer.result["tools"] = [tool for tool in tools if self._is_usable(tool)]
+        return message
+
+    def _is_usable(self, tool: Any) -> bool:
+        if isinstance(tool, dict):
+            tool.pop("outputSchema", None)
+        try:
+            parse_server_result("tools/list", LIST_VERSION, {"tools": [tool]})
+        except ValidationError as error:
+            name = tool.get("name") if isinstance(tool, dict) else None
+            self.leave_out(name if isinstance(name, str) else "a tool without a name", one_line(error))
+            return False
+        return True
+
+    def leave_out(self, tool: str, reason: str) -> None:
+        """Tell in the server's log why a tool is not offered."""
+        structlog.get_logger("organism.tools.mcp").warning(
+            "mcp_tool_left_out", server=self.name, tool=tool, reason=reason
+        )
 
     def _why(self, owner: asyncio.Task[None]) -> str:
         if not owner.done():
@@ -140,6 +177,8 @@ class Connection:
 
     async def _drop(self) -> None:
         self._leave.set()
+        if self._client is None:
+            self._attempt.cancel()
         owner, self._owner, self._client = self._owner, None, None
         if owner is None:
             return
@@ -165,16 +204,6 @@ async def _listed(client: Client) -> list[Tool]:
         if cursor is None:
             break
     return found
-
-
-def _without_output_schemas(message: Any) -> Any:
-    """The message, without the output schemas of tools: the library would run their patterns in the loop's thread."""
-    answer = getattr(message, "message", None)
-    tools = answer.result.get("tools") if isinstance(answer, JSONRPCResponse) else None
-    for tool in tools if isinstance(tools, list) else ():
-        if isinstance(tool, dict):
-            tool.pop("outputSchema", None)
-    return message
 
 
 def _described(error: BaseException) -> str:

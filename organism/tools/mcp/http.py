@@ -5,6 +5,7 @@ The protocol's client reports all failures alike; this transport distinguishes n
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any, Final
@@ -17,6 +18,7 @@ from mcp.types import CONNECTION_CLOSED, INTERNAL_ERROR, PARSE_ERROR
 from organism.tools.web import is_compressed, one_line
 
 MOST_ANSWER_BYTES: Final = 4 * 1024 * 1024
+TOO_LONG: Final = f"it has more than {MOST_ANSWER_BYTES} bytes"
 LEAVING_SECONDS: Final = 2.0
 NOTHING_DONE: Final = -32019
 """The code of our own answer when the server did not get the request, or has forgotten the session."""
@@ -27,6 +29,7 @@ _NOT_FOUND: Final = 404
 _UNAVAILABLE: Final = 503
 _JSON: Final = "application/json"
 _EVENTS: Final = "text/event-stream"
+_END_OF_EVENT: Final = re.compile(rb"\r\n\r\n|\n\n|\r\r")
 
 
 @asynccontextmanager
@@ -40,7 +43,7 @@ async def http_streams(url: str, token: str, connect_seconds: float, answer_seco
             trust_env=False,
             transport=_Transport(trust_env=False),
         ) as http,
-        streamable_http_client(url, http_client=http, max_sse_event_size=MOST_ANSWER_BYTES) as streams,
+        streamable_http_client(url, http_client=http, max_sse_event_size=2 * MOST_ANSWER_BYTES) as streams,
     ):
         yield streams
 
@@ -62,14 +65,14 @@ class _Transport(httpx2.AsyncHTTPTransport):
         if is_compressed(answer):
             await answer.aclose()
             return _refusal(request, _UNAVAILABLE, PARSE_ERROR, "it is compressed, though it was asked for as it is")
-        return await _refused(request, answer) if answer.is_error else _bounded(answer)
+        return await _refused(request, answer) if answer.is_error else _bounded(request, answer)
 
 
 async def _refused(request: httpx2.Request, answer: httpx2.Response) -> httpx2.Response:
     """An answer with an error status: the server's own error if it speaks the protocol, else one made of its status."""
     status = answer.status_code
     try:
-        error = orjson.loads(await _bounded(answer).aread())
+        error = orjson.loads(await _bounded(request, answer).aread())
     except (httpx2.StreamError, orjson.JSONDecodeError):
         error = None
     finally:
@@ -91,10 +94,12 @@ def _json(request: httpx2.Request, status: int, answer: object) -> httpx2.Respon
     return httpx2.Response(status, headers={"content-type": _JSON}, content=orjson.dumps(answer), request=request)
 
 
-def _bounded(answer: httpx2.Response) -> httpx2.Response:
+def _bounded(request: httpx2.Request, answer: httpx2.Response) -> httpx2.Response:
     """The answer, with a body that fails where it is too large or breaks off. Events are bounded one by one."""
-    if not answer.headers.get("content-type", "").lower().startswith(_EVENTS):
-        assert isinstance(answer.stream, httpx2.AsyncByteStream)  # noqa: S101 - as the transport gives it
+    assert isinstance(answer.stream, httpx2.AsyncByteStream)  # noqa: S101 - as the transport gives it
+    if answer.headers.get("content-type", "").lower().startswith(_EVENTS):
+        answer.stream = _BoundedEvents(answer.stream, orjson.loads(request.content).get("id"))
+    else:
         answer.stream = _Bounded(answer.stream)
     return answer
 
@@ -111,10 +116,35 @@ class _Bounded(httpx2.AsyncByteStream):
             async for chunk in self._stream:
                 left -= len(chunk)
                 if left < 0:
-                    raise httpx2.StreamError(f"it has more than {MOST_ANSWER_BYTES} bytes")
+                    raise httpx2.StreamError(TOO_LONG)
                 yield chunk
         except httpx2.TransportError as error:
             raise httpx2.StreamError(f"it breaks off: {one_line(error)}") from error
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+
+class _BoundedEvents(httpx2.AsyncByteStream):
+    """Events, each given whole; one that is too large becomes an error in answer to the request, and is the last."""
+
+    def __init__(self, stream: httpx2.AsyncByteStream, request_id: object) -> None:
+        self._stream = stream
+        self._request_id = request_id
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        event = bytearray()
+        async for chunk in self._stream:
+            start = max(0, len(event) - 3)
+            event += chunk
+            end = max((found.end() for found in _END_OF_EVENT.finditer(event, start)), default=0)
+            if max(end, len(event) - end) > MOST_ANSWER_BYTES:
+                error = {"code": PARSE_ERROR, "message": TOO_LONG}
+                yield b"data: %b\n\n" % orjson.dumps({"jsonrpc": "2.0", "id": self._request_id, "error": error})
+                return
+            if end:
+                yield bytes(event[:end])
+                del event[:end]
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -6,7 +6,9 @@ At the end its input is closed; if it goes on, it is terminated, then killed, wi
 from __future__ import annotations
 
 import os
+import re
 import signal
+import sys
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager, suppress
 from pathlib import Path
@@ -17,7 +19,7 @@ from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
-from mcp.types import jsonrpc_message_adapter
+from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
 from pydantic import ValidationError
 
 MOST_LINE_BYTES: Final = 4 * 1024 * 1024
@@ -25,6 +27,21 @@ GRACE_SECONDS: Final = 2.0
 """Granted after its input is closed, after SIGTERM and after SIGKILL each."""
 MOST_STDERR_BYTES: Final = 2_000
 MOST_SHOWN: Final = 300
+MOST_SKIPPED_BYTES: Final = 64 * MOST_LINE_BYTES
+ENDS_BYTES: Final = 256
+_FIRST_ID: Final = re.compile(rb'\s*\{(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*(\d+)\s*,')
+_LAST_ID: Final = re.compile(rb'"id"\s*:\s*(\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+_DIE_WITH_PARENT: Final = """
+import ctypes, os, sys
+PR_SET_PDEATHSIG, SIGKILL = 1, 9
+ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, SIGKILL)
+if os.getppid() == int(sys.argv[1]):
+    try:
+        os.execvp(sys.argv[2], sys.argv[2:])
+    except OSError as error:
+        sys.exit(f"{sys.argv[2]}: {error.strerror}")
+"""
+"""Run by Python in the server's own process, which then becomes the server: nothing runs in a copy of this process."""
 TOO_LONG: Final = f"it wrote a line of more than {MOST_LINE_BYTES} bytes"
 
 
@@ -53,7 +70,7 @@ async def stdio_streams(
 ) -> AsyncIterator[Any]:
     """Run it with these variables besides a login's; gives the streams from it, which ends when it does, and to it."""
     environment = {**get_default_environment(), **variables}
-    process = await anyio.open_process(command, cwd=folder, env=environment, start_new_session=True)
+    process = await anyio.open_process(_ended_with_us(command), cwd=folder, env=environment, start_new_session=True)
     assert process.stdin and process.stdout and process.stderr  # noqa: S101, PT018 - pipes by default; narrows the types
     to_client, received = anyio.create_memory_object_stream[Any](0)
     sent, to_server = anyio.create_memory_object_stream[Any](0)
@@ -69,6 +86,16 @@ async def stdio_streams(
             await _stop(process)
 
 
+def _ended_with_us(command: tuple[str, ...]) -> tuple[str, ...]:
+    """The command, which Linux kills when this process is killed: its input ends then, but not every server reads it.
+
+    Elsewhere the end of its input is all that it hears. A process that it has started itself hears no more than that.
+    """
+    if sys.platform != "linux":
+        return command
+    return (sys.executable, "-I", "-S", "-c", _DIE_WITH_PARENT, str(os.getpid()), *command)
+
+
 async def _read(stdout: ByteReceiveStream, to_client: Any, words: LastWords) -> None:
     """Pass on each message. A line that is no message is passed over: some servers greet."""
     lines = BufferedByteReceiveStream(stdout)
@@ -78,10 +105,30 @@ async def _read(stdout: ByteReceiveStream, to_client: Any, words: LastWords) -> 
                 try:
                     line = await lines.receive_until(b"\n", MOST_LINE_BYTES)
                 except anyio.DelimiterNotFound:
-                    words.fault = TOO_LONG
-                    return
+                    if (number := await _number_of_long_answer(lines)) is None:
+                        words.fault = TOO_LONG
+                        return
+                    error = ErrorData(code=PARSE_ERROR, message=f"it has more than {MOST_LINE_BYTES} bytes")
+                    await to_client.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error)))
+                    continue
                 with suppress(ValidationError):
                     await to_client.send(SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False)))
+
+
+async def _number_of_long_answer(lines: BufferedByteReceiveStream) -> int | None:
+    """Skip the rest of a line that is too long; gives which request it answers, if its beginning or end says so."""
+    head = await lines.receive(ENDS_BYTES)
+    if not head.lstrip().startswith(b"{"):
+        return None
+    end, skipped = b"", 0
+    while skipped < MOST_SKIPPED_BYTES:
+        chunk, newline, rest = (await lines.receive()).partition(b"\n")
+        end, skipped = (end + chunk)[-ENDS_BYTES:], skipped + len(chunk)
+        if newline:
+            lines.feed_data(rest)
+            found = _FIRST_ID.match(head) or _LAST_ID.search(end)
+            return int(found[1]) if found else None
+    return None
 
 
 async def _write(stdin: ByteSendStream, to_server: Any, to_client: Any) -> None:

@@ -22,6 +22,8 @@ TOOLS: list[dict[str, Any]] = [
     {"name": "promised", "inputSchema": OBJECT, "outputSchema": PROMISE},
 ]
 LONG = 5 * 1024 * 1024
+LAST: list[int] = []
+"""The ids of all messages."""
 
 
 def note(text: str) -> None:
@@ -44,6 +46,13 @@ def text(said: str) -> dict[str, Any]:
 def babble() -> None:
     """Write a line that does not end."""
     sys.stdout.write("x" * LONG)
+    sys.stdout.flush()
+
+
+def huge_backwards() -> None:
+    """Answer the call as some libraries do, with its id at the end."""
+    result = {"content": [{"type": "text", "text": "y" * LONG}]}
+    sys.stdout.write(json.dumps({"result": result, "jsonrpc": "2.0", "id": LAST[-1]}) + "\n")
     sys.stdout.flush()
 
 
@@ -77,6 +86,8 @@ DEEDS: dict[str, Callable[[], dict[str, Any] | None]] = {
     "tick": lambda: say(method="notifications/message", params={"level": "info", "data": "still here"}),
     "grow": grow,
     "shrink": shrink,
+    "huge": lambda: text("y" * LONG),
+    "huge backwards": huge_backwards,
     "long": lambda: text("y" * 200_000),
     "numbers": lambda: {**text("many"), "structuredContent": {"n": 2**70}},
     "promise": lambda: {**text("none"), "structuredContent": {"n": "no number"}},
@@ -90,6 +101,7 @@ DEEDS: dict[str, Callable[[], dict[str, Any] | None]] = {
 def answer(message: dict[str, Any]) -> None:
     """Answer one message."""
     number, params = message["id"], message.get("params", {})
+    LAST.append(number)
     match message["method"]:
         case "initialize":
             about = {"name": "rough", "version": "1"}

@@ -1,6 +1,7 @@
 """An MCP server over standard input and output, of the standard library alone, so that it begins at once.
 
-It keeps a diary in the file that it is given.
+It keeps a diary in the file that it is given. With a second file, a named pipe, it answers nothing until somebody has
+written into it.
 """
 
 from __future__ import annotations
@@ -75,6 +76,8 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
 
 if __name__ == "__main__":
     note(f"begun {Path.cwd().name} {os.getpid()}")
+    for gate in sys.argv[2:]:
+        Path(gate).read_text()
     for line in sys.stdin:
         asked = json.loads(line)
         said = answer(asked["method"], asked.get("params") or {}) if "id" in asked else None

@@ -15,10 +15,10 @@ import pytest
 
 from organism.config.tools import McpServer
 from organism.model.handler import EffectUnknown
-from organism.model.tool import ToolArguments, ToolOutput
+from organism.model.tool import ToolArguments, ToolError, ToolOutput
 from organism.tools.mcp.calls import tool_handler
 from organism.tools.mcp.connection import Connection
-from organism.tools.mcp.stdio import TOO_LONG
+from organism.tools.mcp.stdio import MOST_LINE_BYTES, TOO_LONG
 from tests.tools.outside import Steps
 
 PATIENCE_SECONDS = 10
@@ -75,6 +75,22 @@ async def test_a_line_without_an_end_is_cut_off_and_the_server_is_begun_again(tm
             await told(connection, "babble")
         assert (await told(connection, "this")).text == "did this"
         assert diary(tmp_path) == ["begun", "babble", "begun", "this"]
+
+
+@pytest.mark.parametrize("how", ["huge", "huge backwards"])
+async def test_an_answer_that_is_too_long_is_an_error_of_its_call_and_the_server_goes_on(
+    tmp_path: Path, how: str
+) -> None:
+    async with rough(tmp_path) as connection:
+        refused, _, other = await asyncio.gather(
+            told(connection, how), told(connection, "tick x"), told(connection, "this")
+        )
+        said = (
+            f"The MCP server rough was asked, and its answer cannot be read: it has more than {MOST_LINE_BYTES} bytes"
+        )
+        assert refused == ToolError("upstream_error", said)
+        assert other.text == "did this"
+        assert diary(tmp_path).count("begun") == 1
 
 
 async def test_a_server_that_hangs_is_left_and_begun_again(tmp_path: Path) -> None:
