@@ -197,8 +197,8 @@ class Organism:
             random_bytes=chance.randbytes,
             redactor=redactor,
         )
+        await tenant.library.open()  # first: what it sweeps must not be what a resumed handling writes
         await tenant.start(self._rules(Held(log, views, tenant.library)), self._life())
-        await tenant.library.open()
         return tenant
 
     def _follow(self, what: str, following: Coroutine[Any, Any, None]) -> None:
