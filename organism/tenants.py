@@ -15,9 +15,9 @@ import structlog
 from organism.config.settings import Changes
 from organism.config.tenant import TenantConfig
 from organism.errors import Fenced, LogUnavailable, Stopping, ThreadKilled, Unavailable
-from organism.events.record import ORGANISM_STREAM, Actor, Content
+from organism.events.record import ORGANISM_STREAM, Actor, Content, Record
 from organism.events.vocabulary import CallAnswered, Event, OrganismReloaded, OrganismStopped
-from organism.log.log import EventLog
+from organism.log.log import EventFilter, EventLog
 from organism.model.commands import Answer, Command, Idempotency
 from organism.model.ids import Ids
 from organism.model.redact import Redactor
@@ -36,6 +36,7 @@ from organism.pump.run.model_call import Models
 from organism.pump.state import State
 from organism.pump.writer import Writer
 from organism.rag.library import By, Library
+from organism.rag.store import LIBRARY
 from organism.views.views import ViewStore
 
 POLL_SECONDS: Final = 0.02
@@ -141,6 +142,15 @@ class Tenant:
     async def answered(self, once: Idempotency) -> bool:
         """Whether what the key names was done. Raises ``IdempotencyKeyReused``."""
         return await self.operator.answered(once) is not None
+
+    @property
+    def library_key(self) -> bytes:
+        """See ``Recorder``, of which this is the tenant's."""
+        return self.log.key_for(LIBRARY)
+
+    async def facts(self, stream: str, after: int) -> list[Record[Event]]:
+        """Facts of the library: those of a stream after a position."""
+        return await self.log.read(after, wanted=EventFilter((stream,)))
 
     async def record(self, stream: str, fact: Event, by: By) -> None:
         """Write a fact of the library, and that the key was used. Raises an ``OrganismError``."""
