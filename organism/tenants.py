@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import structlog
 
+from organism.agents.embeddings import TenantEmbeddings
 from organism.config.settings import Changes
 from organism.config.tenant import TenantConfig
 from organism.errors import Fenced, LogUnavailable, Stopping, ThreadKilled, Unavailable
@@ -77,6 +78,7 @@ class Tenant:
         self.pump: Pump
         self.operator: Operator
         self.library: Library
+        self.embeddings: TenantEmbeddings
 
     async def start(self, rules: Rules, life: Life) -> None:
         """Fold the log and begin a new life on it."""
