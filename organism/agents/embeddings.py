@@ -282,17 +282,20 @@ class TenantEmbeddings:
             )
             return RecordEmbedding(embedded=event, call=call, actor=actor)
 
-        await self._do(
-            ReserveEmbedding(
-                call=call,
-                model=model,
-                provider=terms.provider,
-                input_usd_per_million=terms.input_usd_per_million,
-                tokens=most,
-                seconds=TIMEOUT_SECONDS,
-                actor=actor,
-            )
+        reserve = ReserveEmbedding(
+            call=call,
+            model=model,
+            provider=terms.provider,
+            input_usd_per_million=terms.input_usd_per_million,
+            tokens=most,
+            seconds=TIMEOUT_SECONDS,
+            actor=actor,
         )
+        try:
+            await self._do(reserve)
+        except BaseException:  # it may be reserved all the same, and nothing was asked
+            self._settle_later(settled(0, LOST))
+            raise
         parts: list[Embedded] = []
         try:
             async with aclosing(self._models.parts(model, texts, self._tenant)) as asked:
@@ -303,7 +306,7 @@ class TenantEmbeddings:
             await self._do(command)
             on_recorded(command.embedded)
             raise
-        except asyncio.CancelledError:
+        except BaseException:
             self._settle_later(settled(most, LOST))
             raise
         command = settled(sum(part.tokens for part in parts))

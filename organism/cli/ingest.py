@@ -15,6 +15,8 @@ from typing import Any, BinaryIO, Final, NamedTuple
 PIECE_CHARS: Final = 1_500
 """Even of four bytes a character that is less than a document may have."""
 MOST_FILE_BYTES: Final = 1 << 28
+MOST_PATH_BYTES: Final = 1_000
+"""Written as JSON, with what else is said of a piece, that is less than the metadata of a document may have."""
 MARKDOWN: Final = frozenset({".md", ".markdown"})
 HTML: Final = frozenset({".html", ".htm"})
 DIGEST_CHARS: Final = 16
@@ -48,15 +50,17 @@ def files_in(path: Path) -> Iterator[Path]:
 
     Links to folders are not followed: they may lead round in circles. What is no file is left to ``pieces_of``.
     """
-    try:
-        inside = [each for each in path.iterdir() if _is_taken(each)] if path.is_dir() else None
-    except OSError:
-        inside = None
-    if inside is None:
-        yield path
-        return
-    for each in sorted(inside):
-        yield from files_in(each)
+    waiting = [path]
+    while waiting:
+        each = waiting.pop()
+        try:
+            inside = sorted(filter(_is_taken, each.iterdir()), reverse=True) if each.is_dir() else None
+        except OSError:
+            inside = None
+        if inside is None:
+            yield each
+        else:
+            waiting += inside
 
 
 def _is_taken(inside: Path) -> bool:
@@ -77,6 +81,8 @@ def pieces_of(file: Path, folder: Path | None = None) -> list[Piece]:
         raise Unreadable("its name is not UTF-8; rename it first") from error
     path, digest = file.as_posix(), sha256(data).hexdigest()[:DIGEST_CHARS]
     texts = [(page.number, piece) for page in pages_of(file, data) for piece in _split(file, page.text)]
+    if len(path.encode()) > MOST_PATH_BYTES:
+        raise Unreadable("its path is too long; name a folder nearer to it")
     prefix = f"{_FOREIGN.sub('-', path)[-_SLUG_CHARS:]}-{sha256(path.encode()).hexdigest()[:8]}"
     return [
         Piece(

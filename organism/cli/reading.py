@@ -80,7 +80,7 @@ class FileReader:
             )
         process = self._process
         assert process.stdin is not None  # noqa: S101 - both are pipes; narrows the type
-        assert process.stdout is not None  # noqa: S101
+        assert process.stdout is not None  # noqa: S101 - as above
         with suppress(BrokenPipeError):
             process.stdin.write(line + b"\n")
             process.stdin.flush()

@@ -23,6 +23,7 @@ from organism.errors import (
     InvalidField,
     LibraryDamaged,
     LibraryUnavailable,
+    LogDamaged,
     NotFound,
     OrganismError,
     PreviewStale,
@@ -144,7 +145,7 @@ class Library:
             found: Damage = await self._store.write(store.open_tables, indices, self._key)
             self._incomplete, self._altered = set(found.incomplete), dict(found.changed)
             saved = await self._store.read(store.saved_graphs, self._key)
-        except (LibraryDamaged, LibraryUnavailable) as damage:
+        except (LibraryDamaged, LibraryUnavailable, LogDamaged) as damage:
             self._damage = damage.message
         else:
             fitting = {
@@ -488,6 +489,8 @@ async def _to_its_end(act: Coroutine[Any, Any, None]) -> None:
         await asyncio.shield(acting)
     except asyncio.CancelledError:
         await asyncio.wait({acting})
+        if not acting.cancelled():
+            acting.exception()  # nobody is there to hear of it
         raise
 
 

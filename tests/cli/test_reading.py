@@ -97,6 +97,23 @@ def test_a_link_in_a_folder_leads_to_no_file_outside(reader: FileReader, tmp_pat
     assert [piece.text for piece in reader.pieces_of(folder / "out.txt")] == ["Hidden."]  # it was named itself
 
 
+def test_folders_in_folders_are_listed_however_deep_they_are(reader: FileReader, tmp_path: Path) -> None:
+    deep = tmp_path
+    for _ in range(60):
+        deep = deep / "/".join("d" * 20)
+        deep.mkdir(parents=True)
+    (deep / "deep.txt").write_text("Deep.")
+    (tmp_path / "text.txt").write_text("A text.")
+    found = list(files_in(tmp_path))
+    assert [file.name for file in found] == ["deep.txt", "text.txt"]
+    with pytest.raises(Unreadable, match="path is too long"):
+        reader.pieces_of(found[0], tmp_path)
+    found[0].unlink()
+    while deep != tmp_path:  # pytest would not come down so far
+        deep.rmdir()
+        deep = deep.parent
+
+
 def test_text_that_is_no_unicode_is_read_all_the_same(reader: FileReader, tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text("<p>one &#xD800; two &#0; three")
     (piece,) = reader.pieces_of(tmp_path / "page.html")
