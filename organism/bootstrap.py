@@ -19,7 +19,7 @@ import structlog
 
 from organism.agents import BUNDLED_AGENTS, bundled_charter
 from organism.agents.completions import chat_listener
-from organism.agents.embeddings import Embeddings
+from organism.agents.embeddings import Embeddings, TenantEmbeddings
 from organism.agents.gateway import Gateways
 from organism.agents.turn import prompted_turn_of, turn_of
 from organism.audit import AUDIT, Audit, AuditLines
@@ -226,10 +226,11 @@ class Organism:
             share=self._share,
             redactor=redactor,
         )
+        tenant.embeddings = TenantEmbeddings(self.embeddings, tenant_id, tenant.do, clock.now_us, tenant.ids.message)
         folder = None if self._data is None else self._data / TENANTS / folder_of(tenant_id)
         tenant.library = Library(
             Store(None if folder is None else folder / LIBRARY_FILE, self.parts.driver),
-            *(views, self.parts.embeddings or self.embeddings),
+            *(views, self.parts.embeddings or tenant.embeddings),
             graphs=Graphs(None if folder is None else folder / "graphs", installed()),
             recorder=tenant,
             head=lambda: log.head,
@@ -237,8 +238,8 @@ class Organism:
             random_bytes=chance.randbytes,
             redactor=redactor,
         )
+        await tenant.library.open()  # first: what it sweeps must not be what a resumed handling writes
         await tenant.start(self._rules(Held(log, views, tenant.library, redactor)), self._life())
-        await tenant.library.open()
         return tenant
 
     def _follow(self, what: str, following: Coroutine[Any, Any, None]) -> None:

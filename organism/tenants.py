@@ -12,12 +12,13 @@ from typing import Any, Final
 
 import structlog
 
+from organism.agents.embeddings import TenantEmbeddings
 from organism.config.settings import Changes
 from organism.config.tenant import TenantConfig, readable
 from organism.errors import Fenced, LogUnavailable, Stopping, ThreadKilled, Unavailable
-from organism.events.record import ORGANISM_STREAM, Actor, Content
+from organism.events.record import ORGANISM_STREAM, Actor, Content, Record
 from organism.events.vocabulary import CallAnswered, Event, OrganismReloaded, OrganismStopped
-from organism.log.log import EventLog
+from organism.log.log import EventFilter, EventLog
 from organism.model.commands import Answer, Command, Idempotency
 from organism.model.ids import Ids
 from organism.model.redact import Redactor
@@ -37,6 +38,7 @@ from organism.pump.run.model_call import Models
 from organism.pump.state import State
 from organism.pump.writer import Writer
 from organism.rag.library import By, Library
+from organism.rag.store import LIBRARY
 from organism.views.views import ViewStore
 
 POLL_SECONDS: Final = 0.02
@@ -80,6 +82,7 @@ class Tenant:
         self.pump: Pump
         self.operator: Operator
         self.library: Library
+        self.embeddings: TenantEmbeddings
 
     async def start(self, rules: Rules, life: Life) -> None:
         """Fold the log and begin a new life on it."""
@@ -157,6 +160,15 @@ class Tenant:
     async def answered(self, once: Idempotency) -> bool:
         """Whether what the key names was done. Raises ``IdempotencyKeyReused``."""
         return await self.operator.answered(once) is not None
+
+    @property
+    def library_key(self) -> bytes:
+        """See ``Recorder``, of which this is the tenant's."""
+        return self.log.key_for(LIBRARY)
+
+    async def facts(self, stream: str, after: int) -> list[Record[Event]]:
+        """Facts of the library: those of a stream after a position."""
+        return await self.log.read(after, wanted=EventFilter((stream,)))
 
     async def record(self, stream: str, fact: Event, by: By) -> None:
         """Write a fact of the library, and that the key was used. Raises an ``OrganismError``."""

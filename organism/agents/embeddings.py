@@ -6,13 +6,15 @@ They are no calls of a language model: nothing is decided by them, so they are n
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 import anyio
 import msgspec
 import numpy as np
+import structlog
 from msgspec import Struct
 from numpy.typing import NDArray
 
@@ -20,16 +22,26 @@ from organism.agents.providers import ProviderError
 from organism.agents.providers.answer import token_count
 from organism.agents.providers.messages import tokens_of
 from organism.agents.providers.openai import OpenAIProvider
+from organism.agents.turns import Turns
 from organism.config.check import record_of
 from organism.config.load import EmbeddingSection
 from organism.config.settings import Retry, Settings
-from organism.errors import InvalidField, Upstream, UpstreamTimeout
+from organism.errors import InvalidField, OrganismError, Upstream, UpstreamTimeout
+from organism.events.record import Actor
+from organism.events.vocabulary import StepError, TextsEmbedded
+from organism.model.commands import HOST_PROGRAM, Command, RecordEmbedding, ReserveEmbedding
 from organism.model.completion import ModelRequest
+from organism.model.money import plain, priced
 from organism.model.redact import Redactor
+from organism.pump.decide.spend import LOST
 
 BUILTIN: Final = "builtin"
 """The model that ships with the organism: Google's multilingual universal sentence encoder, 16 languages."""
 TIMEOUT_SECONDS: Final = 60.0
+TURN_BYTES: Final = 4096
+"""So much text of a tenant becomes vectors before the next tenant's turn: some tenths of a second."""
+MOST_WAITING_BYTES: Final = 4 << 20
+"""So much text of a tenant waits for the built-in model at most: two of the largest requests."""
 
 Matrix = NDArray[np.float32]
 
@@ -42,24 +54,20 @@ class Embedded:
     tokens: int
 
 
-class Embedder(Protocol):
-    """One model."""
-
-    async def embed(self, texts: Sequence[str]) -> Embedded:
-        """A vector for each text, of which there is at least one. Raises ``ProviderError``."""
-
-
 class Builtin:
     """The model in this process: its weights are loaded at the first call, one call runs at a time, in a thread."""
 
     def __init__(self) -> None:
-        self._limiter = anyio.CapacityLimiter(1)
+        self._turns = Turns(MOST_WAITING_BYTES)
         self._model: Any = None
 
-    async def embed(self, texts: Sequence[str]) -> Embedded:
-        """See ``Embedder``. Tokens are estimated."""
-        vectors = await anyio.to_thread.run_sync(self._encoded, list(texts), limiter=self._limiter)
-        return Embedded(vectors, sum(map(tokens_of, texts)))
+    async def embed(self, texts: Sequence[str], tenant: str) -> AsyncGenerator[Embedded, None]:
+        """Vectors of the texts, a turn's at a time. Tokens are estimated. Raises ``RateLimitExceeded``."""
+        with self._turns.room(tenant, sum(_size(text) for text in texts)):
+            for portion in _portions(texts, TURN_BYTES):
+                async with self._turns.turn(tenant):
+                    vectors = await anyio.to_thread.run_sync(self._encoded, portion)
+                yield Embedded(vectors, sum(map(tokens_of, portion)))
 
     def _encoded(self, texts: list[str]) -> Matrix:
         if self._model is None:
@@ -67,6 +75,24 @@ class Builtin:
 
             self._model = USE(threads=1)
         return np.asarray(self._model.encode(texts), dtype=np.float32)
+
+
+def _size(text: str) -> int:
+    return len(text.encode())
+
+
+def _portions(texts: Sequence[str], most_bytes: int) -> Iterator[list[str]]:
+    """The texts in order, as many at a time as have so many bytes together, and at least one."""
+    portion: list[str] = []
+    left = most_bytes
+    for text in texts:
+        left -= _size(text)
+        if portion and left < 0:
+            yield portion
+            portion, left = [], most_bytes - _size(text)
+        portion.append(text)
+    if portion:
+        yield portion
 
 
 class Item(Struct):
@@ -93,8 +119,12 @@ class Remote:
         self._retry = retry
         self._server = OpenAIProvider(terms.base_url or None, key, terms.api_key_env or None)
 
-    async def embed(self, texts: Sequence[str]) -> Embedded:
-        """See ``Embedder``."""
+    async def embed(self, texts: Sequence[str]) -> AsyncGenerator[Embedded, None]:
+        """Vectors of the texts, a request's at a time. Raises ``ProviderError``."""
+        for at in range(0, len(texts), self._terms.batch):
+            yield await self._patiently(texts[at : at + self._terms.batch])
+
+    async def _patiently(self, texts: Sequence[str]) -> Embedded:
         for number in range(1, self._retry.attempts):
             try:
                 return await self._asked(texts)
@@ -175,17 +205,131 @@ class Embeddings:
         """Whether the model is in this process."""
         return model not in self._remote
 
-    async def embed(self, model: str, texts: Sequence[str]) -> Embedded:
-        """A vector for each text, none for none. Raises ``InvalidField`` if there is no such model, ``Upstream``."""
-        dim = self.dim(model)
-        if not texts:
-            return Embedded(np.empty((0, dim), np.float32), 0)
-        embedder: Embedder = self._remote.get(model, self._builtin)
+    async def parts(self, model: str, texts: Sequence[str], tenant: str) -> AsyncGenerator[Embedded, None]:
+        """Vectors of the texts in their order, some at a time.
+
+        Raises ``InvalidField`` if there is no such model, ``RateLimitExceeded``, ``Upstream``.
+        """
+        self.dim(model)
         clean = [self._redactor.text(text) for text in texts]
-        size = self._terms[model].batch
+        remote = self._remote.get(model)
+        asked = remote.embed(clean) if remote is not None else self._builtin.embed(clean, tenant)
         try:
-            parts = [await embedder.embed(clean[at : at + size]) for at in range(0, len(clean), size)]
+            async with aclosing(asked) as parts:
+                async for part in parts:
+                    yield part
         except ProviderError as error:
             kind = UpstreamTimeout if error.fault == "timeout" else Upstream
             raise kind(f"{model}: {self._redactor.text(error.message)}") from None
-        return Embedded(np.concatenate([each.vectors for each in parts]), sum(each.tokens for each in parts))
+
+
+class TenantEmbeddings:
+    """The models for one tenant. What a server's model may use is reserved before it is asked, and settled after."""
+
+    def __init__(
+        self,
+        models: Embeddings,
+        tenant: str,
+        do: Callable[[Command], Awaitable[object]],
+        now_us: Callable[[], int],
+        new_id: Callable[[], str],
+    ) -> None:
+        self._models = models
+        self._tenant = tenant
+        self._do = do
+        self._now_us = now_us
+        self._new_id = new_id
+        self._settling: set[asyncio.Future[object]] = set()
+
+    @property
+    def default(self) -> str:
+        """The model of an index that names none."""
+        return self._models.default
+
+    async def embed(self, model: str, texts: Sequence[str]) -> Embedded:
+        """A vector for each text, none for none, for the library. The built-in model costs nothing: it is not recorded.
+
+        Raises ``InvalidField`` if there is no such model, ``BudgetExhausted``, ``RateLimitExceeded``, ``Upstream``.
+        """
+        dim = self._models.dim(model)
+        if texts and not self._models.is_builtin(model):
+            return await self.recorded(model, texts)
+        return joined([part async for part in self._models.parts(model, texts, self._tenant)], dim)
+
+    async def recorded(
+        self,
+        model: str,
+        texts: Sequence[str],
+        actor: Actor = HOST_PROGRAM,
+        on_recorded: Callable[[TextsEmbedded], None] = lambda _: None,
+    ) -> Embedded:
+        """The same of any model, under the tenant's budget of the day. The call is recorded whatever comes of it.
+
+        One whose caller is gone counts with all that was reserved for it: how far it came nobody knows.
+        """
+        terms, dim = self._models.terms(model), self._models.dim(model)
+        most, began, call = sum(map(tokens_of, texts)), self._now_us(), self._new_id()
+
+        def settled(tokens: int, error: StepError | None = None) -> RecordEmbedding:
+            usd = priced(tokens, terms.input_usd_per_million)
+            event = TextsEmbedded(
+                model=model,
+                provider=terms.provider,
+                texts=len(texts),
+                input_tokens=tokens,
+                cost_usd=plain(usd),
+                cost_source="price" if usd else "zero",
+                duration=self._now_us() - began,
+                error=error,
+            )
+            return RecordEmbedding(embedded=event, call=call, actor=actor)
+
+        reserve = ReserveEmbedding(
+            call=call,
+            model=model,
+            provider=terms.provider,
+            input_usd_per_million=terms.input_usd_per_million,
+            tokens=most,
+            seconds=TIMEOUT_SECONDS,
+            actor=actor,
+        )
+        try:
+            await self._do(reserve)
+        except BaseException:  # it may be reserved all the same, and nothing was asked
+            self._settle_later(settled(0, LOST))
+            raise
+        parts: list[Embedded] = []
+        try:
+            async with aclosing(self._models.parts(model, texts, self._tenant)) as asked:
+                async for part in asked:
+                    parts.append(part)  # noqa: PERF401 - what came before a failure counts
+        except OrganismError as error:
+            command = settled(sum(part.tokens for part in parts), StepError(error.code, error.message))
+            await self._do(command)
+            on_recorded(command.embedded)
+            raise
+        except BaseException:
+            self._settle_later(settled(most, LOST))
+            raise
+        command = settled(sum(part.tokens for part in parts))
+        await self._do(command)
+        on_recorded(command.embedded)
+        return joined(parts, dim)
+
+    def _settle_later(self, command: RecordEmbedding) -> None:
+        """Settle it though the caller is gone; if that fails, the next start does it."""
+        settling = asyncio.ensure_future(self._do(command))
+        self._settling.add(settling)
+        settling.add_done_callback(self._settled)
+
+    def _settled(self, settling: asyncio.Future[object]) -> None:
+        self._settling.discard(settling)
+        if not settling.cancelled() and (error := settling.exception()) is not None:
+            structlog.get_logger("organism").warning("embedding_not_settled", error=str(error))
+
+
+def joined(parts: Sequence[Embedded], dim: int) -> Embedded:
+    """The vectors of all parts, and their tokens."""
+    vectors = [part.vectors for part in parts]
+    tokens = sum(part.tokens for part in parts)
+    return Embedded(np.concatenate(vectors) if vectors else np.empty((0, dim), np.float32), tokens)

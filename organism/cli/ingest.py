@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import re
+import stat
 from collections.abc import Iterator
 from hashlib import sha256
 from html.parser import HTMLParser
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final, NamedTuple
+from typing import Any, BinaryIO, Final, NamedTuple
 
 PIECE_CHARS: Final = 1_500
 """Even of four bytes a character that is less than a document may have."""
 MOST_FILE_BYTES: Final = 1 << 28
+MOST_PATH_BYTES: Final = 1_000
+"""Written as JSON, with what else is said of a piece, that is less than the metadata of a document may have."""
 MARKDOWN: Final = frozenset({".md", ".markdown"})
 HTML: Final = frozenset({".html", ".htm"})
 DIGEST_CHARS: Final = 16
@@ -42,39 +46,43 @@ class Page(NamedTuple):
 
 
 def files_in(path: Path) -> Iterator[Path]:
-    """The file, or all files below the folder that are not hidden, in order; what cannot be listed is given itself.
+    """The file, or all below the folder that is not hidden, in order; what cannot be listed is given itself.
 
-    Links to folders are not followed: they may lead round in circles.
+    Links to folders are not followed: they may lead round in circles. What is no file is left to ``pieces_of``.
     """
-    try:
-        inside = [each for each in path.iterdir() if _is_taken(each)] if path.is_dir() else None
-    except OSError:
-        inside = None
-    if inside is None:
-        yield path
-        return
-    for each in sorted(inside):
-        yield from files_in(each)
+    waiting = [path]
+    while waiting:
+        each = waiting.pop()
+        try:
+            inside = sorted(filter(_is_taken, each.iterdir()), reverse=True) if each.is_dir() else None
+        except OSError:
+            inside = None
+        if inside is None:
+            yield each
+        else:
+            waiting += inside
 
 
 def _is_taken(inside: Path) -> bool:
-    return not inside.name.startswith(".") and (inside.is_file() or (inside.is_dir() and not inside.is_symlink()))
+    return not inside.name.startswith(".") and not (inside.is_symlink() and inside.is_dir())
 
 
-def pieces_of(file: Path) -> list[Piece]:
-    """The file's text in pieces. Raises ``Unreadable``."""
+def pieces_of(file: Path, folder: Path | None = None) -> list[Piece]:
+    """The text in pieces of a file that was named, or found in a ``folder`` that was. Raises ``Unreadable``."""
     try:
-        with file.open("rb") as opened:
-            data = opened.read(MOST_FILE_BYTES + 1)
+        with _opened(file, folder) as opened:
+            if (size := os.fstat(opened.fileno()).st_size) > MOST_FILE_BYTES:
+                raise Unreadable(f"it has more than {MOST_FILE_BYTES} bytes; divide it first")
+            data = opened.read(size)
         file.as_posix().encode()
     except OSError as error:
         raise Unreadable(error.strerror or str(error)) from error
     except UnicodeEncodeError as error:
         raise Unreadable("its name is not UTF-8; rename it first") from error
-    if len(data) > MOST_FILE_BYTES:
-        raise Unreadable(f"it has more than {MOST_FILE_BYTES} bytes; divide it first")
     path, digest = file.as_posix(), sha256(data).hexdigest()[:DIGEST_CHARS]
     texts = [(page.number, piece) for page in pages_of(file, data) for piece in _split(file, page.text)]
+    if len(path.encode()) > MOST_PATH_BYTES:
+        raise Unreadable("its path is too long; name a folder nearer to it")
     prefix = f"{_FOREIGN.sub('-', path)[-_SLUG_CHARS:]}-{sha256(path.encode()).hexdigest()[:8]}"
     return [
         Piece(
@@ -84,6 +92,26 @@ def pieces_of(file: Path) -> list[Piece]:
         )
         for at, (number, text) in enumerate(texts)
     ]
+
+
+def _opened(file: Path, folder: Path | None) -> BinaryIO:
+    """The file, a regular one; a link in a folder leads to none outside. Raises ``Unreadable``, ``OSError``."""
+    real, flags = file, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC
+    if folder is not None:
+        try:
+            real = file.resolve(strict=True)
+        except RuntimeError as error:  # as Python before 3.13 says of links in a circle
+            raise Unreadable("it is a link that leads round in circles") from error
+        if not real.is_relative_to(folder.resolve()):
+            raise Unreadable("it is a link out of the folder; name what it leads to itself")
+        flags |= os.O_NOFOLLOW
+    if not stat.S_ISREG(real.stat().st_mode):
+        raise Unreadable("it is no regular file")
+    opened = os.fdopen(os.open(real, flags), "rb")
+    if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):  # it was exchanged just now
+        opened.close()
+        raise Unreadable("it is no regular file")
+    return opened
 
 
 def pages_of(file: Path, data: bytes) -> list[Page]:
@@ -118,6 +146,7 @@ def _split(file: Path, text: str) -> list[str]:
     from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
     splitter = MarkdownSplitter if file.suffix.lower() in MARKDOWN else TextSplitter
+    text = text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")  # a PDF says anything of its characters
     return [piece for piece in splitter(PIECE_CHARS).chunks(text) if piece.strip()]
 
 

@@ -7,7 +7,7 @@ import shutil
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -42,6 +42,7 @@ from organism.log.sqlite import Options, SqliteLog
 from organism.model.ids import DEFAULT_TENANT, folder_of
 from organism.model.redact import Redactor
 from organism.model.times import LogClock, spoken
+from organism.rag.verify import library_damage
 from organism.views.models import READ_MODELS
 
 RESTORE: Final = (
@@ -129,14 +130,16 @@ def verify(options: OfTenant) -> None:
 
 
 def _verification(log: TenantLog) -> Verification:
+    named = log.directory, log.key, log.directory.name
     try:
-        return verify_directory(log.directory, log.key, log.directory.name, READ_MODELS)
+        found = verify_directory(*named, READ_MODELS)
     except (LogDamaged, NotFound) as error:
         return Verification(0, 0, 0, (error.message,))
     except (LogUnavailable, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.__cause__ or error
         remedy = "Its rows are made again in the folder of temporary files: make room there, or name another by TMPDIR."
         refuse(Exit.NOT_NOW, f"The log of {log.tenant} could not be verified: {reason}.", remedy)
+    return found if found.damage else replace(found, damage=tuple(library_damage(*named)))
 
 
 def rebuild(options: OfTenant) -> None:

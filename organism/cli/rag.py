@@ -11,8 +11,9 @@ from rich.progress import Progress
 
 from organism.cli.client import Client, drop_none, own_name, path_of
 from organism.cli.exits import Exit
-from organism.cli.ingest import Piece, Unreadable, files_in, pieces_of
+from organism.cli.ingest import Piece, Unreadable, files_in
 from organism.cli.options import AddDocuments, Documents, QueryIndex, ReembedIndex, Remote, RemoveDocuments
+from organism.cli.reading import FileReader
 from organism.cli.show import Columns, SafeConsole, fields, note, out, print_json, show_list, show_text
 
 BATCH: Final = 32
@@ -104,7 +105,7 @@ def add(options: AddDocuments) -> None:
     """
     path_of(options.index)  # what cannot be one is refused before files are read
     library = _Library(options)
-    files = list(dict.fromkeys(file for path in options.path for file in files_in(path)))
+    files = _files(options.path)
     known = {each["id"]: each["metadata"] for each in _known(library, options.index)}
     counted = {"files": 0, "sent": 0, "unchanged": 0, "deleted": 0, "left_out": 0}
     failed = False
@@ -117,10 +118,11 @@ def add(options: AddDocuments) -> None:
             counted["sent"] += len(batch)
             del waiting[:BATCH]
 
-    with Progress(console=SafeConsole(stderr=True), transient=True, disable=options.json) as progress:
+    progress = Progress(console=SafeConsole(stderr=True), transient=True, disable=options.json)
+    with FileReader() as reader, progress:
         for file in progress.track(files, description="Reading"):
             try:
-                pieces = pieces_of(file)
+                pieces = reader.pieces_of(file, files[file])
             except Unreadable as why:
                 counted["left_out"] += 1
                 failed = failed or file in options.path
@@ -141,6 +143,15 @@ def add(options: AddDocuments) -> None:
     show_text(options, {"index": options.index, **counted}, told)
     if failed:
         raise typer.Exit(Exit.FAILED)
+
+
+def _files(paths: Sequence[Path]) -> dict[Path, Path | None]:
+    """The files, each with the folder in which it was found; None: it was named itself."""
+    files: dict[Path, Path | None] = {}
+    for path in paths:
+        for file in files_in(path):
+            files[file] = None if file == path else files.get(file, path)
+    return files
 
 
 def _known(library: _Library, index: str) -> Sequence[Any]:

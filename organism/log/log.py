@@ -148,6 +148,9 @@ class EventLog(History, Protocol):
     def available(self) -> bool:
         """Whether it takes writes now, and writes them within seconds."""
 
+    def key_for(self, purpose: str) -> bytes:
+        """A key for what is stored beside the log, derived from the log's own: the same in each life."""
+
     def conceal(self, redactor: Redactor) -> None:
         """From the next unit on, write no secret that the redactor knows."""
 

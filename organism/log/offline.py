@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from organism.errors import BadPosition, LogDamaged, LogHeld, LogUnavailable
+from organism.events.record import Record
 from organism.events.stored import decode_unit
 from organism.events.vocabulary import Event, TenantOpened
 from organism.log.commits import REBUILD, Commits, beside
@@ -148,6 +149,28 @@ def _copy_companion(files: LogDirectory, copy: LogDirectory, name: str, facts: t
             copy.create_private(copy.path / name)
             files.driver.copy(each, copy.path / name)
     return until
+
+
+@contextmanager
+def reading_together(
+    files: LogDirectory, companion: str, facts: tuple[type[Event], ...]
+) -> Iterator[tuple[Connection, Connection | None]]:
+    """The log and the file ``companion`` beside it, if there is one, both as of one moment; see ``copy_log``.
+
+    Raises ``NotFound``, ``LogDamaged`` and ``LogUnavailable``.
+    """
+    with ExitStack() as reading:
+        log = reading.enter_context(files.reading())
+        companions = [reading.enter_context(_companion(files, path)) for path in files.path.glob(companion)]
+        _begin_together(log, companions, facts)
+        yield log, next(iter(companions), None)
+
+
+def facts_in(log: Connection, facts: tuple[type[Event], ...]) -> Iterator[Record[Event]]:
+    """The events of these classes, in order. Raises ``LogDamaged``."""
+    for units in rows_after(log, BEFORE_ALL):
+        for unit in units:
+            yield from (record for record in parse(*unit[:3]).records() if isinstance(record.event, facts))
 
 
 @contextmanager

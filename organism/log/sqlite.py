@@ -26,7 +26,7 @@ from organism.log.batch import Appender, Batch, Erased, Heads, TypeSpans
 from organism.log.commits import Commits
 from organism.log.directory import LogDirectory
 from organism.log.disk import Disk, LastCommit, Memory
-from organism.log.encode import RandomBytes
+from organism.log.encode import RandomBytes, mac
 from organism.log.log import EventFilter, Origins, Verification
 from organism.log.recovery import Recovery
 from organism.log.snapshots import Snapshot
@@ -143,6 +143,9 @@ class SqliteLog:
     @property
     def available(self) -> bool:
         return self._recovery.refusal is None and not (self._is_stalled or self._is_closing)
+
+    def key_for(self, purpose: str) -> bytes:
+        return mac(self._store.key, purpose)
 
     def conceal(self, redactor: Redactor) -> None:
         self._appender.redactor = redactor

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Final, Literal
 
 from msgspec import Struct
@@ -153,9 +154,21 @@ class ChangeTenantConfig(Command, frozen=True, kw_only=True):
     changes: Mapping[str, Any]
 
 
-class RecordEmbedding(Command, frozen=True, kw_only=True):
-    """Record the call of an embedding model that was made."""
+class ReserveEmbedding(Command, frozen=True, kw_only=True):
+    """Reserve what the ``call`` of an embedding model may use at most, within the tenant's budget of the day."""
 
+    call: str
+    model: str
+    provider: str
+    input_usd_per_million: Decimal
+    tokens: int
+    seconds: float
+
+
+class RecordEmbedding(Command, frozen=True, kw_only=True):
+    """Record the call of an embedding model that was made, and settle what was reserved for it."""
+
+    call: str
     embedded: TextsEmbedded
 
 

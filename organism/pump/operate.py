@@ -14,6 +14,7 @@ import orjson
 from organism.codec import SpoofAttempt
 from organism.errors import (
     AlreadyResolved,
+    BudgetExhausted,
     CommitUnknown,
     IdempotencyKeyReused,
     InvalidField,
@@ -54,9 +55,10 @@ from organism.events.vocabulary import (
 from organism.events.vocabulary import SpoofAttempt as SpoofAttemptEvent
 from organism.log.log import EventFilter
 from organism.model import commands as c
+from organism.model.completion import CompleteError
 from organism.model.ids import session_of
 from organism.model.thread import NO_ROOT, Step, Thread
-from organism.pump.decide import gates, inject
+from organism.pump.decide import gates, inject, spend
 from organism.pump.decide.decision import Decision, StepEnd
 from organism.pump.decide.inject import DeadLetter, Failed
 from organism.pump.history import Histories
@@ -169,6 +171,7 @@ class Operator:
             c.PauseOrganism: self._pause_organism,
             c.ResumeOrganism: self._pause_organism,
             c.ChangeTenantConfig: self._change_config,
+            c.ReserveEmbedding: self._reserve_embedding,
             c.RecordEmbedding: self._record_embedding,
             c.KillThread: self._kill_thread,
             c.ReplayDeadLetter: self._replay,
@@ -370,9 +373,17 @@ class Operator:
             decision.add(TenantConfigChanged(command.changes))
         return await self._finish(decision, command)
 
+    async def _reserve_embedding(self, command: c.ReserveEmbedding) -> c.Done:
+        decision = Decision.on(self._writer.state, None, None, command.actor)
+        try:
+            spend.reserve_embedding(decision, command)
+        except CompleteError as error:
+            raise BudgetExhausted(str(error)) from error
+        return await self._finish(decision, command)
+
     async def _record_embedding(self, command: c.RecordEmbedding) -> c.Done:
         decision = Decision.on(self._writer.state, None, None, command.actor)
-        decision.add(command.embedded)
+        spend.settle_embedding(decision, command.call, command.embedded)
         return await self._finish(decision, command)
 
     async def _pause_thread(self, command: c.PauseThread | c.ResumeThread) -> c.Done:

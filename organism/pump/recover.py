@@ -21,7 +21,7 @@ from organism.events.vocabulary import (
 )
 from organism.log.log import EventLog
 from organism.model.thread import NO_AUTHORS, Call, Message, PlainMessage, PlainStep, Step, Thread
-from organism.pump.decide import ending
+from organism.pump.decide import ending, spend
 from organism.pump.decide.decision import Decision
 from organism.pump.decide.ending import Failure
 from organism.pump.state import DUE_KEPT, FoldedState, State
@@ -75,6 +75,7 @@ async def begin_life(writer: Writer, life: Life, *, clean: bool | None = None) -
         )
     )
     forget_pauses(decision, removed)
+    spend.settle_lost_embeddings(decision)
     if state.folded.short_lives >= CRASH_LOOP_LIVES and not state.folded.paused:
         decision.add(OrganismPaused("crash_loop"))
     for message in sorted(state.folded.messages.values(), key=lambda each: each.position):

@@ -1,5 +1,7 @@
 """What models cost, as decisions rest on it: the accounts of each run, thread and day, which budgets bound.
 
+Calls of embedding models are no agent's: the account of the tenant alone has them.
+
 A call is reserved before it is made (``budget_reserved``) and settled when it is over (``budget_settled``); in between
 its reservation counts like money spent, whichever day it is. A day is one of UTC; what is settled belongs to the day on
 which it was settled. Runs and threads that are over are forgotten (``forget``).
@@ -155,10 +157,12 @@ class Spending(Entity):
 
     def _book(self, reservation: Reservation, spent: Amount, more_reserved: Amount) -> None:
         message, agent = reservation.event.message, reservation.event.agent
+        self.tenant = _booked(self.tenant, spent, more_reserved)
+        if not agent:  # a call of an embedding model is of no run
+            return
         self.runs[message] = _booked(self.run(message), spent, more_reserved)
         self.threads[reservation.thread] = _booked(self.thread(reservation.thread), spent, more_reserved)
         self.agents[agent] = _booked(self.agents.get(agent, EMPTY), spent, more_reserved)
-        self.tenant = _booked(self.tenant, spent, more_reserved)
         session = session_of(reservation.thread)
         if session is not None and session in self.sessions:
             self.sessions[session] = _booked(self.sessions[session], spent, more_reserved)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -24,22 +24,24 @@ from organism.errors import (
     InvalidField,
     LibraryDamaged,
     LibraryUnavailable,
+    LogDamaged,
     NotFound,
     OrganismError,
     PreviewStale,
     StalePosition,
     Stopping,
 )
-from organism.events.record import Actor
+from organism.events.record import Actor, Record
 from organism.events.vocabulary import DocumentsChanged, Event, IndexCreated, IndexDeleted
 from organism.model.commands import HOST_PROGRAM, Idempotency
 from organism.model.ids import stream_of_index
 from organism.model.redact import Redactor
 from organism.rag import documents, store
+from organism.rag.digests import Digests, LoggedDigests
 from organism.rag.documents import Document, Filter
 from organism.rag.index import Graphs
 from organism.rag.search import Hit, Mode, Question, Searcher
-from organism.rag.store import Expected, InForce, Listed, Matrix, Span, Staging, Store, Version
+from organism.rag.store import Damage, Expected, InForce, Listed, Matrix, Span, Staging, Store, Version
 from organism.views.views import Query, Row, ViewStore
 
 MOST_INDICES_READ: Final = 500
@@ -68,7 +70,14 @@ class Embeddings(Protocol):
 
 
 class Recorder(Protocol):
-    """Writes facts to the tenant's log."""
+    """Writes facts to the tenant's log, and reads them."""
+
+    @property
+    def library_key(self) -> bytes:
+        """The key that seals what the library keeps and the log does not have."""
+
+    async def facts(self, stream: str, after: int) -> Sequence[Record[Event]]:
+        """Facts of a stream after a position, in order; none once there are no more."""
 
     async def settled(self) -> None:
         """Return once everything that was decided is on disk, or lost."""
@@ -118,30 +127,35 @@ class Library:
         self._random_bytes = random_bytes
         self._redactor = redactor
         self._graphs = graphs
-        self._searcher = Searcher(graphs)
+        self._key = recorder.library_key
+        self._logged = LoggedDigests(recorder.facts)
+        self._searcher = Searcher(graphs, self._key)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._damage = ""
         self._is_closed = False
         self._incomplete: set[str] = set()
+        self._altered: dict[str, set[str]] = {}
 
     async def open(self) -> None:
         """Make the store ready, and drop what no fact names. A damaged one refuses whatever is asked of it."""
-        indices = {
-            row["id"]: Expected(row["_generation"], row["doc_count"], row["embedding_model"])
-            for row in await self._indices()
-        }
+        indices: dict[str, Expected] = {}
         try:
-            self._incomplete = await self._store.write(store.open_tables, indices)
-            saved = await self._store.read(store.saved_graphs)
-        except (LibraryDamaged, LibraryUnavailable) as damage:
+            for row in await self._indices():
+                digests = await self._logged.of(row)
+                indices[row["id"]] = Expected(row["_generation"], row["embedding_model"], digests)
+            found: Damage = await self._store.write(store.open_tables, indices, self._key)
+            self._incomplete, self._altered = set(found.incomplete), dict(found.changed)
+            saved = await self._store.read(store.saved_graphs, self._key)
+        except (LibraryDamaged, LibraryUnavailable, LogDamaged) as damage:
             self._damage = damage.message
         else:
             fitting = {
                 name: each for name, each in saved.items() if name in indices and each.model == indices[name].model
             }
             await asyncio.to_thread(self._graphs.load, fitting)
-        if self._damage or self._incomplete:
-            _log.error("library_damaged", error=self._damage, indices=sorted(self._incomplete))
+        if self._damage or self._incomplete or self._altered:
+            damaged = sorted({*self._incomplete, *self._altered})
+            _log.error("library_damaged", error=self._damage, indices=damaged)
 
     async def close(self) -> None:
         """End what runs."""
@@ -151,7 +165,7 @@ class Library:
         saved = await self._graphs.close()
         if saved:
             with suppress(OrganismError):  # they will be made again
-                await self._store.write(store.name_graphs, saved)
+                await self._store.write(store.name_graphs, saved, self._key)
         await self._store.close()
 
     async def _indices(self) -> list[Row]:
@@ -179,7 +193,7 @@ class Library:
 
     async def document(self, index_id: str, document_id: str) -> Document:
         """One document. Raises ``NotFound``."""
-        found: Document | None = await self._read(index_id, lambda row: (store.document, _in_force(row), document_id))
+        found: Document | None = await self._read(index_id, lambda index: (store.document, index, document_id))
         if found is None:
             raise NotFound(f"There is no document {document_id[:140]!r} in the index {index_id!r}.")
         return found
@@ -188,20 +202,20 @@ class Library:
         """Documents of the index in their order, and how many there are in all. Raises ``NotFound``."""
         count = 0
 
-        def asked(row: Row) -> tuple[Any, ...]:
+        def asked(index: InForce) -> tuple[Any, ...]:
             nonlocal count
-            count = row["doc_count"]
-            return store.page, _in_force(row), span
+            count = len(index.digests or ())
+            return store.page, index, span
 
         return await self._read(index_id, asked), count
 
     async def digests(self, index_id: str, ids: Sequence[str]) -> dict[str, str]:
         """The digest of each of these documents that there is; none, if there is no such index."""
         try:
-            found: dict[str, str] = await self._read(index_id, lambda row: (store.digests, _in_force(row), ids))
+            known = await self._digests(index_id)
         except NotFound:
             return {}
-        return found
+        return {document_id: known[document_id] for document_id in ids if document_id in known}
 
     async def version(self, index_id: str, ids: Sequence[str] | None = None) -> str:
         """Changes whenever one of these documents does; with None, whenever anything in the index does."""
@@ -212,7 +226,7 @@ class Library:
 
     async def text_bytes(self, index_id: str) -> int:
         """The size of all texts of the index. Raises ``NotFound``."""
-        size: int = await self._read(index_id, lambda row: (store.text_bytes, _in_force(row)))
+        size: int = await self._read(index_id, lambda index: (store.text_bytes, index))
         return size
 
     async def query(self, index_id: str, text: str, top_k: int, mode: Mode, wanted: Filter) -> tuple[list[Hit], str]:
@@ -224,26 +238,38 @@ class Library:
             if mode != "keyword" and row["embedding_model"] != model:
                 model = row["embedding_model"]
                 vector = (await self._embeddings.embed(model, [text])).vectors[0]
-            question = Question(_in_force(row), mode, text, model, vector, top_k, wanted)
             try:
-                return await self._in_store(index_id, self._searcher.search, question), row["embedding_model"]
+                question = Question(await self._in_force(row), mode, text, model, vector, top_k, wanted)
+                if index_id in self._altered:  # a search cannot tell what it misses
+                    raise LibraryDamaged(store.changed_message(min(self._altered[index_id])))
+                return await self._store.read(self._searcher.search, question), row["embedding_model"]
             except StalePosition:
                 continue
 
-    async def _read(self, index_id: str, asked: Callable[[Row], tuple[Any, ...]]) -> Any:
+    async def _read(self, index_id: str, asked: Callable[[InForce], tuple[Any, ...]]) -> Any:
         """A read of the store as of the generation in force: ``asked`` gives the function and its arguments."""
         while True:
             row = await self.index(index_id)
             try:
-                return await self._in_store(index_id, *asked(row))
+                return await self._store.read(*asked(await self._in_force(row)))
             except StalePosition:  # a change came into force meanwhile
                 continue
 
-    async def _in_store(self, index_id: str, work: Callable[..., T], *arguments: Any) -> T:
+    async def _in_force(self, row: Row) -> InForce:
+        """The index as of its row. Raises ``StalePosition`` if it was changed since that, ``LibraryDamaged``."""
         self._refuse_if_damaged()
-        if index_id in self._incomplete:
-            raise LibraryDamaged(f"Documents of the index {index_id!r} are missing. Replace all of them, or delete it.")
-        return await self._store.read(work, *arguments)
+        if row["id"] in self._incomplete:
+            raise LibraryDamaged(
+                f"Documents of the index {row['id']!r} are missing. Replace all of them, or delete it."
+            )
+        return InForce(row["id"], row["_generation"], await self._logged.of(row))
+
+    async def _digests(self, index_id: str) -> Digests:
+        """The digests of the documents that the index has now. Raises ``NotFound``, ``LibraryDamaged``."""
+        while True:
+            row = await self.index(index_id)
+            with suppress(StalePosition):
+                return (await self._in_force(row)).digests or {}
 
     def _refuse_if_damaged(self) -> None:
         if self._is_closed:
@@ -298,7 +324,7 @@ class Library:
         async def change(row: Row | None) -> _Change | None:
             nonlocal was_there
             index = _there(row, index_id)
-            was_there = bool(await self._in_store(index_id, store.digests, _in_force(index), [document_id]))
+            was_there = document_id in await self._digests(index_id)
             if not was_there:
                 return None
             staging = self._staging(index_id, row, removed=[document_id])
@@ -331,11 +357,11 @@ class Library:
     async def _embed_all(self, index_id: str, model: str) -> None:
         """Keep the model's vector of each text of the index."""
 
-        def asked(row: Row) -> tuple[Any, ...]:
-            return store.unembedded, _in_force(row), model, documents.MOST_DOCUMENTS
+        def asked(index: InForce) -> tuple[Any, ...]:
+            return store.unembedded, index, model, documents.MOST_DOCUMENTS
 
         while texts := await self._read(index_id, asked):
-            await self._store.write(store.keep, await self._embedded(model, texts))
+            await self._store.write(store.keep, await self._embedded(model, texts), self._key)
 
     async def delete_index(self, index_id: str, by: By) -> None:
         """Delete the index with its documents. Raises ``NotFound``."""
@@ -363,8 +389,7 @@ class Library:
             other = chosen if chosen != row["embedding_model"] else ""
             said = DocumentsChanged(index_id, generation, len(written), written, replaced=True, embedding_model=other)
             return _Change(staging, said)
-        there = await self._in_store(index_id, store.digests, _in_force(row), list(written))
-        count = row["doc_count"] + len(written.keys() - there.keys())
+        count = row["doc_count"] + len(written.keys() - (await self._digests(index_id)).keys())
         return _Change(staging, DocumentsChanged(index_id, generation, count, written))
 
     def _model_of(self, index_id: str, row: Row | None, model: str | None, *, is_all: bool) -> str:
@@ -383,7 +408,7 @@ class Library:
         self._refuse_if_damaged()
         clean = await asyncio.to_thread(self._concealed, given)
         digests = await asyncio.to_thread(lambda: {each.text: documents.text_digest_of(each.text) for each in clean})
-        known = await self._store.read(store.embedded, model, list(digests.values()))
+        known = await self._store.read(store.embedded, model, list(digests.values()), self._key)
         new = [text for text, digest in digests.items() if digest not in known]
         known |= (await self._embedded(model, new)).vectors
         salts = [self._random_bytes(documents.SALT_BYTES) for _ in clean]
@@ -430,19 +455,28 @@ class Library:
                     raise PreviewStale
                 made = await change(await self._views.private_row(_MODEL, index_id))
                 if made is not None:
-                    await self._put_in_force(index_id, made, by)
+                    await _to_its_end(self._put_in_force(index_id, made, by))
             return await self._views.private_row(_MODEL, index_id) or {}
 
     async def _put_in_force(self, index_id: str, made: _Change, by: By) -> None:
         """Stage the change, write its fact, and delete what it replaced."""
         self._refuse_if_damaged()
-        await self._store.write(store.stage, made.staging)
+        await self._store.write(store.stage, made.staging, self._key)
         await self._recorder.record(stream_of_index(index_id), made.fact, by)
         await self._settle(index_id, made.staging.generation)
         if made.staging.removed is None:
             self._incomplete.discard(index_id)
+        self._forget_changed(index_id, made.staging)
         if isinstance(made.fact, IndexDeleted):
+            self._logged.forget(index_id)
             await self._store.read(self._searcher.forget, index_id)
+
+    def _forget_changed(self, index_id: str, staging: Staging) -> None:
+        """A document that was not as it was written is another one now, or gone."""
+        changed = self._altered.get(index_id, set())
+        changed -= {*(staging.removed or ()), *(each.document.id for each in staging.added)}
+        if not changed or staging.removed is None:
+            self._altered.pop(index_id, None)
 
     async def _settle(self, index_id: str, generation: int) -> None:
         """Delete what the generation replaced; if that fails, the next change does it, or the next start."""
@@ -458,11 +492,19 @@ class _Change:
     fact: Event
 
 
+async def _to_its_end(act: Coroutine[Any, Any, None]) -> None:
+    """Do it whole, also if the caller is cancelled meanwhile."""
+    acting = asyncio.ensure_future(act)
+    try:
+        await asyncio.shield(acting)
+    except asyncio.CancelledError:
+        await asyncio.wait({acting})
+        if not acting.cancelled():
+            acting.exception()  # nobody is there to hear of it
+        raise
+
+
 def _there(row: Row | None, index_id: str) -> Row:
     if row is None:
         raise NotFound(f"There is no index {index_id[:140]!r}.")
     return row
-
-
-def _in_force(row: Row) -> InForce:
-    return InForce(row["id"], row["_generation"])

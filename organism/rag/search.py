@@ -59,8 +59,9 @@ class Hit:
 class Searcher:
     """The searches of one tenant. It belongs to the reading thread."""
 
-    def __init__(self, graphs: Graphs) -> None:
+    def __init__(self, graphs: Graphs, key: bytes) -> None:
         self._graphs = graphs
+        self._key = key
         self._indices: OrderedDict[str, tuple[int, Vectors]] = OrderedDict()
 
     def search(self, connection: Connection, question: Question) -> list[Hit]:
@@ -74,8 +75,8 @@ class Searcher:
             }
             ranking = fused(rankings) if question.mode == "hybrid" else rankings[question.mode]
             chosen = ranking[: question.count]
-            documents = store.found(connection, [row for row, _ in chosen])
-        return [Hit(documents[row], score) for row, score in chosen]
+            documents = store.found(connection, question.index, [row for row, _ in chosen])
+        return [Hit(document, score) for document, (_, score) in zip(documents, chosen, strict=True)]
 
     def _ranking(self, connection: Connection, question: Question, mode: str, among: Rows | None) -> Ranking:
         is_part = question.mode == "hybrid"
@@ -109,7 +110,7 @@ class Searcher:
         if generation != question.index.generation:
             rows = store.rows_in_force(connection, question.index)
             new = rows[~np.isin(rows, held.rows, assume_unique=True)]
-            held.change(rows, store.vectors(connection, new, question.model, dim))
+            held.change(rows, store.vectors(connection, new, question.model, dim, self._key))
         self._indices[index_id] = (question.index.generation, held)
         while len(self._indices) > MOST_INDICES:
             self._indices.popitem(last=False)

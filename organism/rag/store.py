@@ -2,6 +2,9 @@
 
 A row shows in the generations from ``added`` to before ``removed``. Which generation of an index is in force, the log
 alone says: a change is staged here first, unseen; then its fact is written; then what it removed is deleted.
+
+Documents are compared with the digests that the log has. Vectors, which it does not have, are sealed by a key that
+comes from the log's.
 """
 
 from __future__ import annotations
@@ -10,6 +13,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from hashlib import blake2b
 from pathlib import Path
 from typing import Any, Final, NamedTuple, TypeVar
 from zlib import crc32
@@ -19,7 +23,8 @@ import orjson
 from numpy.typing import NDArray
 
 from organism.errors import LibraryDamaged, LibraryUnavailable, StalePosition
-from organism.rag.documents import Document, digest_of
+from organism.rag.digests import Digests
+from organism.rag.documents import Document, digest_of, text_digest_of
 from organism.sqlite.driver import (
     Connection,
     Failure,
@@ -34,8 +39,12 @@ from organism.sqlite.thread import ConnectionThread
 
 T = TypeVar("T")
 LIBRARY_FILE: Final = "library.sqlite"
-LAYOUT: Final = 2
+LIBRARY: Final = "library"
+"""What its key is for."""
+LAYOUT: Final = 3
 PRIVATE_FILE: Final = 0o600
+SEAL_BYTES: Final = 8
+"""What fits into an integer of SQLite: whoever guesses asks the server each time."""
 PORTION_ROWS: Final = 256
 """So many vectors are copied at a time: what holds the interpreter's lock stays short."""
 _SQL: Final = statements("rag", "store.sql")
@@ -47,22 +56,35 @@ Vector = NDArray[np.float32]
 
 
 class InForce(NamedTuple):
-    """An index as of a generation."""
+    """An index as of a generation, and the digests that the log has of its documents; None compares with nothing."""
 
     index_id: str
     generation: int
+    digests: Digests | None = None
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """By which statements find its rows."""
+        return self.index_id, self.generation
 
 
 class Expected(NamedTuple):
     """An index as the log has it."""
 
     generation: int
-    doc_count: int
     model: str
+    digests: Digests
 
     def is_met_by(self, staged: int, count: int) -> bool:
         """Whether a store that staged this generation last, and has so many documents, is not from before it."""
-        return count == self.doc_count and (not count or staged >= self.generation)
+        return count == len(self.digests) and (not count or staged >= self.generation)
+
+
+class Damage(NamedTuple):
+    """What a start found: the indices that lack documents, and of others the documents that are not as written."""
+
+    incomplete: set[str]
+    changed: dict[str, set[str]]
 
 
 class SavedGraph(NamedTuple):
@@ -165,8 +187,8 @@ class Store:
 # -- writing
 
 
-def open_tables(connection: Connection, indices: Mapping[str, Expected]) -> set[str]:
-    """Make the tables if there are none, and drop what no fact names; gives the indices that lack documents.
+def open_tables(connection: Connection, indices: Mapping[str, Expected], key: bytes) -> Damage:
+    """Make the tables if there are none, drop what no fact names, and compare the rest with the log.
 
     Raises ``LibraryDamaged`` for a file that cannot be read here.
     """
@@ -186,27 +208,85 @@ def open_tables(connection: Connection, indices: Mapping[str, Expected]) -> set[
         except Pysqlite.errors:
             connection.execute(_SQL["make_words"])
     with _transaction(connection):
-        if layout == 0:
-            _execute_all(connection, *(name for name in _SQL if name.startswith("create_")))
-        elif layout == 1:
-            _take_over_layout_1(connection, indices)
-        connection.execute(_SQL["set_layout"])
+        _lay_out(connection, layout, indices, key)
         connection.execute(_SQL["drop_models"], (json_text([each.model for each in indices.values()]),))
         known = {index_id for (index_id,) in connection.execute(_SQL["indices"])}
         for index_id in known | indices.keys():
             _sweep(connection, index_id, indices[index_id].generation if index_id in indices else 0)
+        for index_id, each in indices.items():
+            connection.execute(_SQL["drop_unknown"], (index_id, json_text(list(each.digests))))
         connection.execute(_SQL["forget_settled"])
         connection.execute(_SQL["forget_indices"], (json_text(list(indices)),))
     truncate_wal(connection)
+    return _damage(connection, indices)
+
+
+def _lay_out(connection: Connection, layout: int, indices: Mapping[str, Expected], key: bytes) -> None:
+    """Make the tables, or make those of an earlier layout what they are now."""
+    if layout == 0:
+        _execute_all(connection, *(name for name in _SQL if name.startswith("create_")))
+    elif layout == 1:
+        _take_over_layout_1(connection, indices, key)
+    elif layout < LAYOUT:
+        _take_over_layout_2(connection, key)
+    connection.execute(_SQL["set_layout"])
+
+
+def _damage(connection: Connection, indices: Mapping[str, Expected]) -> Damage:
     whole = {index_id: (staged, count) for index_id, staged, count in connection.execute(_SQL["whole"])}
-    return {index_id for index_id, each in indices.items() if not each.is_met_by(*whole.get(index_id, (0, 0)))}
+    incomplete = {index_id for index_id, each in indices.items() if not each.is_met_by(*whole.get(index_id, (0, 0)))}
+    changed = {
+        index_id: set(changed_documents(connection, InForce(index_id, each.generation, each.digests)))
+        for index_id, each in indices.items()
+        if index_id not in incomplete
+    }
+    return Damage(incomplete, {index_id: ids for index_id, ids in changed.items() if ids})
 
 
-def _take_over_layout_1(connection: Connection, indices: Mapping[str, Expected]) -> None:
+def changed_documents(connection: Connection, index: InForce) -> Iterator[str]:
+    """The ids of those documents of the index that are not as the log has them."""
+    for *row, text_digest in connection.execute(_SQL["all_documents"], index.place):
+        try:
+            is_whole = text_digest_of(_document(index, row).text) == text_digest  # else it has another text's vector
+        except LibraryDamaged:
+            is_whole = False
+        if not is_whole:
+            yield row[0]
+
+
+def damage_of(connection: Connection, index: InForce, model: str, key: bytes) -> Iterator[tuple[str, str]]:
+    """Documents of the index, each with what is wrong with it or with its vector by the model."""
+    digests = index.digests or {}
+    there = {document_id for (document_id,) in connection.execute(_SQL["ids"], index.place)}
+    yield from ((document_id, "it is missing") for document_id in digests.keys() - there)
+    yield from ((document_id, "no event names it, it was added") for document_id in there - digests.keys())
+    for document_id in changed_documents(connection, index):
+        if document_id in digests:
+            yield document_id, "it is not as the log has it; write it again, or delete it"
+    ((layout,),) = connection.execute(_SQL["layout"])
+    if layout < LAYOUT:  # its vectors are sealed by the next start
+        return
+    for document_id, text_digest, vector, checksum in connection.execute(_SQL["all_vectors"], (*index.place, model)):
+        if vector is None or seal_of(key, text_digest, model, vector) != checksum:
+            yield document_id, "its vector is missing or was changed; write it again"
+
+
+def seal_of(key: bytes, text_digest: str, model: str, vector: bytes) -> int:
+    """Proves that the vector was written here, for this text and by this model."""
+    seal = blake2b(f"{text_digest} {model} ".encode(), key=key, digest_size=SEAL_BYTES)
+    seal.update(vector)
+    return int.from_bytes(seal.digest(), signed=True)
+
+
+def _seal_of_graph(key: bytes, index_id: str, graph: SavedGraph) -> str:
+    return blake2b(json_text([index_id, *graph]).encode(), key=key, digest_size=SEAL_BYTES).hexdigest()
+
+
+def _take_over_layout_1(connection: Connection, indices: Mapping[str, Expected], key: bytes) -> None:
     """In the first layout a document had its vector itself, and nothing said which generation was staged last."""
     _execute_all(connection, "create_vectors", "create_generations", "from_1_graphs", "create_graphs", "from_1_by_text")
     for text_digest, model, vector in connection.execute(_SQL["from_1_vectors"]).fetchall():
-        _keep(connection, Embedded(model, {text_digest: vector}))
+        _keep(connection, Embedded(model, {text_digest: vector}), key)
     for index_id, each in indices.items():
         connection.execute(_SQL["set_staged"], (index_id, each.generation))
     _execute_all(
@@ -214,12 +294,23 @@ def _take_over_layout_1(connection: Connection, indices: Mapping[str, Expected])
     )
 
 
+def _take_over_layout_2(connection: Connection, key: bytes) -> None:
+    """In the second layout a vector had a plain checksum, and the file of a graph a plain digest."""
+    connection.execute(_SQL["from_2_graphs"])
+    after = 0
+    while rows := connection.execute(_SQL["from_2_vectors"], (after, PORTION_ROWS)).fetchall():
+        for row, text_digest, model, vector, checksum in rows:
+            if crc32(vector) == checksum:
+                connection.execute(_SQL["from_2_seal"], (seal_of(key, text_digest, model, vector), row))
+        after = rows[-1][0]
+
+
 def _execute_all(connection: Connection, *names: str) -> None:
     for name in names:
         connection.execute(_SQL[name])
 
 
-def stage(connection: Connection, staging: Staging) -> None:
+def stage(connection: Connection, staging: Staging, key: bytes) -> None:
     """Write what will show in the generation; what an earlier change staged that never came into force goes."""
     with _transaction(connection):
         _sweep(connection, staging.index_id, staging.current)
@@ -235,7 +326,7 @@ def stage(connection: Connection, staging: Staging) -> None:
             texts = (each.salt, each.digest, json_text(document.metadata), document.text)
             connection.execute(_SQL["add"], (*what, *texts))
         if staging.embedded is not None:
-            _keep(connection, staging.embedded)
+            _keep(connection, staging.embedded, key)
 
 
 def settle(connection: Connection, index_id: str, generation: int) -> None:
@@ -245,33 +336,41 @@ def settle(connection: Connection, index_id: str, generation: int) -> None:
     truncate_wal(connection)
 
 
-def name_graphs(connection: Connection, saved: Mapping[str, SavedGraph]) -> None:
+def name_graphs(connection: Connection, saved: Mapping[str, SavedGraph], key: bytes) -> None:
     """These graphs are of the vectors that the store has: no row gets another text, and no row's number comes again."""
     with _transaction(connection):
         for index_id, graph in saved.items():
-            connection.execute(_SQL["set_graph"], (index_id, *graph))
+            connection.execute(_SQL["set_graph"], (index_id, *graph, _seal_of_graph(key, index_id, graph)))
 
 
-def saved_graphs(connection: Connection) -> dict[str, SavedGraph]:
-    """The graphs that were saved, by the ids of their indices."""
-    return {index_id: SavedGraph(*graph) for index_id, *graph in connection.execute(_SQL["graphs"])}
+def saved_graphs(connection: Connection, key: bytes) -> dict[str, SavedGraph]:
+    """The graphs that were saved, by the ids of their indices; one that is not named as it was is left out."""
+    found = {index_id: (SavedGraph(*graph), seal) for index_id, *graph, seal in connection.execute(_SQL["graphs"])}
+    return {
+        index_id: graph for index_id, (graph, seal) in found.items() if seal == _seal_of_graph(key, index_id, graph)
+    }
 
 
-def embedded(connection: Connection, model: str, text_digests: Sequence[str]) -> dict[str, bytes]:
+def embedded(connection: Connection, model: str, text_digests: Sequence[str], key: bytes) -> dict[str, bytes]:
     """The vectors of those texts that the model embedded before; one that is not as it was written is left out."""
     found = connection.execute(_SQL["embedded"], (model, json_text(text_digests))).fetchall()
-    return {text_digest: vector for text_digest, vector, checksum in found if crc32(vector) == checksum}
+    return {
+        text_digest: vector
+        for text_digest, vector, checksum in found
+        if seal_of(key, text_digest, model, vector) == checksum
+    }
 
 
-def keep(connection: Connection, made: Embedded) -> None:
+def keep(connection: Connection, made: Embedded, key: bytes) -> None:
     """Keep vectors of texts that documents have."""
     with _transaction(connection):
-        _keep(connection, made)
+        _keep(connection, made, key)
 
 
-def _keep(connection: Connection, made: Embedded) -> None:
+def _keep(connection: Connection, made: Embedded, key: bytes) -> None:
     for text_digest, vector in made.vectors.items():
-        connection.execute(_SQL["keep_vector"], (text_digest, made.model, vector, crc32(vector)))
+        checksum = seal_of(key, text_digest, made.model, vector)
+        connection.execute(_SQL["keep_vector"], (text_digest, made.model, vector, checksum))
 
 
 def _sweep(connection: Connection, index_id: str, current: int) -> None:
@@ -318,13 +417,11 @@ def document(connection: Connection, index: InForce, document_id: str) -> Docume
     """One document, None if there is none."""
     with snapshot(connection, index):
         row = connection.execute(_SQL["document"], (index.index_id, document_id, index.generation)).fetchone()
-    return None if row is None else _document(*row)
-
-
-def digests(connection: Connection, index: InForce, ids: Sequence[str]) -> dict[str, str]:
-    """The digest of each of these documents that there is."""
-    with snapshot(connection, index):
-        return dict(connection.execute(_SQL["digests"], (*index, json_text(ids))))
+    if row is not None:
+        return _document(index, row)
+    if document_id in (index.digests or ()):
+        raise LibraryDamaged(f"The document {document_id[:140]!r} of the library is missing.")
+    return None
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,41 +436,46 @@ class Listed:
 def page(connection: Connection, index: InForce, span: Span) -> Listed:
     """Documents in their order."""
     with snapshot(connection, index):
-        rows = connection.execute(_SQL["page"], (*index, span.after, span.limit, span.offset)).fetchall()
-        ((before,),) = connection.execute(_SQL["before"], (*index, span.after))
-    return Listed([_document(*row[:-1]) for row in rows], before + span.offset, rows[-1][-1] if rows else span.after)
+        rows = connection.execute(_SQL["page"], (*index.place, span.after, span.limit, span.offset)).fetchall()
+        ((before, count),) = connection.execute(_SQL["before"], (*index.place, span.after))
+    _check_count(index, count)
+    found = [_document(index, row[:-1]) for row in rows]
+    return Listed(found, before + span.offset, rows[-1][-1] if rows else span.after)
 
 
 def text_bytes(connection: Connection, index: InForce) -> int:
     """The size of all texts."""
     with snapshot(connection, index):
-        ((size,),) = connection.execute(_SQL["size"], index)
+        ((size,),) = connection.execute(_SQL["size"], index.place)
     return int(size)
 
 
 def unembedded(connection: Connection, index: InForce, model: str, limit: int) -> list[str]:
     """Texts of an index that the model has not embedded."""
     with snapshot(connection, index):
-        return [text for (text,) in connection.execute(_SQL["unembedded"], (*index, model, limit))]
+        return [text for (text,) in connection.execute(_SQL["unembedded"], (*index.place, model, limit))]
 
 
 def rows_in_force(connection: Connection, index: InForce) -> Rows:
-    """The rows of an index, rising. Inside of a ``snapshot``."""
-    return _sorted(connection.execute(_SQL["rows"], index))
+    """The rows of an index, rising. Raises ``LibraryDamaged``. Inside of a ``snapshot``."""
+    rows = _sorted(connection.execute(_SQL["rows"], index.place))
+    _check_count(index, len(rows))
+    return rows
 
 
 def rows_matching(connection: Connection, index: InForce, wanted: Mapping[str, Any]) -> Rows:
     """Those whose metadata say what the filter wants. Inside of a ``snapshot``."""
     conditions = json_text([[name, value, *_kinds(value)] for name, value in wanted.items()])
-    return _sorted(connection.execute(_SQL["matching"], (*index, conditions)))
+    return _sorted(connection.execute(_SQL["matching"], (*index.place, conditions)))
 
 
-def vectors(connection: Connection, rows: Rows, model: str, dim: int) -> Iterator[tuple[Rows, Matrix]]:
+def vectors(connection: Connection, rows: Rows, model: str, dim: int, key: bytes) -> Iterator[tuple[Rows, Matrix]]:
     """The model's vectors of rows, a portion at a time. Raises ``LibraryDamaged``. Inside of a ``snapshot``."""
     for begin in range(0, len(rows), PORTION_ROWS):
         portion = rows[begin : begin + PORTION_ROWS]
         found = connection.execute(_SQL["vectors"], (model, json_text(portion.tolist()))).fetchall()
-        joined = b"".join(vector for vector, checksum in found if crc32(vector) == checksum)
+        whole = (each[1] for each in found if seal_of(key, each[0], model, each[1]) == each[2])
+        joined = b"".join(whole)
         if len(found) != len(portion) or len(joined) != len(portion) * dim * 4:
             raise LibraryDamaged("Vectors of the index are not as they were written. Replace all of its documents.")
         yield portion, np.frombuffer(joined, dtype="<f4").reshape(len(portion), dim)
@@ -391,18 +493,37 @@ def rows_with_words(connection: Connection, expression: str) -> Iterator[list[tu
     yield portion
 
 
-def found(connection: Connection, rows: Sequence[int]) -> dict[int, Document]:
-    """Documents by their rows. Inside of a ``snapshot``."""
+def found(connection: Connection, index: InForce, rows: Sequence[int]) -> list[Document]:
+    """Documents of an index by their rows, in their order. Raises ``LibraryDamaged``. Inside of a ``snapshot``."""
     found = connection.execute(_SQL["found"], (json_text(rows),)).fetchall()  # an error must leave no cursor open
-    return {row: _document(*rest) for row, *rest in found}
+    by_row = {row: _document(index, rest) for row, *rest in found}
+    if len(by_row) != len(rows):
+        raise LibraryDamaged(f"Documents of the index {index.index_id!r} are missing.")
+    return [by_row[row] for row in rows]
 
 
-def _document(document_id: str, text: str, metadata: str, salt: bytes, digest: str) -> Document:
-    with suppress(ValueError):
+def _document(index: InForce, row: Sequence[Any]) -> Document:
+    """The document of a row, whose digest is that which the log has. Raises ``LibraryDamaged``."""
+    document_id, text, metadata, salt, digest = row
+    logged = digest if index.digests is None else index.digests.get(document_id)
+    with suppress(ValueError, TypeError):
         document = Document(document_id, text, orjson.loads(metadata))
-        if digest_of(salt, document) == digest:
+        if digest_of(salt, document) == logged:
             return document
-    raise LibraryDamaged(f"The document {document_id[:140]!r} of the library is not as it was written.")
+    raise LibraryDamaged(changed_message(document_id))
+
+
+def changed_message(document_id: str) -> str:
+    """What is said of a document that was changed."""
+    return f"The document {document_id[:140]!r} of the library is not as it was written. Write it again, or delete it."
+
+
+def _check_count(index: InForce, count: int) -> None:
+    if index.digests is not None and len(index.digests) != count:
+        raise LibraryDamaged(
+            f"The index {index.index_id!r} has {count} documents in the library's file and {len(index.digests)} in "
+            "the log. Replace all of its documents, or delete it."
+        )
 
 
 def _sorted(found: Any) -> Rows:

@@ -69,14 +69,15 @@ CREATE TABLE graphs (
     index_id TEXT PRIMARY KEY,
     model TEXT NOT NULL,
     dim INTEGER NOT NULL,
-    digest TEXT NOT NULL
+    digest TEXT NOT NULL,
+    seal TEXT NOT NULL
 ) STRICT;
 
 -- layout: how the tables are laid out
 PRAGMA user_version;
 
 -- set_layout: they are laid out so
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 
 -- from_1_by_text: in the first layout a document had its vector itself, and a text as many as there were documents
 DROP INDEX documents_by_text;
@@ -96,6 +97,15 @@ ALTER TABLE documents DROP COLUMN model;
 -- from_1_vector: and the vector has a table of its own
 ALTER TABLE documents DROP COLUMN vector;
 
+-- from_2_graphs: the saved graphs are made again, and sealed
+ALTER TABLE graphs ADD COLUMN seal TEXT NOT NULL DEFAULT '';
+
+-- from_2_vectors: vectors behind a row, with their checksums
+SELECT rowid, text_digest, model, vector, checksum FROM vectors WHERE rowid > ? ORDER BY rowid LIMIT ?;
+
+-- from_2_seal: a seal in the place of a checksum
+UPDATE vectors SET checksum = ? WHERE rowid = ?;
+
 -- tables: whether there are any
 SELECT name FROM sqlite_schema LIMIT 1;
 
@@ -113,6 +123,9 @@ INSERT INTO words (words) VALUES ('rebuild');
 
 -- drop_unnamed: rows that no fact names
 DELETE FROM documents WHERE index_id = ? AND added > ?;
+
+-- drop_unknown: rows of documents that the log does not know
+DELETE FROM documents WHERE index_id = ? AND id NOT IN (SELECT value FROM json_each(?));
 
 -- keep_unnamed: removals that no fact names
 UPDATE documents SET removed = NULL WHERE index_id = ? AND removed > ?;
@@ -177,17 +190,25 @@ LIMIT ?4;
 SELECT id, text, metadata, salt, digest FROM documents
 WHERE index_id = ?1 AND id = ?2 AND added <= ?3 AND ifnull(removed > ?3, 1);
 
--- digests: those of these documents that there are
-SELECT id, digest FROM documents
-WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1) AND id IN (SELECT value FROM json_each(?3));
+-- ids: of every document of an index
+SELECT id FROM documents WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1);
+
+-- all_documents: every document of an index, and the digest of the text whose vector finds it
+SELECT id, text, metadata, salt, digest, text_digest FROM documents
+WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1) ORDER BY row;
+
+-- all_vectors: every document of an index, and the vector of its text by a model, if there is one
+SELECT id, documents.text_digest, vector, checksum FROM documents
+LEFT JOIN vectors ON vectors.text_digest = documents.text_digest AND model = ?3
+WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1) ORDER BY row;
 
 -- page: documents in their order behind a place
 SELECT id, text, metadata, salt, digest, ordinal FROM documents
 WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1) AND ordinal > ?3 ORDER BY ordinal LIMIT ?4 OFFSET ?5;
 
--- before: how many documents lie up to a place
-SELECT count(*) FROM documents
-WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1) AND ordinal <= ?3;
+-- before: how many documents lie up to a place, and how many there are
+SELECT count(*) FILTER (WHERE ordinal <= ?3), count(*) FROM documents
+WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1);
 
 -- size: the bytes of all texts
 SELECT ifnull(sum(octet_length(text)), 0) FROM documents
@@ -198,7 +219,7 @@ SELECT row FROM documents
 WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1);
 
 -- vectors: the vectors of rows, in their order
-SELECT vector, checksum FROM documents JOIN vectors USING (text_digest)
+SELECT text_digest, vector, checksum FROM documents JOIN vectors USING (text_digest)
 WHERE model = ? AND row IN (SELECT value FROM json_each(?)) ORDER BY row;
 
 -- matching: rows of an index whose metadata say so, condition by condition `[name, value, kind, kind]`
@@ -217,7 +238,7 @@ SELECT rowid, -rank FROM words WHERE words MATCH ? ORDER BY rank;
 SELECT row, id, text, metadata, salt, digest FROM documents WHERE row IN (SELECT value FROM json_each(?));
 
 -- graphs: the saved graphs
-SELECT index_id, model, dim, digest FROM graphs;
+SELECT index_id, model, dim, digest, seal FROM graphs;
 
 -- set_graph: a graph was saved
-INSERT OR REPLACE INTO graphs VALUES (?, ?, ?, ?);
+INSERT OR REPLACE INTO graphs VALUES (?, ?, ?, ?, ?);

@@ -16,7 +16,16 @@ from pydantic import Field
 
 from organism.config.json_text import NotJson, read_json
 from organism.config.settings import ShippedTool
-from organism.errors import InvalidField, LibraryDamaged, LibraryUnavailable, NotFound, PreviewStale, Stopping, Upstream
+from organism.errors import (
+    InvalidField,
+    LibraryDamaged,
+    LibraryUnavailable,
+    NotFound,
+    PreviewStale,
+    RateLimitExceeded,
+    Stopping,
+    Upstream,
+)
 from organism.model.commands import Idempotency
 from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.model.tool import Confirmed, Preview, Previewed, ToolError
@@ -457,5 +466,5 @@ async def _told(ask: Callable[[], Awaitable[T]]) -> T:
         raise ToolFailure("invalid_field", error.message) from error
     except PreviewStale as error:
         raise ToolFailure("preview_stale", f"{error.message} {error.remediation}") from error
-    except (LibraryDamaged, LibraryUnavailable, Stopping, Upstream) as error:
+    except (LibraryDamaged, LibraryUnavailable, RateLimitExceeded, Stopping, Upstream) as error:
         raise ToolFailure("upstream_error", error.message) from error

@@ -54,6 +54,9 @@ class LateLog:
     def available(self) -> bool:
         return not (self.is_lost or self.is_closing)
 
+    def key_for(self, purpose: str) -> bytes:
+        return purpose.encode()
+
     def conceal(self, redactor: Redactor) -> None:
         self._redactor = redactor
 

@@ -5,8 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import numpy as np
 import pytest
@@ -17,12 +20,14 @@ from organism.rag import store
 from organism.rag.documents import Document, digest_of, text_digest_of
 from organism.rag.index import Graphs
 from organism.rag.library import By, Library
-from organism.rag.store import Expected, InForce, Span, Staging, Store, Version
+from organism.rag.store import Damage, Expected, InForce, Span, Staging, Store, Version
 from organism.sqlite.driver import Pysqlite
 from organism.views.views import Page, Query, Row, ViewStore
 from tests.rag.libraries import WORDS, content, organism, texts
 
 ALL = Span(0, 0, 100)
+KEY = b"a key"
+WHOLE = Damage(set(), {})
 FIRST_LAYOUT = Path(__file__).parents[1] / "golden" / "library-1.sqlite"
 
 
@@ -42,10 +47,10 @@ async def ids(files: Store, generation: int) -> list[str]:
 
 async def test_a_generation_shows_what_was_staged_for_it(tmp_path: Path) -> None:
     files = Store(tmp_path / "library.sqlite", Pysqlite())
-    assert await files.write(store.open_tables, {}) == set()
-    await files.write(store.stage, staging(3, 0, *texts(a="one", b="two")))
+    assert await files.write(store.open_tables, {}, KEY) == WHOLE
+    await files.write(store.stage, staging(3, 0, *texts(a="one", b="two")), KEY)
     assert (await ids(files, 0), await ids(files, 3)) == ([], ["a", "b"])
-    await files.write(store.stage, staging(5, 3, *texts(b="new", c="three"), removed=["a"]))
+    await files.write(store.stage, staging(5, 3, *texts(b="new", c="three"), removed=["a"]), KEY)
     assert (await ids(files, 3), await ids(files, 5)) == (["a", "b"], ["b", "c"])
     await files.write(store.settle, "x", 5)
     assert await ids(files, 5) == ["b", "c"]
@@ -56,30 +61,64 @@ async def test_a_generation_shows_what_was_staged_for_it(tmp_path: Path) -> None
 
 async def test_what_never_came_into_force_is_undone(tmp_path: Path) -> None:
     files = Store(tmp_path / "library.sqlite", Pysqlite())
-    await files.write(store.open_tables, {})
-    await files.write(store.stage, staging(1, 0, *texts(a="one", b="two")))
-    await files.write(store.stage, staging(2, 1, *texts(b="lost"), removed=["a"]))
-    await files.write(store.stage, staging(2, 1, *texts(c="three"), removed=[]))
+    await files.write(store.open_tables, {}, KEY)
+    first = staging(1, 0, *texts(a="one", b="two"))
+    await files.write(store.stage, first, KEY)
+    await files.write(store.stage, staging(2, 1, *texts(b="lost"), removed=["a"]), KEY)
+    await files.write(store.stage, staging(2, 1, *texts(c="three"), removed=[]), KEY)
     assert await ids(files, 2) == ["a", "b", "c"]
     await files.close()
     again = Store(tmp_path / "library.sqlite", Pysqlite())
-    assert await again.write(store.open_tables, {"x": Expected(1, 2, "plain")}) == set()
+    indices = {"x": Expected(1, "plain", {each.document.id: each.digest for each in first.added})}
+    assert await again.write(store.open_tables, indices, KEY) == WHOLE
     assert (await ids(again, 1), await ids(again, 2)) == (["a", "b"], ["a", "b"])
-    assert await again.write(store.open_tables, {}) == set()
+    assert await again.write(store.open_tables, {}, KEY) == WHOLE
+    await again.close()
+
+
+def digests_in(file: Path) -> dict[str, dict[str, str]]:
+    """The digests that a file has, as its log would have them."""
+    found: dict[str, dict[str, str]] = {}
+    with Pysqlite().reading(file) as connection:
+        for index_id, document_id, digest in connection.execute("SELECT index_id, id, digest FROM documents"):
+            found.setdefault(index_id, {})[document_id] = digest
+    return found
+
+
+async def test_a_file_of_the_second_layout_is_taken_over_and_its_vectors_are_sealed(tmp_path: Path) -> None:
+    files = Store(tmp_path / "library.sqlite", Pysqlite())
+    await files.write(store.open_tables, {}, KEY)
+    vectors = {text_digest_of(text): text.encode() for text in ("one", "two")}
+    given = staging(1, 0, *texts(a="one", b="two"))
+    await files.write(store.stage, replace(given, embedded=store.Embedded("plain", vectors)), KEY)
+    await files.close()
+    with closing(Pysqlite().connect(str(tmp_path / "library.sqlite"))) as connection:
+        connection.execute("ALTER TABLE graphs DROP COLUMN seal")
+        connection.execute("UPDATE vectors SET checksum = ? WHERE vector = ?", (crc32(b"one"), b"one"))
+        connection.execute("PRAGMA user_version = 2")
+    again = Store(tmp_path / "library.sqlite", Pysqlite())
+    digests = {each.document.id: each.digest for each in given.added}
+    assert await again.write(store.open_tables, {"x": Expected(1, "plain", digests)}, KEY) == WHOLE
+    assert await again.read(store.embedded, "plain", list(vectors), KEY) == vectors
+    assert await again.read(store.embedded, "plain", list(vectors), b"another key") == {}
     await again.close()
 
 
 async def test_a_file_of_the_first_layout_is_taken_over(tmp_path: Path) -> None:
     shutil.copy(FIRST_LAYOUT, tmp_path / "library.sqlite")
     files = Store(tmp_path / "library.sqlite", Pysqlite())
-    indices = {"x": Expected(1, 2, "plain"), "y": Expected(2, 1, "plain"), "z": Expected(3, 1, "other")}
-    assert await files.write(store.open_tables, indices) == set()
+    digests = digests_in(tmp_path / "library.sqlite")
+    indices = {
+        name: Expected(generation, model, digests[name])
+        for name, generation, model in (("x", 1, "plain"), ("y", 2, "plain"), ("z", 3, "other"))
+    }
+    assert await files.write(store.open_tables, indices, KEY) == WHOLE
     listed = await files.read(store.page, InForce("x", 1), ALL)
     assert [(each.id, each.text) for each in listed.documents] == [("a", "the tower"), ("b", "the park")]
     park = text_digest_of("the park")
     for model, vector in (("plain", [0, 1]), ("other", [1, 1, 0])):
-        assert await files.read(store.embedded, model, [park]) == {park: np.array(vector, "<f4").tobytes()}
-    await files.write(store.stage, staging(5, 1, *texts(b="new"), removed=[]))
+        assert await files.read(store.embedded, model, [park], KEY) == {park: np.array(vector, "<f4").tobytes()}
+    await files.write(store.stage, staging(5, 1, *texts(b="new"), removed=[]), KEY)
     assert await ids(files, 5) == ["a", "b"]
     await files.close()
 

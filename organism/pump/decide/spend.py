@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 from organism.config.settings import Listener, Price, Spend
-from organism.events.vocabulary import BudgetReserved, BudgetSettled, ModelCalled, StepError
+from organism.events.vocabulary import BudgetReserved, BudgetSettled, ModelCalled, StepError, TextsEmbedded
+from organism.model.commands import ReserveEmbedding
 from organism.model.completion import ChatMessage, CompleteError, CompleteOptions, Completion, CostSource
 from organism.model.money import NOTHING, plain, priced
 from organism.model.thread import Message
 from organism.pump.decide.decision import Decision
-from organism.pump.spending import Amount, Reservation
+from organism.pump.spending import Amount, Reservation, key_of
 
 SURELY_WRITTEN: Final = 4096
 """Tokens that every model can write in one answer."""
@@ -111,6 +112,46 @@ def bounds(decision: Decision, call: ModelCall) -> Iterator[Bound]:
     yield Bound("The tenant today", "`budget.day` of the tenant", tenant.day, spend.tenant_on(at).used)
 
 
+def reserve_embedding(decision: Decision, asked: ReserveEmbedding) -> None:
+    """Reserve what a call of an embedding model may use. Raises ``CompleteError`` (``budget_exhausted``)."""
+    price, at = Price(asked.input_usd_per_million), decision.at
+    need = Need(asked.model, asked.provider, price, asked.tokens, 0, asked.seconds, is_asked=True)
+    tenant = decision.state.config.budget.day
+    today = Bound(
+        "The tenant today", "`budget.day` of the tenant", tenant, decision.state.folded.spend.tenant_on(at).used
+    )
+    _add_reserved(decision, (asked.call, "", 0), fitted(need, iter((today,))), None)
+
+
+def settle_embedding(decision: Decision, call: str, embedded: TextsEmbedded) -> None:
+    """Record the call of an embedding model and what it used, unless it was settled already, as lost."""
+    reservation = decision.state.folded.spend.open.get(key_of(call, 0))
+    if reservation is not None:
+        decision.add(embedded)
+        tokens, usd = embedded.input_tokens, embedded.cost_usd
+        decision.add(BudgetSettled(call, "", 0, tokens, usd, embedded.duration))
+
+
+def settle_lost_embeddings(decision: Decision) -> None:
+    """A new life begins: the calls of embedding models that were under way are lost, and count as spent."""
+    for reservation in tuple(decision.state.folded.spend.open.values()):
+        lost = reservation.event
+        if lost.agent:
+            continue
+        source: Literal["price", "zero"] = "price" if Decimal(lost.cost_usd) else "zero"
+        event = TextsEmbedded(
+            model=lost.model,
+            provider=lost.provider,
+            texts=0,
+            input_tokens=lost.input_tokens,
+            cost_usd=lost.cost_usd,
+            cost_source=source,
+            duration=lost.duration,
+            error=LOST,
+        )
+        settle_embedding(decision, lost.message, event)
+
+
 def _spend(given: Mapping[str, int | str]) -> Spend:
     """Bounds as a session's settings have them."""
     tokens, usd, calls, seconds = (given.get(name) for name in ("tokens", "usd", "calls", "seconds"))
@@ -180,10 +221,12 @@ def cost(price: Price, input_tokens: int, output_tokens: int) -> Decimal:
 def reserve(decision: Decision, call: ModelCall, need: Need) -> None:
     """Reserve what the call may use at most. What an earlier try of the same step still reserves counts as spent."""
     settle_lost(decision, call.message, call.step)
+    _add_reserved(decision, (call.message.id, call.message.to, call.step), need, call.message.thread.id)
+
+
+def _add_reserved(decision: Decision, named: tuple[str, str, int], need: Need, thread: str | None) -> None:
     event = BudgetReserved(
-        call.message.id,
-        call.message.to,
-        call.step,
+        *named,
         model=need.model,
         provider=need.provider,
         input_tokens=need.input_tokens,
@@ -192,7 +235,7 @@ def reserve(decision: Decision, call: ModelCall, need: Need) -> None:
         cost_usd=plain(cost(need.price, need.input_tokens, need.output_tokens)),
         duration=int(need.seconds * 1_000_000),
     )
-    decision.add(event, thread=call.message.thread.id)
+    decision.add(event, thread=thread)
 
 
 def settle(decision: Decision, call: ModelCall, outcome: Outcome) -> None:

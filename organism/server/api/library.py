@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 from starlette.responses import Response
 
-from organism.errors import LibraryDamaged, LibraryUnavailable, MissingField, NotFound, Upstream
+from organism.errors import BudgetExhausted, LibraryDamaged, LibraryUnavailable, MissingField, NotFound, Upstream
 from organism.rag.documents import Document
 from organism.rag.library import By
 from organism.rag.store import Span
@@ -64,7 +64,8 @@ async def replace_documents(call: Call) -> Response:
     """Make these the only documents of the index, which begins if there is none."""
     body = await call.body_as(IngestBody)
     with named_in(_PLACES):
-        row = await call.tenant.library.replace(call.path_params["index_id"], *_asked(body), _by(call))
+        new = call.tenant.library.replace(call.path_params["index_id"], *_asked(body), _by(call))
+        row = await call.unless_left(new)
     return _ingested(row, body)
 
 
@@ -72,7 +73,8 @@ async def append_documents(call: Call) -> Response:
     """Add these documents, or put them in the place of those with their ids; an index that is not there begins."""
     body = await call.body_as(IngestBody)
     with named_in(_PLACES):
-        row = await call.tenant.library.append(call.path_params["index_id"], *_asked(body), _by(call))
+        more = call.tenant.library.append(call.path_params["index_id"], *_asked(body), _by(call))
+        row = await call.unless_left(more)
     return _ingested(row, body)
 
 
@@ -100,7 +102,7 @@ async def patch_document(call: Call) -> Response:
     if body.text is None and body.metadata is None:
         raise MissingField("A patch has `text`, `metadata` or both.", param="/text")
     named = call.path_params["index_id"], call.path_params["doc_id"]
-    found = await call.tenant.library.patch(*named, body.text, body.metadata, _by(call))
+    found = await call.unless_left(call.tenant.library.patch(*named, body.text, body.metadata, _by(call)))
     return JsonResponse(asdict(found))
 
 
@@ -116,15 +118,15 @@ async def reembed_index(call: Call) -> Response:
     body = await call.body_as(ReembedBody)
     index_id = call.path_params["index_id"]
     with named_in(_PLACES):
-        await call.tenant.library.reembed(index_id, body.embedding_model, _by(call))
+        await call.unless_left(call.tenant.library.reembed(index_id, body.embedding_model, _by(call)))
     return JsonResponse(await call.row("indices", index_id))
 
 
 async def query_index(call: Call) -> Response:
     """The documents that answer the query best."""
     body = await call.body_as(RetrieveBody)
-    library = call.tenant.library
-    hits, model = await library.query(call.path_params["index_id"], body.query, body.top_k, body.mode, body.filter)
+    library, index_id = call.tenant.library, call.path_params["index_id"]
+    hits, model = await call.unless_left(library.query(index_id, body.query, body.top_k, body.mode, body.filter))
     results = [{**asdict(hit.document), "score": hit.score} for hit in hits]
     return JsonResponse({"results": results, "mode": body.mode, "embedding_model": model})
 
@@ -151,7 +153,7 @@ _act = partial(
     needs_user=True,
     headers=(*ACT, *FOR_USER),
     is_recorded=True,
-    refuses=(NotFound, LibraryDamaged, LibraryUnavailable, Upstream),
+    refuses=(NotFound, LibraryDamaged, LibraryUnavailable, BudgetExhausted, Upstream),
 )
 _INDICES: Final = "/a1/rag/indices"
 _INDEX: Final = f"{_INDICES}/{{index_id}}"
@@ -175,6 +177,6 @@ ROUTES: Final = (
         takes=RetrieveBody,
         headers=FOR_USER,
         needs_user=True,
-        refuses=(NotFound, LibraryDamaged, LibraryUnavailable, Upstream),
+        refuses=(NotFound, LibraryDamaged, LibraryUnavailable, BudgetExhausted, Upstream),
     ),
 )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
-from starlette.requests import Request
+from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
@@ -38,6 +39,7 @@ from organism.server.metrics import Metrics
 from organism.server.push.viewer import Tail
 from organism.tenants import Tenant
 
+T = TypeVar("T")
 MAX_BODY_BYTES: Final = 1 << 20
 MAX_GATEWAY_BODY_BYTES: Final = 32 << 20
 """Of a body for ``GATEWAY``: a talk with images, texts to embed."""
@@ -280,6 +282,22 @@ class Call(Request):
     async def until_left(self) -> None:
         """Wait until the client is gone."""
         await until_left(self.receive)
+
+    async def unless_left(self, work: Coroutine[Any, Any, T]) -> T:
+        """What the work gives. If the client leaves first, the work is cancelled; then raises ``ClientDisconnect``."""
+        working = asyncio.ensure_future(work)
+        leaving = asyncio.ensure_future(self.until_left())
+        try:
+            await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                raise ClientDisconnect
+            return working.result()
+        finally:
+            leaving.cancel()
+            if not working.done():
+                working.cancel()
+                with suppress(asyncio.CancelledError):
+                    await working
 
     def command_fields(self, *, of_thread: bool = True) -> dict[str, Any]:
         """What every command takes from the request's headers. ``If-Match`` is refused unless it guards a thread."""

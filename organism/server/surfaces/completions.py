@@ -32,7 +32,6 @@ from organism.server.surfaces.costs import begun_or_costed, tell_cost, with_cost
 from organism.server.surfaces.run import entries_of, refusal, written
 from organism.server.surfaces.turns import killed_if_left
 from organism.server.surfaces.vercel import DONE
-from organism.server.surfaces.waiting import unless_left
 from organism.views.run import Fold
 
 AUGMENT: Final = "SPASS-Augment"
@@ -85,8 +84,8 @@ async def complete(call: Call) -> Response:
     headers = {APPLIED: added.header}
     if body.stream:
         chunks = ChunkWriter(head, partial(_problem, call), body.includes_usage)
-        return await unless_left(call, _stream(call, sent, chunks, entries, headers))
-    return await unless_left(call, _batch(call, sent, head, entries, headers))
+        return await call.unless_left(_stream(call, sent, chunks, entries, headers))
+    return await call.unless_left(_batch(call, sent, head, entries, headers))
 
 
 def _check_model(call: Call, body: CompletionBody) -> None:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import base64
+from functools import partial
 from typing import Annotated, Final, Literal
 
 from pydantic import Field, Strict
 from starlette.responses import Response
 
 from organism import errors
-from organism.agents.embeddings import Embedded
 from organism.errors import InvalidField, ModelNotInAllowlist
-from organism.events.vocabulary import StepError, TextsEmbedded
-from organism.model.commands import RecordEmbedding
-from organism.model.money import plain, priced
 from organism.server.http.bodies import Name, body
 from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields
 from organism.server.http.contract import gives
@@ -55,7 +52,8 @@ async def embed(call: Call) -> Response:
         if (size := len(text.encode())) > MOST_INPUT_BYTES:
             place = "/input" if isinstance(asked.input, str) else f"/input/{at}"
             raise InvalidField(f"An input has at most {MOST_INPUT_BYTES} bytes; {size} came.", param=place)
-    embedded = await _embedded(call, asked.model, texts)
+    asking = call.tenant.embeddings.recorded(asked.model, texts, call.actor, partial(tell_embedding, call))
+    embedded = await call.unless_left(asking)
     is_text = asked.encoding_format == "base64"
     data = [
         {
@@ -69,42 +67,13 @@ async def embed(call: Call) -> Response:
     return JsonResponse({"object": "list", "data": data, "model": asked.model, "usage": usage})
 
 
-async def _embedded(call: Call, model: str, texts: list[str]) -> Embedded:
-    """The vectors. The call is recorded whatever comes of it, also for a client that leaves."""
-    embeddings, now = call.process.organism.embeddings, call.tenant.clock.now_us
-    terms, began = embeddings.terms(model), now()
-
-    async def record(tokens: int, error: StepError | None = None) -> None:
-        usd = priced(tokens, terms.input_usd_per_million)
-        event = TextsEmbedded(
-            model=model,
-            provider=terms.provider,
-            texts=len(texts),
-            input_tokens=tokens,
-            cost_usd=plain(usd),
-            cost_source="price" if usd else "zero",
-            duration=now() - began,
-            error=error,
-        )
-        await call.do(RecordEmbedding(embedded=event, actor=call.actor))
-        tell_embedding(call, event)
-
-    try:
-        embedded = await embeddings.embed(model, texts)
-    except errors.OrganismError as error:
-        await record(0, StepError(error.code, error.message))
-        raise
-    await record(embedded.tokens)
-    return embedded
-
-
 ROUTES: Final = (
     Route(
         *("POST", "/embeddings", embed),
         gives=gives(EmbeddingList),
         takes=EmbeddingsBody,
         headers=(*CALLER, USER),
-        refuses=(errors.ModelNotInAllowlist, errors.Upstream, errors.UpstreamTimeout),
+        refuses=(errors.ModelNotInAllowlist, errors.BudgetExhausted, errors.Upstream, errors.UpstreamTimeout),
     ),
 )
 """Mounted below /v1. They only ask, so they take no idempotency key."""

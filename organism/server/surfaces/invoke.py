@@ -28,7 +28,6 @@ from organism.server.surfaces.costs import begun_or_costed, tell_cost, with_cost
 from organism.server.surfaces.run import entries_of, written
 from organism.server.surfaces.session_turns import Begun, NextTurn, begin_turn
 from organism.server.surfaces.vercel import FORMAT, STREAM, UiStream, with_parts
-from organism.server.surfaces.waiting import unless_left
 
 
 async def invoke(call: Call) -> Response:
@@ -55,12 +54,12 @@ async def _invoke(call: Call, named: str | None) -> Response:
     json = _payload(wanted, listener)
     if wanted.session_id is not None:
         turn = _next_turn(call, wanted, json, {**wanted.headers, "/to": place, "/agent": place})
-        return await unless_left(call, _answer(call, wanted, shape, await begin_turn(call, turn, follows=True)))
+        return await call.unless_left(_answer(call, wanted, shape, await begin_turn(call, turn, follows=True)))
     if wanted.on_busy is not None:
         raise errors.InvalidField("`on_busy` says what a busy session does: name one.", param="/on_busy")
     fields = {**caller_fields(call), **call.command_fields(of_thread=False)}
     sent = await call.send(Inject(to=wanted.agent, json=json, **fields), wanted.place, {"/to": place})
-    return await unless_left(call, _answer(call, wanted, shape, Begun(sent)))
+    return await call.unless_left(_answer(call, wanted, shape, Begun(sent)))
 
 
 def _next_turn(call: Call, wanted: request.InvokeRequest, json: Mapping[str, Any], places: Places) -> NextTurn:

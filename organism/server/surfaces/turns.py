@@ -26,7 +26,6 @@ from organism.server.http.call import Call, JsonResponse
 from organism.server.http.streaming import SSE, live_response
 from organism.server.surfaces.costs import begun_or_costed, tell_cost, with_cost
 from organism.server.surfaces.run import beyond, entries_of, written
-from organism.server.surfaces.waiting import unless_left
 
 LAST_SEEN: Final = "headers.last-event-id"
 
@@ -60,7 +59,7 @@ def is_stream(agent: Listener, *, wanted: bool | None) -> bool:
 
 async def answer_turn(call: Call, turn: Turn, seen: Seen | None = None) -> Response:
     """The turn's answer. A stream goes on after what was ``seen`` of it."""
-    return await unless_left(call, _answer(call, turn, seen))
+    return await call.unless_left(_answer(call, turn, seen))
 
 
 async def _answer(call: Call, turn: Turn, seen: Seen | None) -> Response:

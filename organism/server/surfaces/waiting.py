@@ -7,14 +7,12 @@ idempotency key, after a failed commit, and for the row of an older thread.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeGuard
 
 import orjson
 from msgspec import field
 from msgspec.structs import replace
-from starlette.responses import Response
 
 from organism.errors import BudgetExhausted
 from organism.events.entity import Entity
@@ -24,7 +22,7 @@ from organism.log.log import EventFilter, EventLog
 from organism.model.commands import Inject, Injected
 from organism.model.ids import CONSOLE
 from organism.server.http.bodies import Places
-from organism.server.http.call import IN_PATH, LEFT, Call
+from organism.server.http.call import IN_PATH, Call
 from organism.server.push.frames import message_json
 from organism.server.surfaces.run import refusal
 from organism.views import threads
@@ -138,18 +136,3 @@ async def hold_budget(log: EventLog, sent: Injected, until: int) -> None:
     entries = [entry_of(record) for record in records if record.event.message == sent.message_id]
     if isinstance(error := refusal(entries), BudgetExhausted) and not any(e["type"] == "usage" for e in entries):
         raise error
-
-
-async def unless_left(call: Call, answering: Coroutine[Any, Any, Response]) -> Response:
-    """The answer, unless the client leaves first."""
-    doing = asyncio.ensure_future(answering)
-    leaving = asyncio.ensure_future(call.until_left())
-    try:
-        await asyncio.wait({doing, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        return doing.result() if doing.done() else LEFT
-    finally:
-        leaving.cancel()
-        if not doing.done():
-            doing.cancel()
-            with suppress(asyncio.CancelledError):
-                await doing

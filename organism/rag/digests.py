@@ -1,0 +1,79 @@
+"""What the log says of an index: which documents it has, each with its digest. The store is compared with it.
+
+Whoever can write the data directory can exchange a document together with its digest there; the facts in the log have
+the digest too, and those nobody can change unnoticed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
+from dataclasses import dataclass, field
+
+from organism.errors import LibraryDamaged, StalePosition
+from organism.events.record import Record
+from organism.events.vocabulary import DocumentsChanged, Event, IndexCreated, IndexDeleted
+from organism.model.ids import stream_of_index
+from organism.views.views import Row
+
+FACTS: tuple[type[Event], ...] = (IndexCreated, DocumentsChanged, IndexDeleted)
+Digests = Mapping[str, str]
+"""The digest of each document of an index, by its id."""
+ReadFacts = Callable[[str, int], Awaitable[Sequence[Record[Event]]]]
+"""Facts of a stream after a position, in order; none once there are no more."""
+
+
+def apply(digests: MutableMapping[str, str], fact: Event) -> None:
+    """Change the digests of an index as its fact says."""
+    match fact:
+        case IndexCreated():
+            digests.clear()
+            digests.update(fact.documents)
+        case DocumentsChanged():
+            if fact.replaced:
+                digests.clear()
+            for document_id in fact.deleted:
+                digests.pop(document_id, None)
+            digests.update(fact.written)
+        case IndexDeleted():
+            digests.clear()
+
+
+@dataclass(frozen=True, slots=True)
+class _Folded:
+    position: int = 0
+    generation: int = 0
+    digests: Digests = field(default_factory=dict)
+
+
+class LoggedDigests:
+    """The digests of all indices that were asked for: folded from the log once, then followed as they change."""
+
+    def __init__(self, read: ReadFacts) -> None:
+        self._read = read
+        self._folded: dict[str, _Folded] = {}
+
+    async def of(self, row: Row) -> Digests:
+        """Those of the index as its row has it. Raises ``StalePosition`` if it was changed since that."""
+        index_id, generation = row["id"], row["_generation"]
+        held = self._folded.get(index_id, _Folded(row["_position"] - 1))
+        if held.generation != generation:
+            held = self._folded[index_id] = await self._followed(index_id, held)
+        if held.generation > generation:
+            raise StalePosition(f"The generation {generation} of {index_id!r} is over.")
+        if held.generation < generation:
+            raise LibraryDamaged(f"The log lacks facts of the index {index_id!r}.")
+        return held.digests
+
+    def forget(self, index_id: str) -> None:
+        """The index is gone."""
+        self._folded.pop(index_id, None)
+
+    async def _followed(self, index_id: str, held: _Folded) -> _Folded:
+        position, generation, digests = held.position, held.generation, dict(held.digests)
+        while records := await self._read(stream_of_index(index_id), position):
+            for record in records:
+                position = record.position
+                if isinstance(record.event, IndexCreated | DocumentsChanged | IndexDeleted):
+                    generation = record.event.generation
+                    apply(digests, record.event)
+        return _Folded(position, generation, digests)

@@ -1,0 +1,65 @@
+"""Compares the library of a tenant with its log. Only reads, also while a server is running."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from organism.errors import LogDamaged, LogUnavailable, NotFound
+from organism.events.vocabulary import DocumentsChanged, IndexCreated, IndexDeleted
+from organism.log.directory import LogDirectory
+from organism.log.encode import mac
+from organism.log.offline import facts_in, reading_together
+from organism.rag.digests import FACTS, apply
+from organism.rag.store import LIBRARY, LIBRARY_FILE, InForce, damage_of
+from organism.sqlite.driver import Connection, Pysqlite
+
+
+@dataclass(slots=True)
+class _Index:
+    """An index as the log has it."""
+
+    model: str
+    generation: int = 0
+    digests: dict[str, str] = field(default_factory=dict)
+
+
+def library_damage(directory: Path, key_path: Path | None, tenant: str) -> list[str]:
+    """What the library beside the log in ``directory`` lacks, or has otherwise than the log says."""
+    files = LogDirectory(directory, key_path, tenant)
+    try:
+        key = mac(files.read_key(), LIBRARY)
+        with reading_together(files, LIBRARY_FILE, FACTS) as (log, library):
+            indices = _indices(log)
+            if library is None:
+                return [f"index {name!r}: {LIBRARY_FILE} is missing" for name, each in indices.items() if each.digests]
+            return [damage for name, each in indices.items() for damage in _damage(library, name, each, key)]
+    except (LogDamaged, LogUnavailable, NotFound) as error:
+        return [error.message]
+    except Pysqlite.errors as error:
+        return [f"{LIBRARY_FILE} cannot be read: {error}"]
+
+
+def _indices(log: Connection) -> Mapping[str, _Index]:
+    indices: dict[str, _Index] = {}
+    for record in facts_in(log, FACTS):
+        match record.event:
+            case IndexCreated() as event:
+                indices[event.index] = _Index(event.embedding_model)
+            case DocumentsChanged() as event:
+                indices[event.index].model = event.embedding_model or indices[event.index].model
+            case IndexDeleted() as event:
+                indices.pop(event.index, None)
+                continue
+            case _:
+                continue
+        indices[event.index].generation = event.generation
+        apply(indices[event.index].digests, event)
+    return indices
+
+
+def _damage(library: Connection, name: str, index: _Index, key: bytes) -> Iterator[str]:
+    in_force = InForce(name, index.generation, index.digests)
+    for document_id, what in damage_of(library, in_force, index.model, key):
+        yield f"index {name!r}, document {document_id!r}: {what}"
