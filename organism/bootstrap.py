@@ -204,7 +204,7 @@ class Organism:
         clock.begin_at(log.last_at)
         log.conceal(self.parts.redactor)
         if tenant_id == DEFAULT_TENANT and await self._pin_tools(views):
-            settings = await self._read()  # again, without the text of tools that are off
+            settings = await self._read()  # again, with other tools: without the text of those that are off
             self._codec = self._new_codec(settings)
             self.settings = with_turns(settings, self._codec)
         if self._tracing is not None:

@@ -16,7 +16,7 @@ from organism.bootstrap import Parts
 from organism.errors import ConfigInvalid, InvalidPayload
 from organism.events.record import Record
 from organism.events.vocabulary import ApprovalRequested, MessageRetried, MessageSent, OrganismReloaded, StepStarted
-from organism.model.commands import HOST_PROGRAM, ResolveApproval, ResolveIndeterminate
+from organism.model.commands import HOST_PROGRAM, PauseAgent, ResolveApproval, ResolveIndeterminate, ResumeAgent
 from organism.pump.rules import tool_spec
 from organism.testing import Running, running
 from organism.views.views import Query
@@ -217,6 +217,23 @@ async def test_a_start_waits_for_no_server_and_its_tools_are_there_when_it_answe
         assert await o.tenant.ended(called.thread_id, 30)
         assert await o.replies(called.thread_id) == ({"text": "2"},)
         assert (tmp_path / "diary").read_text().count("begun") == 1
+
+
+async def test_a_message_to_a_tool_whose_server_is_awaited_waits_for_it(world: MakeWorld, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    os.mkfifo(gate)
+    async with made(world, tmp_path).running() as o:
+        await o.do(PauseAgent(agent="play__put"))
+        sent = await o.inject("play__put", {"json": '{"text":"x"}'})
+        await o.crash()
+    command = [sys.executable, "-S", str(SERVER), str(tmp_path / "diary"), str(gate)]
+    play = world(SOURCE, LISTENERS, tools={"mcp": {"play": {"command": command}}})
+    async with play.running(parts=Parts(mcp_seconds=0)) as o:
+        assert "play__put" in await listed(o), "nobody names it, but it was there"
+        await o.do(ResumeAgent(agent="play__put"))
+        await asyncio.to_thread(gate.write_text, "go on")
+        assert await o.tenant.ended(sent.thread_id, 30)
+        assert (await o.thread(sent.thread_id))["status"] == "completed"
 
 
 async def test_a_reload_leaves_the_servers_that_are_gone_and_a_bad_one_changes_nothing(

@@ -41,10 +41,14 @@ class Pins:
         self._known: Mapping[str, Row] = {}
 
     def take(self, rows: Collection[Row]) -> bool:
-        """What the log says (``views/foreign_tools.py``). Gives whether any tool is off."""
+        """What the log says (``views/foreign_tools.py``). Gives whether any tool is off, or is of a silent server."""
         self._known = {row["name"]: row for row in rows}
         found = ((server, name, tool) for server, tools in self.offered.items() for name, tool in tools.items())
-        return any(self.is_off(*each) for each in found)
+        return any(self.is_off(*each) for each in found) or any(row["server"] not in self.offered for row in rows)
+
+    def accepted(self, server: str) -> list[str]:
+        """The tools that the server had when it was last seen: messages to them may be under way."""
+        return [name for name, row in self._known.items() if row["server"] == server and row["accepted"]]
 
     def is_off(self, server: str, name: str, tool: OfferedTool) -> bool:
         """Whether the server offered it otherwise when it was accepted, or did not offer it before."""

@@ -153,12 +153,13 @@ class McpServers:
         await asyncio.gather(*(server.connection.drop() for server in gone))
 
     def tools(self, servers: Mapping[str, McpServer], named: Iterable[str]) -> list[ShippedTool]:
-        """Their tools as listeners; of a server that could not be asked those that are ``named``."""
+        """Their tools as listeners; of a server that could not be asked those that are ``named`` or were accepted."""
         found: dict[str, ShippedTool] = {}
         for name, server in servers.items():
             known = self._servers.get(_key(name, server))
             if known is None or known.offered is None:
-                found.update({tool.name: tool for tool in assumed_tools(name, server, named)})
+                likely = {*named, *self._pins.accepted(name)}
+                found.update({tool.name: tool for tool in assumed_tools(name, server, likely)})
             else:
                 for each, offered in known.offered.items():
                     is_off = self._pins.is_off(name, each, _pinned(offered))
