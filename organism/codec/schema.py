@@ -13,9 +13,10 @@ from organism.codec.describe import example_of, json_schema_of, usage_of
 from organism.codec.faults import document_as_json, object_as_json
 from organism.codec.forms import Form, Forms
 from organism.codec.lexical import closing, opening
-from organism.codec.limits import UnsupportedPayload
+from organism.codec.limits import PayloadLimits, UnsupportedPayload
 from organism.codec.reflect import payload_of
 from organism.codec.shape import Nested, Payload
+from organism.codec.xml import parse
 from organism.codec.xsd import payload_xsd, text_of
 from organism.errors import Fault
 
@@ -84,7 +85,7 @@ class PayloadSchema:
 
     def example(self) -> Any:
         """The example as JSON values. No code of the class runs: it may refuse what its schema takes."""
-        return document_as_json(self.shapes, Nested(self.cls), etree.fromstring(self.example_xml))
+        return document_as_json(self.shapes, Nested(self.cls), parse(self.example_xml, PayloadLimits()))
 
     def json(self, payload: Any) -> bytes:
         """Compact JSON."""

@@ -82,7 +82,7 @@ def _said(say: Callable[[], str]) -> str:
 
 def json_of(value: object, option: int = 0) -> bytes:
     """A handler's value as JSON, or ``TypeError``. Python reads dataclasses and times: orjson aborts if they raise."""
-    body = orjson.dumps(value, _native, option | _BY_PYTHON)
+    body = _dumped(value, option)
     if b"null" in body and _has_no_number(value):  # orjson writes null in their place
         raise TypeError("NaN and infinities are no JSON")
     return body
@@ -105,11 +105,18 @@ def _has_no_number(value: object) -> bool:
 
 
 def run_json(value: object) -> bytes:
-    """JSON of what a model or a handler said: halves of characters, which no UTF-8 holds, become question marks."""
+    """JSON of what a model or a handler said, to be shown.
+
+    Halves of characters, which no UTF-8 holds, become question marks; what is no number becomes null.
+    """
     try:
-        return json_of(value)
+        return _dumped(value, 0)
     except TypeError:
         return json.dumps(value, ensure_ascii=False, allow_nan=False).encode("utf-8", "replace")
+
+
+def _dumped(value: object, option: int) -> bytes:
+    return orjson.dumps(value, _native, option | _BY_PYTHON)
 
 
 def _native(value: object) -> object:

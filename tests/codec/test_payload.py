@@ -241,10 +241,12 @@ def test_a_wrong_value_is_named_with_its_place(values: dict[str, Any], pointer: 
 
 def test_all_faults_are_listed_but_never_more_than_twenty() -> None:
     assert [fault.pointer for fault in refused(text=1, number="x", real=None)] == ["/text", "/number", "/real"]
-    assert len(refused(**{f"unknown{number}": 1 for number in range(50)})) == 20
+    with pytest.raises(InvalidPayload) as error:
+        CODEC.from_json("Any1", {f"unknown{number}": 1 for number in range(50)})
+    assert len(error.value.details) == 20
 
 
-@pytest.mark.parametrize("values", [{"names": [1] * 50}, {"table": {str(number): 1 for number in range(50)}}])
+@pytest.mark.parametrize("values", [{"names": [1] * 50}, {"table": {str(number): "x" for number in range(50)}}])
 def test_a_list_or_table_ends_at_its_first_wrong_element(values: dict[str, Any]) -> None:
     assert len(refused(**values)) == 1
 
@@ -302,7 +304,7 @@ class Holder:
     [
         (Narrow(200, ["a"]), ["/age"]),
         (Narrow(-1, []), ["/age", "/tags"]),
-        (Narrow(1, ["", "abcd"]), ["/tags/0", "/tags/1"]),
+        (Narrow(1, ["", "abcd"]), ["/tags/0"]),
         (Narrow(1, ["a"], {"k": 1}), ["/table/k"]),
         (Holder(Sub(1.0)), ["/circle"]),
     ],

@@ -228,8 +228,7 @@ def test_an_envelope_full_of_faults_is_refused_quickly_and_in_short(codec: Codec
     with pytest.raises(InvalidPayload) as refused:
         codec.decode(document)
     assert time.thread_time() - began < QUICK_S
-    assert len(refused.value.details) == 20
-    assert refused.value.details[3].pointer == "/item/3"
+    assert [fault.pointer for fault in refused.value.details] == ["/item/0"]
 
 
 def test_thousands_of_faults_are_found_quickly_where_so_many_elements_may_come() -> None:

@@ -44,7 +44,7 @@ POINTS: Final[dict[str, Point]] = {
     "handling": Point("organism.pump.run.handler:Steps", "a handler is about to be called"),
     "handled": Point("organism.pump.pump:Pump._finished", "it has answered, nothing is decided"),
     "failed": Point("organism.pump.pump:Pump._failed", "it has raised, nothing is decided"),
-    "asked": Point("organism.pump.run.handling:Handling.answer", "an ask is decided, not on disk"),
+    "asked": Point("organism.pump.run.handling:Handling.given", "an ask is decided, not on disk"),
     "effect": Point("organism.pump.run.handler:outcome_of", "an effect is recorded as begun, and not run"),
     "record": Point("organism.pump.run.handling:Handling.record", "it has run, that is not recorded"),
     "recorded": Point(

@@ -253,7 +253,7 @@ async def other(payload: Told, metadata: HandlerMetadata):
 """
     bad = {"bad": {"peers": ["other", "console"]}, "other": {"payload_class": "Told"}}
     made = world("", bad)
-    for to in ("None", "'other'", "'console'"):
+    for to in ("'other'", "'console'"):
         made.write(source.replace("{to}", to))
         async with made.running(on_disk=False) as o:
             for number, what in enumerate(UNFIT):

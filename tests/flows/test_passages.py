@@ -167,26 +167,23 @@ async def test_a_model_writes_the_library_in_two_steps(play: Thinking) -> None:
         assert await o.tenant.library.document("new", TOR.id) == TOR
 
 
-async def test_a_preview_taints_no_run_and_a_document_that_is_given_back_does(play: Thinking) -> None:
+async def test_a_preview_that_quotes_a_document_taints_the_run_that_reads_it(play: Thinking) -> None:
     patch: dict[str, Any] = {"index_id": "berlin", "doc_id": PARK.id, "metadata": '{"lang":"en"}'}
     delete = {"index_id": "berlin", "doc_id": TOR.id}
     async with reading(play, TOR, PARK) as o:
         (patching,) = await told(o, play, call("rag_doc_patch", **patch))
-        (deleting,) = await told(o, play, call("rag_doc_delete", **delete))
-        confirmed = call("rag_doc_delete", **delete, confirm_token=deleting["confirm_token"])
         play.script(
-            calls(call("rag_doc_patch", **patch), call("rag_doc_delete", index_id="berlin", doc_id=PARK.id)),
+            calls(call("rag_doc_delete", **delete)),
             calls(call("rag_doc_patch", **patch, confirm_token=patching["confirm_token"])),
-            calls(confirmed),
             says("Done."),
         )
         play.models.forget()
         sent = await o.inject("keeper", {"message": "Keep the library."})
         approval = await o.until(ApprovalRequested)
-        assert approval.event.agent == "rag_doc_delete"
-        assert (await o.tenant.library.document("berlin", PARK.id)).metadata == {"lang": "en"}
+        assert approval.event.agent == "rag_doc_patch"
         await o.do(ResolveApproval(approval=approval.event.approval, decision="reject", actor=Actor(user="ann")))
         assert await o.tenant.ended(sent.thread_id, 20)
+        assert await o.tenant.library.document("berlin", PARK.id) == PARK
         (again,) = await told(o, play, call("rag_doc_delete", **delete))
         confirmed = call("rag_doc_delete", **delete, confirm_token=again["confirm_token"])
         assert await told(o, play, confirmed) == [{"deleted": True}]

@@ -146,6 +146,8 @@ async def test_a_reload_reaches_every_tenant_and_names_its_cause_to_the_operator
 
 
 async def test_a_tenant_that_another_process_holds_ends_the_start_and_lets_the_others_go(shared: World) -> None:
+    async with running(shared.config, shared.data):
+        pass
     held = LogDirectory(shared.data / "tenants" / folder_of("globex"))
     held.lock(lambda: 0)
     with pytest.raises(LogHeld):

@@ -166,9 +166,9 @@ class Stalls:
 
     async def watch(self) -> None:
         """Watch until cancelled."""
-        before = time.thread_time()
+        before, never = time.thread_time(), asyncio.get_running_loop().create_future()
         while True:
-            await asyncio.sleep(0.001)
+            await asyncio.wait([never], timeout=0.001)
             now = time.thread_time()
             self.longest = max(self.longest, now - before)
             before = now

@@ -188,7 +188,7 @@ async def test_a_foreign_id_in_a_path_looks_missing(estate: Estate, route: Route
     body = {} if route.method == "GET" else {"json": BODIES.get(route.path, {})}
     foreign, missing = await both(estate, kind, route.method, path, **body)
     assert foreign == missing
-    assert foreign[0] in {400, 404}
+    assert foreign[0] in {400, 403, 404}  # 403: what is the operator's alone
 
 
 @pytest.mark.parametrize(("path", "name", "kind"), BY_QUERY)

@@ -10,7 +10,7 @@ import pytest
 from organism.log.rows.pages import page_statement
 from organism.log.rows.tables import definition
 from organism.server.http.lists import MESSAGES
-from organism.sqlite.driver import Connection, Pysqlite, statements
+from organism.sqlite.driver import Connection, in_memory, statements
 from organism.views import threads
 from organism.views.views import CHANGED, Query, ReadModel, Where
 
@@ -24,7 +24,7 @@ moments = pytest.mark.parametrize("at", [None, THEN], ids=["now", "then"])
 @pytest.fixture
 def tables() -> Iterator[Connection]:
     """The tables, empty: SQLite plans without knowing how long they are."""
-    with closing(Pysqlite().connect(":memory:")) as connection:
+    with closing(in_memory()) as connection:
         models = (threads.MESSAGES, threads.THREADS)
         for statement in (
             *statements("log", "schema.sql").values(),

@@ -102,6 +102,7 @@ async def test_what_there_is_not_is_not_found(shared: Served) -> None:
     bodies: dict[str, Any] = {
         "/approvals/{id}/resolve": {"decision": "reject"},
         "/indeterminate/{id}/resolve": {"outcome": "fail"},
+        "/foreign-tools/{name}/accept": {"digest": "0" * 64},
         "/a1/agents/{name}/chat": {"message": "hello"},
         "/a1/agents/{name}/sessions/{sid}/messages": {"message": "hello"},
         "/agents/{name}/invoke": {"data": {"inputs": {"message": "hello"}}},

@@ -226,7 +226,7 @@ class ApprovalBody:
 class AcceptToolBody:
     """``POST /foreign-tools/{name}/accept``: ``digest`` is that of what was looked at, its ``offered``."""
 
-    digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
+    digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$", examples=["9f" * 32])]
 
 
 @with_config(ConfigDict(extra="forbid", json_schema_extra=_RESULT_OF_DONE))

@@ -29,8 +29,8 @@ MOST_STDERR_BYTES: Final = 2_000
 MOST_SHOWN: Final = 300
 MOST_SKIPPED_BYTES: Final = 64 * MOST_LINE_BYTES
 ENDS_BYTES: Final = 256
-_FIRST_ID: Final = re.compile(rb'\s*\{(?:\s*"jsonrpc"\s*:\s*"2\.0"\s*,)?\s*"id"\s*:\s*(\d+)\s*,')
-_LAST_ID: Final = re.compile(rb'"id"\s*:\s*(\d+)\s*(?:,\s*"jsonrpc"\s*:\s*"2\.0"\s*)?\}\s*\Z')
+_FIRST_ID: Final = re.compile(rb'\A\s*+\{(?:\s*+"jsonrpc"\s*+:\s*+"2\.0"\s*+,)?\s*+"id"\s*+:\s*+(\d++)\s*+,')
+_LAST_ID: Final = re.compile(rb'"id"\s*+:\s*+(\d++)\s*+(?:,\s*+"jsonrpc"\s*+:\s*+"2\.0"\s*+)?\}\s*+\Z')
 _DIE_WITH_PARENT: Final = """
 import ctypes, os, sys
 PR_SET_PDEATHSIG, SIGKILL = 1, 9
