@@ -137,7 +137,10 @@ def _verification(log: TenantLog) -> Verification:
         return Verification(0, 0, 0, (error.message,))
     except (LogUnavailable, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.__cause__ or error
-        remedy = "Its rows are made again in the folder of temporary files: make room there, or name another by TMPDIR."
+        remedy = (
+            "SQLite needs some room beside the log, also to read it, and the rows are made again in the folder of "
+            "temporary files: make room in both (TMPDIR names another folder), or copy the directory elsewhere."
+        )
         refuse(Exit.NOT_NOW, f"The log of {log.tenant} could not be verified: {reason}.", remedy)
     return found if found.damage else replace(found, damage=tuple(library_damage(*named)))
 

@@ -27,7 +27,8 @@ def refused_by_class(error: BaseException) -> str:
 def said_by(error: BaseException) -> str:
     """The text of an exception of a payload's own code, or its name."""
     try:
-        return shown(str(error), 200) or type(error).__name__
+        said = str(error)
+        return shown(said, 200) if said else type(error).__name__
     except BaseException:  # noqa: BLE001 - its text is made by that code, too
         return type(error).__name__
 

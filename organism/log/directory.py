@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from tempfile import TemporaryFile
 from typing import Final
 
 import orjson
@@ -28,6 +29,7 @@ OPEN_TO_OTHERS: Final = stat.S_IWGRP | stat.S_IRWXO
 KEY_BYTES: Final = 32
 TIMELINE_BYTES: Final = 16
 ANCHOR_BYTES: Final = 512  # One sector, so that a power cut leaves the old anchor or the new one
+ROOM_BYTES: Final = 64 << 10
 SQLITE_ENDINGS: Final = ("", "-wal", "-shm")
 CACHE_PRAGMA: Final = "PRAGMA cache_size = -2048"
 """A log grows at its end: a larger cache would hold pages that are not asked for again."""
@@ -96,6 +98,12 @@ class LogDirectory:
         """Raise ``NotFound`` if there is no log."""
         if not self.log.is_file():
             raise NotFound(f"{self.path} holds no log: {self.log.name} is missing.")
+
+    def check_room(self) -> None:
+        """Raise ``OSError`` if no file can be written beside the log: SQLite makes some also to read it."""
+        with TemporaryFile(dir=self.path) as probe:
+            probe.write(bytes(ROOM_BYTES))
+            probe.flush()
 
     def explain(self, error: Exception) -> Exception:
         """What the driver's error means to a caller, without a path; any other error is returned as it is."""

@@ -46,7 +46,7 @@ def verify_directory(
 
     What is wrong stands in ``damage``, position by position. Raises ``NotFound`` if there is no log, ``LogDamaged``
     if nothing can be said: the key or the anchor is missing, or neither is that of the ``tenant``'s log;
-    ``LogUnavailable`` or ``OSError`` if the rows cannot be made again for lack of room.
+    ``LogUnavailable`` or ``OSError`` if there is no room beside the log, or to make its rows again.
     """
     files = LogDirectory(directory, key_path, tenant)
     files.check_files()
@@ -55,6 +55,8 @@ def verify_directory(
             key = files.read_key()
             found = verify(connection, key, 0, files.read_anchor(key))
     except Pysqlite.errors as error:
+        if files.driver.failure(error) is not Failure.DAMAGED:
+            files.check_room()
         return Verification(0, 0, 0, (f"{files.log.name} cannot be read: {error}",))
     if models is None or found.damage:
         return found

@@ -268,9 +268,11 @@ def tune_interpreter() -> None:
 @contextlib.contextmanager
 def announced(data: Path, url: str, certificate: str | None = None) -> Iterator[None]:
     """Meanwhile the data directory tells the command line the address, the process and the certificate (PEM)."""
-    notice = data / NOTICE_FILE
-    replace_private(notice, orjson.dumps({"url": url, "pid": os.getpid(), "certificate": certificate}))
+    notice, written = data / NOTICE_FILE, orjson.dumps({"url": url, "pid": os.getpid(), "certificate": certificate})
+    replace_private(notice, written)
     try:
         yield
     finally:
-        notice.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):
+            if notice.read_bytes() == written:  # else that of a newer server
+                notice.unlink()

@@ -5,6 +5,7 @@ At the end its input is closed; if it goes on, it is terminated, then killed, wi
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -19,7 +20,7 @@ from anyio.abc import ByteReceiveStream, ByteSendStream, Process
 from anyio.streams.buffered import BufferedByteReceiveStream
 from mcp.client.stdio import get_default_environment
 from mcp.shared.message import SessionMessage
-from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError, jsonrpc_message_adapter
+from mcp.types import PARSE_ERROR, ErrorData, JSONRPCError, JSONRPCMessage, jsonrpc_message_adapter
 from pydantic import ValidationError
 
 MOST_LINE_BYTES: Final = 4 * 1024 * 1024
@@ -108,11 +109,36 @@ async def _read(stdout: ByteReceiveStream, to_client: Any, words: LastWords) -> 
                     if (number := await _number_of_long_answer(lines)) is None:
                         words.fault = TOO_LONG
                         return
-                    error = ErrorData(code=PARSE_ERROR, message=f"it has more than {MOST_LINE_BYTES} bytes")
-                    await to_client.send(SessionMessage(JSONRPCError(jsonrpc="2.0", id=number, error=error)))
+                    why = f"it has more than {MOST_LINE_BYTES} bytes"
+                    await to_client.send(SessionMessage(_unreadable(number, why)))
                     continue
-                with suppress(ValidationError):
-                    await to_client.send(SessionMessage(jsonrpc_message_adapter.validate_json(line, by_name=False)))
+                if (message := _message(line)) is not None:
+                    await to_client.send(SessionMessage(message))
+
+
+def _message(line: bytes) -> JSONRPCMessage | None:
+    """The message of a line, if it is one.
+
+    Halves of characters, as servers write that cut texts, are replaced; an answer that cannot be read is an error of
+    its call.
+    """
+    with suppress(ValidationError):
+        return jsonrpc_message_adapter.validate_json(line, by_name=False)
+    with suppress(ValueError, RecursionError):
+        whole = json.dumps(json.loads(line), ensure_ascii=False).encode("utf-8", "replace")
+        return jsonrpc_message_adapter.validate_json(whole, by_name=False)
+    number = _number(line[:ENDS_BYTES], line[-ENDS_BYTES:])
+    return None if number is None else _unreadable(number, "it is no JSON that can be read here")
+
+
+def _unreadable(number: int, why: str) -> JSONRPCError:
+    return JSONRPCError(jsonrpc="2.0", id=number, error=ErrorData(code=PARSE_ERROR, message=why))
+
+
+def _number(head: bytes, end: bytes) -> int | None:
+    """Which request a line answers, if its beginning or end says so."""
+    found = _FIRST_ID.match(head) or _LAST_ID.search(end)
+    return int(found[1]) if found else None
 
 
 async def _number_of_long_answer(lines: BufferedByteReceiveStream) -> int | None:
@@ -126,8 +152,7 @@ async def _number_of_long_answer(lines: BufferedByteReceiveStream) -> int | None
         end, skipped = (end + chunk)[-ENDS_BYTES:], skipped + len(chunk)
         if newline:
             lines.feed_data(rest)
-            found = _FIRST_ID.match(head) or _LAST_ID.search(end)
-            return int(found[1]) if found else None
+            return _number(head, end)
     return None
 
 

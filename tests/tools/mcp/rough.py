@@ -56,6 +56,14 @@ def huge_backwards() -> None:
     sys.stdout.flush()
 
 
+def deep() -> dict[str, Any]:
+    """Objects in objects, more than a parser follows."""
+    value: dict[str, Any] = {}
+    for _ in range(300):
+        value = {"a": value}
+    return value
+
+
 def grow() -> dict[str, Any]:
     """Have a tool more, and say so."""
     TOOLS.append({"name": "grown", "inputSchema": OBJECT})
@@ -86,6 +94,8 @@ DEEDS: dict[str, Callable[[], dict[str, Any] | None]] = {
     "tick": lambda: say(method="notifications/message", params={"level": "info", "data": "still here"}),
     "grow": grow,
     "shrink": shrink,
+    "half": lambda: text("cut \ud83d"),
+    "deep": lambda: {**text("deep"), "structuredContent": deep()},
     "huge": lambda: text("y" * LONG),
     "huge backwards": huge_backwards,
     "long": lambda: text("y" * 200_000),

@@ -93,6 +93,15 @@ async def test_an_answer_that_is_too_long_is_an_error_of_its_call_and_the_server
         assert diary(tmp_path).count("begun") == 1
 
 
+async def test_an_answer_that_its_parser_refuses_is_read_as_far_as_it_can_be(tmp_path: Path) -> None:
+    async with rough(tmp_path) as connection:
+        assert (await told(connection, "half")).text == "cut ?"
+        refused = await told(connection, "deep")
+        assert isinstance(refused, ToolError)
+        assert "cannot be read" in refused.message
+        assert diary(tmp_path).count("begun") == 1
+
+
 async def test_a_server_that_hangs_is_left_and_begun_again(tmp_path: Path) -> None:
     async with rough(tmp_path) as connection:
         await connection.client()
