@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ import typer
 
 from organism.cli.client import find_server
 from organism.cli.options import Remote
+from organism.server.serve import announced
 
 LOCAL = "http://127.0.0.1:1234"
 
@@ -78,3 +80,11 @@ def test_an_invalid_address_or_token_is_wrong_usage(data: Path, given: dict[str,
 def test_an_unreadable_notice_is_ignored(data: Path, said: bytes) -> None:
     (data / "server.json").write_bytes(said)
     assert find_server(Remote(data=data)).url == "http://127.0.0.1:8080"
+
+
+def test_a_server_that_stops_leaves_the_notice_of_a_newer_one(tmp_path: Path) -> None:
+    with ExitStack() as newer:
+        with announced(tmp_path, LOCAL):
+            newer.enter_context(announced(tmp_path, "http://127.0.0.1:4321"))
+        assert find_server(Remote(data=tmp_path, token="org_given")).url == "http://127.0.0.1:4321"
+    assert not (tmp_path / "server.json").exists()
