@@ -48,7 +48,7 @@ from organism.pump.writer import Wakeup, Writer
 MOST_PIECES: Final = 100_000
 CANCELLED: Final = StepError("cancelled", "The handler's code cancelled this step.")
 SAME_STEPS: Final = (
-    "A handler takes the same steps each time: what comes from outside, and what may differ, belongs into `effect`."
+    "A handler takes the same steps each time: what comes from outside, and what may differ, belongs in `effect`."
 )
 ELSEWHERE: Final = (
     "A step was called outside of its handler's own tasks: in an effect, a callback, another thread, or a task that "
@@ -58,11 +58,11 @@ IN_THREAD: Final = (
     "A blocking handler takes no steps. Write it as `async def`, and let what blocks run in a thread: "
     "await metadata.effect(key, lambda key: asyncio.to_thread(work, key))."
 )
-SlotState = Literal["held", "queued", "none"]
-T = TypeVar("T")
-
 READ_AHEAD: Final = 32
 """How many messages of a line are read at once: each read is a trip to another thread."""
+
+SlotState = Literal["held", "queued", "none"]
+T = TypeVar("T")
 
 
 class Unreadable(Exception):
