@@ -32,13 +32,13 @@ from organism.events.vocabulary import (
     AgentPaused,
     AgentResumed,
     CallAnswered,
+    DeathCode,
     Event,
     MessageDiscarded,
     MessageRefused,
     MessageSent,
     OrganismPaused,
     OrganismResumed,
-    RefusalCode,
     Root,
     StepError,
     StepRecorded,
@@ -64,12 +64,11 @@ from organism.pump.decide.inject import DeadLetter, Failed
 from organism.pump.history import Histories
 from organism.pump.sessions import Sessions
 from organism.pump.writer import Writer
-from organism.views.views import Query, Row, ViewStore, Where
+from organism.views.views import Query, Row, ViewStore, Where, all_rows
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
-_REFUSALS: Final = get_args(RefusalCode)
-"""Codes of dead letters that are refused sends: they never made a thread fail."""
-_STEPS_READ: Final = 1 << 20
+_DEATHS: Final = get_args(DeathCode)
+"""Codes of dead letters that made their thread fail: a refused send does not."""
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
 
 OF_DEAD_LETTERS: Final = (c.ReplayDeadLetter, c.DiscardDeadLetter, c.ReplayDeadLetters, c.DiscardDeadLetters)
@@ -430,10 +429,12 @@ class Operator:
         raise NotFound(f"There is no indeterminate effect {effect[:80]!r}.")
 
     async def _resolve_approval(self, command: c.ResolveApproval) -> c.Done:
-        step = gates.find(self._writer.state, command.approval)
+        row = await self._views.private_row("approvals", command.approval)
+        if row is None:
+            raise NotFound(f"There is no approval {command.approval!r}.", param="/approval")
+        message = self._writer.state.folded.messages.get(row["message_id"])
+        step = gates.asked(message, command.approval) if message is not None else None
         if step is None:
-            if await self._views.row("approvals", command.approval) is None:
-                raise NotFound(f"There is no approval {command.approval!r}.", param="/approval")
             raise AlreadyResolved("This approval was resolved already.", param="/approval")
         check_position(command, step.message.thread.head)
         decision = Decision.on(self._writer.state, step.message.thread, None, command.actor)
@@ -498,14 +499,15 @@ class Operator:
     async def _reopening(self, row: Row) -> ThreadReopened:
         """What reopening the thread of this row records: dead letters, pause, what outlived its end."""
         thread_id = row["id"]
-        page = await self._views.rows("dead_letters", Query(where=(Where("thread_id", "=", thread_id),), limit=500))
-        failed = [letter for letter in orjson.loads(page.rows) if letter["code"] not in _REFUSALS]
+        where = (Where("thread_id", "=", thread_id), Where("code", "in", _DEATHS))
+        failed = await self._views.rows("dead_letters", Query(where, "died_at", descending=True, limit=1))
+        newest = orjson.loads(failed.rows)
         ends = EventFilter(threads=(thread_id,), types=(ThreadCompleted, ThreadFailed))
         ended = (await self._log.read(wanted=ends, limit=1, reverse=True))[0].event
         assert isinstance(ended, ThreadCompleted | ThreadFailed)  # noqa: S101 - as it was asked for; narrows the type
         return ThreadReopened(
-            failed=len(failed),
-            reason=failed[-1]["reason"] if failed else "",
+            failed=failed.total,
+            reason=newest[0]["reason"] if newest else "",
             paused=row["paused"],
             parent=ended.parent,
             todos=ended.todos,
@@ -527,13 +529,13 @@ class Operator:
         letter = await self._dead_letter(message_id)
         row = await self._views.private_row("dead_letters", message_id) or {}
         root = row.get("root", message_id)
-        hanging = await self._views.rows("dead_letters", Query((Where("hangs_on", "=", root),), limit=MOST_FAILURES))
-        if not hanging.count:
+        rows = await all_rows(self._views, "dead_letters", Query((Where("hangs_on", "=", root),)))
+        if not rows:
             return Failed(letter, {message_id: not letter.was_refused})
-        first = await self._views.private_row("dead_letters", root)
-        rows = [*orjson.loads(hanging.rows), *([first] if first is not None else [])]
+        if (first := await self._views.private_row("dead_letters", root)) is not None:
+            rows.append(first)
         outermost = min(rows, key=lambda each: each["position"])["id"]
-        letters = {each["id"]: each["code"] not in _REFUSALS for each in rows}
+        letters = {each["id"]: each["code"] in _DEATHS for each in rows}
         return Failed(letter if outermost == message_id else await self._dead_letter(outermost), letters)
 
     async def _dead_letter(self, message_id: str) -> DeadLetter:
@@ -574,15 +576,18 @@ class Operator:
 
     async def _was_indeterminate(self, message_id: str, number: int) -> bool:
         """Whether the outcome of this step was ever unknown."""
-        message = await self._views.row("messages", message_id)
+        message = await self._views.private_row("messages", message_id)
         if message is None:
             return False
-        wanted = EventFilter((orjson.loads(message)["thread_id"],), (StepStarted, StepRecorded))
-        for record in await self._log.read(wanted=wanted, limit=_STEPS_READ):
-            match record.event:
-                case StepStarted(unknown=True) | StepRecorded(error=StepError(code="unknown")) as event:
-                    if (event.message, event.step) == (message_id, number):
-                        return True
+        after, thread_id = message["position"], message["thread_id"]
+        wanted = EventFilter((thread_id,), (StepStarted, StepRecorded))
+        while records := await self._log.read(after, wanted=wanted):
+            for record in records:
+                match record.event:
+                    case StepStarted(unknown=True) | StepRecorded(error=StepError(code="unknown")) as event:
+                        if (event.message, event.step) == (message_id, number):
+                            return True
+            after = records[-1].position
         return False
 
 
