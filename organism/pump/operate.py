@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Never, TypeGuard, TypeVar, get_args
+from typing import Any, Final, Never, TypeVar
 
 import orjson
 
@@ -27,27 +27,20 @@ from organism.errors import (
     Stopping,
     ThreadKilled,
 )
-from organism.events.record import Content, Record
+from organism.events.record import Content
 from organism.events.vocabulary import (
     AgentPaused,
     AgentResumed,
     CallAnswered,
-    DeathCode,
-    Event,
     MessageDiscarded,
-    MessageRefused,
-    MessageSent,
     OrganismPaused,
     OrganismResumed,
-    Root,
     StepError,
     StepRecorded,
     StepResolved,
     StepStarted,
     TenantConfigChanged,
-    ThreadCompleted,
     ThreadCreated,
-    ThreadFailed,
     ThreadPaused,
     ThreadReopened,
     ThreadResumed,
@@ -57,24 +50,20 @@ from organism.log.log import EventFilter
 from organism.model import commands as c
 from organism.model.completion import CompleteError
 from organism.model.ids import session_of
-from organism.model.thread import NO_ROOT, Step, Thread
+from organism.model.thread import Step, Thread
 from organism.pump.decide import gates, inject, spend
 from organism.pump.decide.decision import Decision, StepEnd
-from organism.pump.decide.inject import DeadLetter, Failed
+from organism.pump.decide.inject import Failed
+from organism.pump.failures import Failures
 from organism.pump.history import Histories
 from organism.pump.sessions import Sessions
 from organism.pump.writer import Writer
-from organism.views.views import Query, Row, ViewStore, Where, all_rows
+from organism.views.views import Row, ViewStore
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
-_DEATHS: Final = get_args(DeathCode)
-"""Codes of dead letters that made their thread fail: a refused send does not."""
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
 
 OF_DEAD_LETTERS: Final = (c.ReplayDeadLetter, c.DiscardDeadLetter, c.ReplayDeadLetters, c.DiscardDeadLetters)
-MOST_FAILURES: Final = 500
-"""So many dead letters of a thread are sent again, or discarded, by one act."""
-
 T = TypeVar("T")
 
 
@@ -130,6 +119,7 @@ class Operator:
     __slots__ = (
         "_acts",
         "_by_rows",
+        "_failures",
         "_keys",
         "_kill",
         "_log",
@@ -150,6 +140,7 @@ class Operator:
     ) -> None:
         self._writer = writer
         self._log, self._views = writer.log, writer.views
+        self._failures = Failures(writer.log, writer.views)
         self._queued = queued
         self._kill = kill
         self.stopping = False
@@ -320,7 +311,7 @@ class Operator:
                 f"Thread {thread_id} belongs to session {session}: send a message to the session instead.",
                 param="/thread_id",
             )
-        return (found, None) if isinstance(found, Thread) else (None, await self._reopening(found))
+        return (found, None) if isinstance(found, Thread) else (None, await self._failures.reopening(found))
 
     async def _record_spoof(self, command: c.Inject, error: SpoofAttempt) -> None:
         decision = Decision.on(self._writer.state, None, None, command.actor)
@@ -443,7 +434,7 @@ class Operator:
 
     async def _replay(self, command: c.ReplayDeadLetter) -> c.Injected:
         """Send a dead letter again, with all of its failure: in its thread and in the call that it stood in."""
-        failure = await self._failure_of(command.message_id)
+        failure = await self._failures.of_letter(command.message_id)
         letter = failure.letter
         if command.json is not None and letter.event.message != command.message_id:
             raise InvalidField(
@@ -467,7 +458,7 @@ class Operator:
         if self.stopping:
             raise Stopping
         prepared: list[tuple[Failed, inject.Prepared]] = []
-        for failure in await self._failures(command.thread_id):
+        for failure in await self._failures.of_thread(command.thread_id):
             with suppress(InvalidRequest):
                 prepared.append((failure, inject.prepare_replay(self._writer.state, failure.letter, None)))
         decision = Decision.on(self._writer.state, thread, None, command.actor)
@@ -478,11 +469,11 @@ class Operator:
         return await self._finish(decision, command)
 
     async def _discard(self, command: c.DiscardDeadLetter) -> c.Done:
-        failure = await self._failure_of(command.message_id)
+        failure = await self._failures.of_letter(command.message_id)
         return await self._discarded(command, failure.letter.thread_id, [failure])
 
     async def _discard_all(self, command: c.DiscardDeadLetters) -> c.Done:
-        return await self._discarded(command, command.thread_id, await self._failures(command.thread_id))
+        return await self._discarded(command, command.thread_id, await self._failures.of_thread(command.thread_id))
 
     async def _discarded(self, command: c.Command, thread_id: str, failures: Iterable[Failed]) -> c.Done:
         found = await self._found(command, thread_id, may_be_killed=True)
@@ -495,84 +486,6 @@ class Operator:
         return await self._finish(decision, command)
 
     # -- what commands read of the log before they decide
-
-    async def _reopening(self, row: Row) -> ThreadReopened:
-        """What reopening the thread of this row records: dead letters, pause, what outlived its end."""
-        thread_id = row["id"]
-        where = (Where("thread_id", "=", thread_id), Where("code", "in", _DEATHS))
-        failed = await self._views.rows("dead_letters", Query(where, "died_at", descending=True, limit=1))
-        newest = orjson.loads(failed.rows)
-        ends = EventFilter(threads=(thread_id,), types=(ThreadCompleted, ThreadFailed))
-        ended = (await self._log.read(wanted=ends, limit=1, reverse=True))[0].event
-        assert isinstance(ended, ThreadCompleted | ThreadFailed)  # noqa: S101 - as it was asked for; narrows the type
-        return ThreadReopened(
-            failed=failed.total,
-            reason=newest[0]["reason"] if newest else "",
-            paused=row["paused"],
-            parent=ended.parent,
-            todos=ended.todos,
-            tokens=row["tokens"],
-        )
-
-    async def _failures(self, thread_id: str) -> list[Failed]:
-        """Those of the thread that can be read, as many as one act takes."""
-        where = (Where("thread_id", "=", thread_id), Where("hangs_on", "=", ""))
-        page = await self._views.rows("dead_letters", Query(where, "position", limit=MOST_FAILURES))
-        failures: list[Failed] = []
-        for row in orjson.loads(page.rows):
-            with suppress(NotFound):  # its content was erased
-                failures.append(await self._failure_of(row["id"]))
-        return failures
-
-    async def _failure_of(self, message_id: str) -> Failed:
-        """The failure that an open dead letter is of. Raises as ``_dead_letter`` does."""
-        letter = await self._dead_letter(message_id)
-        row = await self._views.private_row("dead_letters", message_id) or {}
-        root = row.get("root", message_id)
-        rows = await all_rows(self._views, "dead_letters", Query((Where("hangs_on", "=", root),)))
-        if not rows:
-            return Failed(letter, {message_id: not letter.was_refused})
-        if (first := await self._views.private_row("dead_letters", root)) is not None:
-            rows.append(first)
-        outermost = min(rows, key=lambda each: each["position"])["id"]
-        letters = {each["id"]: each["code"] in _DEATHS for each in rows}
-        return Failed(letter if outermost == message_id else await self._dead_letter(outermost), letters)
-
-    async def _dead_letter(self, message_id: str) -> DeadLetter:
-        """The dead letter. Raises ``NotFound``, also if its content was erased, or ``AlreadyResolved``."""
-        row = await self._views.private_row("dead_letters", message_id)
-        content = await self._log.content(row["position"]) if row is not None else None
-        closed = await self._views.private_row("closed_letters", message_id) if row is None else None
-        if closed is not None:
-            raise AlreadyResolved(f"This dead letter was {closed['status']} already.")
-        if row is None or content is None:
-            raise NotFound(f"There is no open dead letter {message_id!r}.")
-        found = (await self._log.read(row["position"] - 1, row["position"], limit=1))[0]
-        event = found.event
-        assert isinstance(event, MessageSent | MessageRefused)  # noqa: S101 - where a dead letter lies; narrows the type
-        handled = found if _is_sent(found) and found.event.reply else await self._sent(found.cause)
-        calls, injected = await self._calls_around(handled), await self._sent(found.correlation)
-        actor, depth = (injected.actor, injected.event.caller_depth) if injected is not None else (None, 0)
-        root = Root(actor.principal, depth, actor.user) if actor is not None else NO_ROOT
-        return DeadLetter(event, row["thread_id"], content[0], found.correlation, calls, root)
-
-    async def _calls_around(self, sent: Record[MessageSent] | None) -> tuple[tuple[str, str], ...]:
-        """The call that handling this message stands in, and those around it, innermost first."""
-        chain: list[tuple[str, str]] = []
-        while sent is not None:
-            request = await self._sent(sent.event.call) if sent.event.reply else sent
-            if request is None:
-                break
-            chain.append((request.event.message, request.event.sender))
-            sent = await self._sent(request.cause)
-        return tuple(chain)
-
-    async def _sent(self, message_id: str | None) -> Record[MessageSent] | None:
-        row = await self._views.private_row("messages", message_id) if message_id else None
-        if row is None:
-            return None
-        found = (await self._log.read(row["position"] - 1, row["position"], limit=1))[0]
-        return found if _is_sent(found) else None
 
     async def _was_indeterminate(self, message_id: str, number: int) -> bool:
         """Whether the outcome of this step was ever unknown."""
@@ -589,10 +502,6 @@ class Operator:
                             return True
             after = records[-1].position
         return False
-
-
-def _is_sent(record: Record[Event]) -> TypeGuard[Record[MessageSent]]:
-    return isinstance(record.event, MessageSent)
 
 
 def check_position(command: c.Command, position: int) -> None:

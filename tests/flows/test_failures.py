@@ -12,7 +12,7 @@ import pytest
 from organism.errors import AlreadyResolved, InvalidField
 from organism.events.vocabulary import MessageDead, MessageRefused, MessageStarted, StepStarted
 from organism.model.commands import DiscardDeadLetter, PauseAgent, ReplayDeadLetter, ReplayDeadLetters, ResumeAgent
-from organism.pump.operate import MOST_FAILURES
+from organism.pump.failures import MOST_FAILURES
 from organism.testing import Running
 from organism.views.views import Query
 from tests.flows.stage import at_gate, open_gate, play
