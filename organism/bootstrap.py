@@ -14,7 +14,6 @@ from importlib.metadata import version as package_version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-import orjson
 import structlog
 
 from organism.agents import BUNDLED_AGENTS, bundled_charter
@@ -53,7 +52,7 @@ from organism.tools.mcp.pins import OfferedTool, Pins
 from organism.tools.toolbox import Held, Toolbox
 from organism.tools.web import Net
 from organism.views.models import READ_MODELS
-from organism.views.views import Query, ViewStore
+from organism.views.views import Query, ViewStore, all_rows
 from organism.watchdog import BLOCKED_SECONDS, Watchdog
 
 if TYPE_CHECKING:
@@ -65,7 +64,6 @@ TENANTS: Final = "tenants"
 RESTORED: Final = "tenants.new"
 """What a restore is about to put in the place of the tenants' logs."""
 SERVER_KEY: Final = "server.key"
-MOST_FOREIGN_TOOLS: Final = 100_000
 PRIVATE_DIRECTORY: Final = 0o700
 MCP_SECONDS: Final = 1.0
 """How long a start and a reload wait for the answers of MCP servers; those that come later are taken up then."""
@@ -250,8 +248,7 @@ class Organism:
 
     async def _pin_tools(self, views: ViewStore) -> bool:
         """Take over what the log says of foreign tools. Gives whether any is off."""
-        page = await views.rows("foreign_tools", Query(limit=MOST_FOREIGN_TOOLS))
-        return self._tools.pins.take(orjson.loads(page.rows))
+        return self._tools.pins.take(await all_rows(views, "foreign_tools", Query()))
 
     async def _record_tools(self) -> None:
         """Record which foreign tools were seen for the first time, and which are no longer as they were accepted."""

@@ -37,7 +37,7 @@ from organism.model.commands import Command, Inject, Injected
 from organism.model.ids import CONSOLE, DEFAULT_TENANT
 from organism.pump.pump import Pump
 from organism.tenants import Tenant
-from organism.views.views import Query, ViewStore, Where
+from organism.views.views import Query, ViewStore, Where, all_rows
 
 __all__ = (
     "Answer",
@@ -52,7 +52,6 @@ __all__ = (
     "running",
 )
 
-READ_LIMIT = 100_000
 E = TypeVar("E", bound=Event)
 
 
@@ -130,8 +129,7 @@ class Running:
     async def replies(self, thread_id: str) -> tuple[Any, ...]:
         """The payloads that the thread has sent to the console, oldest first."""
         where = (Where("thread_id", "=", thread_id), Where("to", "=", CONSOLE))
-        page = await self.views.rows("messages", Query(where=where, order_by="position", limit=500))
-        return tuple(message["payload"] for message in orjson.loads(page.rows))
+        return tuple(message["payload"] for message in await all_rows(self.views, "messages", Query(where, "position")))
 
     @overload
     async def records(self, *, thread: str | None = None) -> list[Record[Any]]: ...
@@ -140,7 +138,10 @@ class Running:
     async def records(self, *types: type[Event], thread: str | None = None) -> Sequence[Record[Event]]:
         """The records so far, of events of these classes (none: all), of this thread (None: all), with content."""
         wanted = EventFilter(threads=(thread,) if thread else (), types=types, content=True)
-        return await self.log.read(wanted=wanted, limit=READ_LIMIT)
+        found: list[Record[Event]] = []
+        while records := await self.log.read(found[-1].position if found else 0, wanted=wanted):
+            found += records
+        return found
 
     async def until(self, kind: type[E], /, thread: str | None = None, after: int = 0, **fields: Any) -> Record[E]:
         """Wait until an event of this class with these fields is in the log, and give its record."""

@@ -61,10 +61,9 @@ class Session(Entity):
 
 
 class Thread(Entity):
-    """An active thread. ``open`` counts its open messages, ``failed`` the dead letters of failed handlings."""
+    """An active thread. ``failed`` counts the dead letters of failed handlings."""
 
     id: str
-    open: int = 0
     failed: int = 0
     reason: str = ""
     paused: bool = False

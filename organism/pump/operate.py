@@ -7,7 +7,7 @@ import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from contextlib import suppress
 from functools import partial
-from typing import Any, Final, Never, TypeGuard, TypeVar, get_args
+from typing import Any, Final, Never, TypeVar
 
 import orjson
 
@@ -27,27 +27,20 @@ from organism.errors import (
     Stopping,
     ThreadKilled,
 )
-from organism.events.record import Content, Record
+from organism.events.record import Content
 from organism.events.vocabulary import (
     AgentPaused,
     AgentResumed,
     CallAnswered,
-    Event,
     MessageDiscarded,
-    MessageRefused,
-    MessageSent,
     OrganismPaused,
     OrganismResumed,
-    RefusalCode,
-    Root,
     StepError,
     StepRecorded,
     StepResolved,
     StepStarted,
     TenantConfigChanged,
-    ThreadCompleted,
     ThreadCreated,
-    ThreadFailed,
     ThreadPaused,
     ThreadReopened,
     ThreadResumed,
@@ -57,25 +50,20 @@ from organism.log.log import EventFilter
 from organism.model import commands as c
 from organism.model.completion import CompleteError
 from organism.model.ids import session_of
-from organism.model.thread import NO_ROOT, Step, Thread
+from organism.model.thread import Step, Thread
 from organism.pump.decide import gates, inject, spend
 from organism.pump.decide.decision import Decision, StepEnd
-from organism.pump.decide.inject import DeadLetter, Failed
+from organism.pump.decide.inject import Failed
+from organism.pump.failures import Failures
 from organism.pump.history import Histories
 from organism.pump.sessions import Sessions
 from organism.pump.writer import Writer
-from organism.views.views import Query, Row, ViewStore, Where
+from organism.views.views import Row, ViewStore
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
-_REFUSALS: Final = get_args(RefusalCode)
-"""Codes of dead letters that are refused sends: they never made a thread fail."""
-_STEPS_READ: Final = 1 << 20
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
 
 OF_DEAD_LETTERS: Final = (c.ReplayDeadLetter, c.DiscardDeadLetter, c.ReplayDeadLetters, c.DiscardDeadLetters)
-MOST_FAILURES: Final = 500
-"""So many dead letters of a thread are sent again, or discarded, by one act."""
-
 T = TypeVar("T")
 
 
@@ -131,6 +119,7 @@ class Operator:
     __slots__ = (
         "_acts",
         "_by_rows",
+        "_failures",
         "_keys",
         "_kill",
         "_log",
@@ -151,6 +140,7 @@ class Operator:
     ) -> None:
         self._writer = writer
         self._log, self._views = writer.log, writer.views
+        self._failures = Failures(writer.log, writer.views)
         self._queued = queued
         self._kill = kill
         self.stopping = False
@@ -321,7 +311,7 @@ class Operator:
                 f"Thread {thread_id} belongs to session {session}: send a message to the session instead.",
                 param="/thread_id",
             )
-        return (found, None) if isinstance(found, Thread) else (None, await self._reopening(found))
+        return (found, None) if isinstance(found, Thread) else (None, await self._failures.reopening(found))
 
     async def _record_spoof(self, command: c.Inject, error: SpoofAttempt) -> None:
         decision = Decision.on(self._writer.state, None, None, command.actor)
@@ -430,10 +420,12 @@ class Operator:
         raise NotFound(f"There is no indeterminate effect {effect[:80]!r}.")
 
     async def _resolve_approval(self, command: c.ResolveApproval) -> c.Done:
-        step = gates.find(self._writer.state, command.approval)
+        row = await self._views.private_row("approvals", command.approval)
+        if row is None:
+            raise NotFound(f"There is no approval {command.approval!r}.", param="/approval")
+        message = self._writer.state.folded.messages.get(row["message_id"])
+        step = gates.asked(message, command.approval) if message is not None else None
         if step is None:
-            if await self._views.row("approvals", command.approval) is None:
-                raise NotFound(f"There is no approval {command.approval!r}.", param="/approval")
             raise AlreadyResolved("This approval was resolved already.", param="/approval")
         check_position(command, step.message.thread.head)
         decision = Decision.on(self._writer.state, step.message.thread, None, command.actor)
@@ -442,7 +434,7 @@ class Operator:
 
     async def _replay(self, command: c.ReplayDeadLetter) -> c.Injected:
         """Send a dead letter again, with all of its failure: in its thread and in the call that it stood in."""
-        failure = await self._failure_of(command.message_id)
+        failure = await self._failures.of_letter(command.message_id)
         letter = failure.letter
         if command.json is not None and letter.event.message != command.message_id:
             raise InvalidField(
@@ -466,7 +458,7 @@ class Operator:
         if self.stopping:
             raise Stopping
         prepared: list[tuple[Failed, inject.Prepared]] = []
-        for failure in await self._failures(command.thread_id):
+        for failure in await self._failures.of_thread(command.thread_id):
             with suppress(InvalidRequest):
                 prepared.append((failure, inject.prepare_replay(self._writer.state, failure.letter, None)))
         decision = Decision.on(self._writer.state, thread, None, command.actor)
@@ -477,11 +469,11 @@ class Operator:
         return await self._finish(decision, command)
 
     async def _discard(self, command: c.DiscardDeadLetter) -> c.Done:
-        failure = await self._failure_of(command.message_id)
+        failure = await self._failures.of_letter(command.message_id)
         return await self._discarded(command, failure.letter.thread_id, [failure])
 
     async def _discard_all(self, command: c.DiscardDeadLetters) -> c.Done:
-        return await self._discarded(command, command.thread_id, await self._failures(command.thread_id))
+        return await self._discarded(command, command.thread_id, await self._failures.of_thread(command.thread_id))
 
     async def _discarded(self, command: c.Command, thread_id: str, failures: Iterable[Failed]) -> c.Done:
         found = await self._found(command, thread_id, may_be_killed=True)
@@ -495,99 +487,21 @@ class Operator:
 
     # -- what commands read of the log before they decide
 
-    async def _reopening(self, row: Row) -> ThreadReopened:
-        """What reopening the thread of this row records: dead letters, pause, what outlived its end."""
-        thread_id = row["id"]
-        page = await self._views.rows("dead_letters", Query(where=(Where("thread_id", "=", thread_id),), limit=500))
-        failed = [letter for letter in orjson.loads(page.rows) if letter["code"] not in _REFUSALS]
-        ends = EventFilter(threads=(thread_id,), types=(ThreadCompleted, ThreadFailed))
-        ended = (await self._log.read(wanted=ends, limit=1, reverse=True))[0].event
-        assert isinstance(ended, ThreadCompleted | ThreadFailed)  # noqa: S101 - as it was asked for; narrows the type
-        return ThreadReopened(
-            failed=len(failed),
-            reason=failed[-1]["reason"] if failed else "",
-            paused=row["paused"],
-            parent=ended.parent,
-            todos=ended.todos,
-            tokens=row["tokens"],
-        )
-
-    async def _failures(self, thread_id: str) -> list[Failed]:
-        """Those of the thread that can be read, as many as one act takes."""
-        where = (Where("thread_id", "=", thread_id), Where("hangs_on", "=", ""))
-        page = await self._views.rows("dead_letters", Query(where, "position", limit=MOST_FAILURES))
-        failures: list[Failed] = []
-        for row in orjson.loads(page.rows):
-            with suppress(NotFound):  # its content was erased
-                failures.append(await self._failure_of(row["id"]))
-        return failures
-
-    async def _failure_of(self, message_id: str) -> Failed:
-        """The failure that an open dead letter is of. Raises as ``_dead_letter`` does."""
-        letter = await self._dead_letter(message_id)
-        row = await self._views.private_row("dead_letters", message_id) or {}
-        root = row.get("root", message_id)
-        hanging = await self._views.rows("dead_letters", Query((Where("hangs_on", "=", root),), limit=MOST_FAILURES))
-        if not hanging.count:
-            return Failed(letter, {message_id: not letter.was_refused})
-        first = await self._views.private_row("dead_letters", root)
-        rows = [*orjson.loads(hanging.rows), *([first] if first is not None else [])]
-        outermost = min(rows, key=lambda each: each["position"])["id"]
-        letters = {each["id"]: each["code"] not in _REFUSALS for each in rows}
-        return Failed(letter if outermost == message_id else await self._dead_letter(outermost), letters)
-
-    async def _dead_letter(self, message_id: str) -> DeadLetter:
-        """The dead letter. Raises ``NotFound``, also if its content was erased, or ``AlreadyResolved``."""
-        row = await self._views.private_row("dead_letters", message_id)
-        content = await self._log.content(row["position"]) if row is not None else None
-        closed = await self._views.private_row("closed_letters", message_id) if row is None else None
-        if closed is not None:
-            raise AlreadyResolved(f"This dead letter was {closed['status']} already.")
-        if row is None or content is None:
-            raise NotFound(f"There is no open dead letter {message_id!r}.")
-        found = (await self._log.read(row["position"] - 1, row["position"], limit=1))[0]
-        event = found.event
-        assert isinstance(event, MessageSent | MessageRefused)  # noqa: S101 - where a dead letter lies; narrows the type
-        handled = found if _is_sent(found) and found.event.reply else await self._sent(found.cause)
-        calls, injected = await self._calls_around(handled), await self._sent(found.correlation)
-        actor, depth = (injected.actor, injected.event.caller_depth) if injected is not None else (None, 0)
-        root = Root(actor.principal, depth, actor.user) if actor is not None else NO_ROOT
-        return DeadLetter(event, row["thread_id"], content[0], found.correlation, calls, root)
-
-    async def _calls_around(self, sent: Record[MessageSent] | None) -> tuple[tuple[str, str], ...]:
-        """The call that handling this message stands in, and those around it, innermost first."""
-        chain: list[tuple[str, str]] = []
-        while sent is not None:
-            request = await self._sent(sent.event.call) if sent.event.reply else sent
-            if request is None:
-                break
-            chain.append((request.event.message, request.event.sender))
-            sent = await self._sent(request.cause)
-        return tuple(chain)
-
-    async def _sent(self, message_id: str | None) -> Record[MessageSent] | None:
-        row = await self._views.private_row("messages", message_id) if message_id else None
-        if row is None:
-            return None
-        found = (await self._log.read(row["position"] - 1, row["position"], limit=1))[0]
-        return found if _is_sent(found) else None
-
     async def _was_indeterminate(self, message_id: str, number: int) -> bool:
         """Whether the outcome of this step was ever unknown."""
-        message = await self._views.row("messages", message_id)
+        message = await self._views.private_row("messages", message_id)
         if message is None:
             return False
-        wanted = EventFilter((orjson.loads(message)["thread_id"],), (StepStarted, StepRecorded))
-        for record in await self._log.read(wanted=wanted, limit=_STEPS_READ):
-            match record.event:
-                case StepStarted(unknown=True) | StepRecorded(error=StepError(code="unknown")) as event:
-                    if (event.message, event.step) == (message_id, number):
-                        return True
+        after, thread_id = message["position"], message["thread_id"]
+        wanted = EventFilter((thread_id,), (StepStarted, StepRecorded))
+        while records := await self._log.read(after, wanted=wanted):
+            for record in records:
+                match record.event:
+                    case StepStarted(unknown=True) | StepRecorded(error=StepError(code="unknown")) as event:
+                        if (event.message, event.step) == (message_id, number):
+                            return True
+            after = records[-1].position
         return False
-
-
-def _is_sent(record: Record[Event]) -> TypeGuard[Record[MessageSent]]:
-    return isinstance(record.event, MessageSent)
 
 
 def check_position(command: c.Command, position: int) -> None:

@@ -30,7 +30,7 @@ from organism.pump.run.handler import Responses, Services
 from organism.pump.run.handling import Handling, Wakeups
 from organism.pump.run.mailboxes import Mailboxes
 from organism.pump.state import RETRY, Due, State
-from organism.pump.writer import Writer
+from organism.pump.writer import Callbacks, Writer
 from organism.views.views import ViewStore
 
 TICK_SECONDS: Final = 0.05
@@ -74,8 +74,8 @@ class Pump:
         services: Services,
         on_broken: Callable[[BaseException], None],
     ) -> None:
-        self.writer = writer = Writer(log, views, state, on_broken)
-        writer.on_made, writer.on_disk = self._schedule, self._act
+        callbacks = Callbacks(self._schedule, self._act, on_broken)
+        self.writer = writer = Writer(log, views, state, callbacks)
         self.mailboxes = Mailboxes(state.folded, state.rules.limits.max_concurrent_handlers)
         self.mailboxes.resize(state.rules.listeners)
         self.log, self.state = log, state

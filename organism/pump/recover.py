@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import Final
 
 import msgspec
-import orjson
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
@@ -26,12 +25,11 @@ from organism.pump.decide.decision import Decision
 from organism.pump.decide.ending import Failure
 from organism.pump.state import DUE_KEPT, FoldedState, State
 from organism.pump.writer import Writer
-from organism.views.views import Query
+from organism.views.views import Query, all_rows
 
-SNAPSHOT: Final = "folded/6"
+SNAPSHOT: Final = "folded/7"
 """The name of the fold's snapshots: another one whenever their shape changes."""
 CRASH_LOOP_LIVES: Final = 5
-MANY: Final = 100_000
 SNAPSHOT_EVENTS: Final = 20_000
 """A fold of more events than this leaves a snapshot behind."""
 
@@ -60,8 +58,8 @@ async def fold(log: EventLog) -> FoldedState:
 async def begin_life(writer: Writer, life: Life, *, clean: bool | None = None) -> None:
     """Record the new life and start what may start. ``clean`` overrides what the log says of the stop."""
     state = writer.state
-    before = await writer.views.rows("agents", Query(limit=MANY))  # the listeners of earlier lives
-    removed = sorted({row["name"] for row in orjson.loads(before.rows)} - {each.name for each in life.listeners})
+    before = await all_rows(writer.views, "agents", Query())  # the listeners of earlier lives
+    removed = sorted({row["name"] for row in before} - {each.name for each in life.listeners})
     decision = Decision.on(state, None)
     decision.add(
         OrganismStarted(
@@ -83,7 +81,7 @@ async def begin_life(writer: Writer, life: Life, *, clean: bool | None = None) -
     await writer.commit(decision)
     for session_id in tuple(state.folded.unerased):  # a crash came between its deletion and the erasure
         await erase_session(writer, session_id)
-    for thread in [thread for thread in state.folded.threads.values() if thread.open == 0]:
+    for thread in [thread for thread in state.folded.threads.values() if not state.folded.open_in(thread)]:
         await writer.commit(Decision.on(state, thread))
 
 
@@ -162,7 +160,7 @@ def dump(state: FoldedState) -> bytes:
     calls: dict[str, SavedCall] = {}
     messages = [_saved(message, calls) for message in state.messages.values()]
     return _ENCODER.encode(
-        Snapshot(replace(state, messages={}, due=[], due_room=DUE_KEPT), messages, list(calls.values()))
+        Snapshot(replace(state, messages={}, by_thread={}, due=[], due_room=DUE_KEPT), messages, list(calls.values()))
     )
 
 
@@ -194,7 +192,7 @@ def load(body: bytes) -> FoldedState:
     for saved in snapshot.messages:
         message = Message(**asdict(saved.message), thread=state.threads[saved.thread_id])
         message.steps = {step.number: Step(**asdict(step), message=message) for step in saved.steps} or None
-        state.messages[message.id] = message
+        state.begin(message)
     calls = {saved.id: Call(saved.id, saved.caller, None) for saved in snapshot.calls}
     for named in snapshot.calls:
         call = calls[named.id]

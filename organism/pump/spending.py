@@ -77,18 +77,14 @@ def amount_of(event: BudgetReserved | BudgetSettled) -> Amount:
     return Amount(event.tokens, Decimal(event.cost_usd), 1, event.duration)
 
 
-def key_of(message: str, step: int) -> str:
-    """What ``Spending.open`` calls the reservation of this step."""
-    return f"{message}/{step}"
-
-
 class Spending(Entity):
     """The state. ``agents``, ``sessions`` and ``tenant`` hold what was spent on ``day``, a number of days since 1970.
 
-    ``sessions`` are those that have a budget.
+    ``sessions`` are those that have a budget. ``open`` has the reservations of each message, or call of an embedding
+    model.
     """
 
-    open: dict[str, Reservation] = field(default_factory=dict)
+    open: dict[str, list[Reservation]] = field(default_factory=dict)
     runs: dict[str, Account] = field(default_factory=dict)
     threads: dict[str, Account] = field(default_factory=dict)
     agents: dict[str, Account] = field(default_factory=dict)
@@ -96,6 +92,10 @@ class Spending(Entity):
     tenant: Account = EMPTY
     day: int = 0
     room: int = ROOM
+
+    def held(self, message: str, step: int) -> Reservation | None:
+        """The reservation of this step, if it is open."""
+        return next((each for each in self.open.get(message, ()) if each.event.step == step), None)
 
     def run(self, message: str) -> Account:
         """The account of a message's handling, all its attempts together."""
@@ -132,15 +132,19 @@ class Spending(Entity):
         if session is not None:
             self.sessions.setdefault(session, EMPTY)
         event = record.event
-        reservation = self.open[key_of(event.message, event.step)] = Reservation(record.thread or "", event)
+        reservation = Reservation(record.thread or "", event)
+        self.open.setdefault(event.message, []).append(reservation)
         self._book(reservation, ZERO, amount_of(event))
 
     def settled(self, record: Record[BudgetSettled]) -> None:
         """Settle a call with what it used. Only the first settlement counts."""
         self._turn(record.at)
         event = record.event
-        reservation = self.open.pop(key_of(event.message, event.step), None)
+        reservation = self.held(event.message, event.step)
         if reservation is not None:
+            self.open[event.message].remove(reservation)
+            if not self.open[event.message]:
+                del self.open[event.message]
             self._book(reservation, amount_of(event), ZERO.less(amount_of(reservation.event)))
 
     def thread_reopened(self, record: Record[ThreadReopened]) -> None:

@@ -6,7 +6,7 @@ a start applies it to the log.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple, Never
 
@@ -148,12 +148,14 @@ class Due(NamedTuple):
 class FoldedState(Entity):
     """What is folded. Only ``fold`` and the pump's decisions change it.
 
+    ``messages`` are the open ones, oldest first; ``by_thread`` has them by their thread.
     ``sessions`` are those with open turns; ``unerased`` those that are deleted and whose contents are still there.
     ``due`` is a heap of what is due. Entries that are obsolete are dropped at their time, or when the heap is full.
     """
 
     threads: dict[str, Thread] = field(default_factory=dict)
     messages: dict[str, Message] = field(default_factory=dict)
+    by_thread: dict[str, dict[str, Message]] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)
     unerased: set[str] = field(default_factory=set)
     paused: bool = False
@@ -207,12 +209,16 @@ class FoldedState(Entity):
         """Whether the message's agent, its thread or the organism is paused."""
         return self.paused or message.thread.paused or message.to in self.paused_agents
 
-    def turn_clocks(self, at: int) -> None:
-        """A pause or a question began or ended: stop or restart the clocks of the steps that it concerns."""
+    def turn_clocks(self, at: int, thread: Thread | None = None) -> None:
+        """A pause or a question, of one thread or of all, began or ended: stop or restart the clocks that it concerns.
+
+        An ask and what waits for it are in one thread.
+        """
+        messages = self.messages.values() if thread is None else self.open_in(thread)
         stopped: set[Step] = set()
-        for message in self.messages.values():
+        for message in messages:
             stopped.update(stopped_steps(message, is_paused=self.is_paused(message)))
-        for message in self.messages.values():
+        for message in messages:
             for step in (message.steps or {}).values():
                 if step in stopped:
                     step.stop_clock(at)
@@ -242,13 +248,24 @@ class FoldedState(Entity):
                 return due
         return None
 
+    def open_in(self, thread: Thread) -> Collection[Message]:
+        """The open messages of the thread, oldest first."""
+        return self.by_thread.get(thread.id, {}).values()
+
+    def begin(self, message: Message) -> None:
+        """Take an open message."""
+        self.messages[message.id] = message
+        self.by_thread.setdefault(message.thread.id, {})[message.id] = message
+
     def end(self, message_id: str) -> None:
         """Close an open message."""
         message = self.messages.pop(message_id, None)
         if message is None:
             return
-        thread = message.thread
-        thread.open -= 1
+        thread, siblings = message.thread, self.by_thread[message.thread.id]
+        del siblings[message_id]
+        if not siblings:
+            del self.by_thread[thread.id]
         if message.ask is not None:
             message.ask.open -= 1
         if thread.turn is not None and thread.turn.message == message_id:
@@ -284,8 +301,7 @@ def _message_sent(state: FoldedState, record: Record[MessageSent]) -> None:
     _place_in_call(state, message, record)
     if message.ask is not None:
         message.ask.open += 1
-    thread.open += 1
-    state.messages[message.id] = message
+    state.begin(message)
     if message.ask is not None and state.is_paused(message):
         for step in asks_above(message):
             step.stop_clock(record.at)
@@ -306,7 +322,7 @@ def _place_in_call(state: FoldedState, message: Message, record: Record[MessageS
         for call_id, caller in reversed(event.calls):
             message.call = Call(call_id, caller, message.call)
         if event.root is not None:
-            thread.begin_chain(record.correlation, event.root, state.messages.values())
+            thread.begin_chain(record.correlation, event.root, state.open_in(thread))
     elif cause is not None:
         call = cause.call
         if message.reply and call is not None and event.call != call.id:
@@ -316,7 +332,7 @@ def _place_in_call(state: FoldedState, message: Message, record: Record[MessageS
             message.ask = call.ask
     elif record.actor is not None:
         root = Root(record.actor.principal, event.caller_depth, record.actor.user)
-        thread.begin_chain(record.correlation, root, state.messages.values())
+        thread.begin_chain(record.correlation, root, state.open_in(thread))
 
 
 def _message_started(state: FoldedState, record: Record[MessageStarted]) -> None:
@@ -394,8 +410,8 @@ def _dead_letter_closed(state: FoldedState, record: Record[MessageReplayed | Mes
     if event.failed:
         thread.failed = max(0, thread.failed - 1)
     closed = event.dead if isinstance(event, MessageReplayed) else event.message
-    for message in state.messages.values() if thread.open else ():
-        for step in (message.steps or {}).values() if message.thread is thread else ():
+    for message in state.open_in(thread):
+        for step in (message.steps or {}).values():
             if step.error is not None and step.error.dead_letter == closed:
                 step.error = replace(step.error, dead_letter="")
             if step.lost is not None and step.lost.dead_letter == closed:
@@ -461,7 +477,7 @@ def _thread_paused_or_resumed(state: FoldedState, record: Record[ThreadPaused | 
     thread = state.threads.get(record.thread or "")
     if thread is not None:
         thread.paused = isinstance(record.event, ThreadPaused)
-        state.turn_clocks(record.at)
+        state.turn_clocks(record.at, thread)
 
 
 def _agent_paused(state: FoldedState, record: Record[AgentPaused]) -> None:
@@ -526,7 +542,7 @@ def _step_started(state: FoldedState, record: Record[StepStarted]) -> None:
     if event.expires:
         state.schedule(Due(event.expires, message.id, event.step))
     if event.step == CONSENT:
-        state.turn_clocks(record.at)
+        state.turn_clocks(record.at, message.thread)
 
 
 def _note_place(message: Message, event: StepStarted | StepRecorded) -> None:
@@ -556,7 +572,7 @@ def _step_recorded(state: FoldedState, record: Record[StepRecorded]) -> None:
     if step.kind != "ask":
         step.content_at = record.position
     if step.number == CONSENT:
-        state.turn_clocks(record.at)
+        state.turn_clocks(record.at, message.thread)
 
 
 def _step_resolved(state: FoldedState, record: Record[StepResolved]) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from functools import partial
+from typing import NamedTuple
 
 from organism.errors import LogUnavailable, OrganismError
 from organism.events.record import Unit
@@ -23,17 +24,24 @@ class Wakeup(asyncio.Event):
         self.clear()
 
 
-class Writer:
-    """Writes decisions. ``on_made`` may add to a decision before it is written; ``on_disk`` acts on it afterwards."""
+class Callbacks(NamedTuple):
+    """What a writer calls: ``on_made`` may add to a decision before it is written, ``on_disk`` acts on it afterwards.
 
-    def __init__(
-        self, log: EventLog, views: ViewStore, state: State, on_broken: Callable[[BaseException], None]
-    ) -> None:
+    ``on_broken``: state and log may differ, so the state is to be folded again.
+    """
+
+    on_made: Callable[[Decision], None]
+    on_disk: Callable[[Decision], None]
+    on_broken: Callable[[BaseException], None]
+
+
+class Writer:
+    """Writes decisions."""
+
+    def __init__(self, log: EventLog, views: ViewStore, state: State, callbacks: Callbacks) -> None:
         self.log, self.views = log, views
         self.state = state
-        self.on_broken = on_broken  # state and log may differ: fold again
-        self.on_made: Callable[[Decision], None]
-        self.on_disk: Callable[[Decision], None]
+        self._on_made, self._on_disk, self.on_broken = callbacks
         self.is_over = False
         self._loop = asyncio.get_running_loop()
         self._written = self._settled = 0
@@ -46,10 +54,10 @@ class Writer:
         decision.close_asks()
         if decision.thread is not None:
             decision.end_thread(decision.thread)
-        self.on_made(decision)
+        self._on_made(decision)
         decision.close()
         if not decision.records:
-            self.on_disk(decision)
+            self._on_disk(decision)
             return
         try:
             if self.is_over:  # its state was discarded: another one is folded from the log
@@ -84,7 +92,7 @@ class Writer:
         self._settles.fire()
         if error is None:
             try:
-                self.on_disk(unit)
+                self._on_disk(unit)
             except Exception as fault:  # noqa: BLE001 - a fault of the pump itself: its state is folded again
                 self._lost(unit, fault)
         else:

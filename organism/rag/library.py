@@ -42,9 +42,8 @@ from organism.rag.documents import Document, Filter
 from organism.rag.index import Graphs
 from organism.rag.search import Hit, Mode, Question, Searcher
 from organism.rag.store import Damage, Expected, InForce, Listed, Matrix, Span, Staging, Store, Version
-from organism.views.views import Query, Row, ViewStore
+from organism.views.views import Query, Row, ViewStore, all_rows
 
-MOST_INDICES_READ: Final = 500
 _MODEL: Final = "indices"
 _log = structlog.get_logger("organism")
 T = TypeVar("T")
@@ -170,12 +169,8 @@ class Library:
 
     async def _indices(self) -> list[Row]:
         """All that there are."""
-        found: list[Row] = []
-        page = await self._views.rows(_MODEL, Query(order_by="position", limit=MOST_INDICES_READ))
-        while page.count:
-            found += [await self.index(row["id"]) for row in orjson.loads(page.rows)]
-            page = await self._views.rows(_MODEL, Query(order_by="position", limit=MOST_INDICES_READ, after=page.last))
-        return found
+        rows = await all_rows(self._views, _MODEL, Query(order_by="position"))
+        return [await self.index(row["id"]) for row in rows]
 
     # -- reading
 

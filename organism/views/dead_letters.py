@@ -76,13 +76,14 @@ _KEYS: Final[Mapping[type[Event], Keys]] = {MessageDead: _own_id, MessageRefused
 
 DEAD_LETTERS = ReadModel(
     name="dead_letters",
-    version=3,
+    version=4,
     types=_KEYS,
     fold=fold_each(_KEYS, apply),
     columns={
         "position": "INTEGER",
         "thread_id": "TEXT",
         "agent": "TEXT",
+        "code": "TEXT",
         "died_at": "INTEGER",
         "hangs_on": "TEXT",
     },

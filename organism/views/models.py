@@ -12,7 +12,7 @@ from organism.views.keyed import ANSWERS, VALUES
 from organism.views.library import INDICES
 from organism.views.organism import AGENTS, ORGANISM
 from organism.views.sessions import SESSION_MESSAGES, SESSIONS
-from organism.views.threads import MARKED, MESSAGES, THREADS
+from organism.views.threads import MESSAGES, THREADS
 from organism.views.usage import INNER_CALLS, USAGE
 from organism.views.views import Query, ReadModel, ViewStore, Where
 
@@ -29,7 +29,6 @@ READ_MODELS: Final[tuple[ReadModel, ...]] = (
     VALUES,
     USAGE,
     INNER_CALLS,
-    MARKED,
     SESSIONS,
     SESSION_MESSAGES,
     INDICES,

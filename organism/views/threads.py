@@ -1,4 +1,4 @@
-"""Threads and their messages, and marks: where rare events stand in them."""
+"""Threads and their messages."""
 
 from __future__ import annotations
 
@@ -9,24 +9,10 @@ from typing import Any, Final
 from organism.events.record import Record
 from organism.events.vocabulary import (
     EVENTS,
-    RUN_ENTRIES,
-    ApprovalCancelled,
-    ApprovalExpired,
-    ApprovalRequested,
-    ApprovalResolved,
     BudgetSettled,
     Event,
-    MessageDead,
-    MessageDiscarded,
-    MessageFailed,
-    MessageRefused,
-    MessageReplayed,
-    MessageRetried,
     MessageSent,
-    ModelCalled,
     SessionEvent,
-    StepResolved,
-    StepStarted,
     ThreadCompleted,
     ThreadCreated,
     ThreadFailed,
@@ -38,7 +24,7 @@ from organism.events.vocabulary import (
 from organism.model.ids import session_of
 from organism.model.money import plain
 from organism.model.times import iso
-from organism.views.views import Keys, ReadModel, Row, fold_each
+from organism.views.views import ReadModel, Row
 
 # Messages: one row each; a message never changes once it is sent.
 
@@ -190,48 +176,4 @@ THREADS = ReadModel(
     },
     indexes=(("status",), ("session_id",)),
     text_in=("messages", "thread_id"),
-)
-
-# Marks: for each kind of rare events and each thread the position of the last one, so that a search for such a kind
-# reads no other threads. Events that nearly every thread has leave no mark, so a common hop writes none.
-
-MARKS: Final[Mapping[type[Event], str]] = {
-    MessageRetried: "message_retried",
-    MessageFailed: "message_failed",
-    MessageDead: "message_dead",
-    MessageRefused: "message_refused",
-    MessageReplayed: "message_replayed",
-    MessageDiscarded: "message_discarded",
-    ApprovalRequested: "approval_requested",
-    ApprovalResolved: "approval_resolved",
-    ApprovalExpired: "approval_expired",
-    ApprovalCancelled: "approval_cancelled",
-    StepStarted: "step_unknown",
-    StepResolved: "step_resolved",
-    ModelCalled: "model_called",
-    **dict.fromkeys(RUN_ENTRIES.values(), "run"),
-}
-"""The mark of each event type that leaves one. The entries of a run are one kind, since they come together."""
-
-
-def _mark_key(record: Record[Event]) -> Sequence[str]:
-    """``MARK THREAD``; a step that starts leaves a mark only if its outcome is unknown."""
-    event = record.event
-    is_common = isinstance(event, StepStarted) and not event.unknown
-    return (f"{MARKS[type(event)]} {record.thread}",) if record.thread and not is_common else ()
-
-
-def _mark(_key: str, _row: Row | None, record: Record[Event]) -> Row:
-    return {"mark": MARKS[type(record.event)], "thread_id": record.thread, "position": record.position}
-
-
-_MARK_KEYS: Final[Mapping[type[Event], Keys]] = dict.fromkeys(MARKS, _mark_key)
-
-MARKED = ReadModel(
-    name="marks",
-    version=1,
-    types=_MARK_KEYS,
-    fold=fold_each(_MARK_KEYS, _mark),
-    columns={"mark": "TEXT", "thread_id": "TEXT", "position": "INTEGER"},
-    indexes=(("mark", "position"),),
 )

@@ -12,8 +12,10 @@ V4 Rows read ``at`` a position are what they were when the log ended there, but 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Protocol
+
+import orjson
 
 from organism.events.record import Record
 from organism.events.vocabulary import Event
@@ -27,6 +29,7 @@ Keys = Callable[[Record[Any]], Sequence[str]]  # The keys of the rows that an ev
 Types = Collection[type[Event]]
 CHANGED: Final = "changed"  # `Query.order_by` for rows in the order of their last change
 ERASED: Final = b'{"erased":true}'
+PAGE_ROWS: Final = 500  # So many rows are read at once where all are wanted
 
 
 def fold_each(keys: Mapping[type[Event], Keys], apply: Callable[[str, Row | None, Record[Any]], Row | None]) -> Fold:
@@ -137,6 +140,21 @@ class ViewStore(Protocol):
 
     async def private_row(self, model: str, key: str) -> Row | None:
         """One row with its private fields, for decisions that rest on what is no longer in memory."""
+
+
+async def all_rows(views: ViewStore, model: str, query: Query) -> list[Row]:
+    """Every row that the query finds, however many, in its order, read page by page; its ``limit`` does not count.
+
+    For what must not rest on a part. Rows that change meanwhile may be there as they were or as they are.
+    """
+    found: list[Row] = []
+    query = replace(query, limit=PAGE_ROWS)
+    while True:
+        page = await views.rows(model, query)
+        found += orjson.loads(page.rows)
+        if page.count < PAGE_ROWS:
+            return found
+        query = replace(query, after=page.last, offset=0)
 
 
 def with_payload(public: bytes, payload: bytes | None) -> bytes:

@@ -60,7 +60,7 @@ class Speaker:
 
     async def call(self, call: ModelCall, on_part: OnPart) -> Outcome:
         """See ``Models``."""
-        self.calls.append(call.key)
+        self.calls.append(f"{call.message.id}/{call.step}")
         self.heard.append(call)
         text = thought = ""
         error: StepError | None = None

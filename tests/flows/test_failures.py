@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 
 from organism.errors import AlreadyResolved, InvalidField
 from organism.events.vocabulary import MessageDead, MessageRefused, MessageStarted, StepStarted
-from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter, ReplayDeadLetters
+from organism.model.commands import DiscardDeadLetter, PauseAgent, ReplayDeadLetter, ReplayDeadLetters, ResumeAgent
+from organism.pump.failures import MOST_FAILURES
 from organism.testing import Running
 from organism.views.views import Query
 from tests.flows.stage import at_gate, open_gate, play
@@ -269,6 +271,27 @@ async def test_a_handling_does_not_hang_on_a_dead_letter_that_was_closed_before_
         found = await letters(o)
     assert list(found) == ["asker"]
     assert "root" not in found["asker"]
+
+
+async def test_a_thread_is_not_completed_while_failures_are_left_that_one_act_did_not_send_again(
+    world: MakeWorld,
+) -> None:
+    made = world(CHAIN, {"inner": {}}, retry={"attempts": 1})
+    async with made.running() as o:
+        await o.do(PauseAgent(agent="inner"))
+        first = await o.inject("inner", {"text": "ann"})
+        more = [o.inject("inner", {"text": "ann"}, thread_id=first.thread_id) for _ in range(MOST_FAILURES)]
+        await asyncio.gather(*more)
+        await o.do(ResumeAgent(agent="inner"))
+        assert await o.tenant.ended(first.thread_id, 60)
+        assert (await o.thread(first.thread_id))["status"] == "error"
+    made.write(CHAIN.replace("NAMES = {}", 'NAMES = {"ann": "Ann"}'))
+    async with made.running() as o:
+        for left, status in ((1, "error"), (0, "completed")):
+            await o.do(ReplayDeadLetters(thread_id=first.thread_id))
+            assert await o.tenant.ended(first.thread_id, 60)
+            assert (await o.views.rows("dead_letters", Query())).total == left
+            assert (await o.thread(first.thread_id))["status"] == status
 
 
 async def test_all_failures_of_a_thread_are_sent_again_at_once_after_a_restart_too(world: MakeWorld) -> None:

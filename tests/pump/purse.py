@@ -97,7 +97,7 @@ class Purse:
         decision = Decision.on(self.state, message.thread, message)
         spend.settle_lost(decision, message)
         decision.add(MessageHandled(message.id, message.to, "done", duration=0))
-        if message.thread.open == 0:
+        if not self.state.folded.open_in(message.thread):
             decision.add(ThreadCompleted())
         self.take(decision)
 

@@ -273,8 +273,7 @@ class Play:
         return self.purse.begun(f"thread-{seat // 2}", AGENTS[seat % 2]).id
 
     def _held(self, seat: int) -> list[int]:
-        held = self.purse.state.folded.spend.open.values()
-        return [each.event.step for each in held if each.event.message == self.seats[seat]]
+        return [each.event.step for each in self.purse.state.folded.spend.open.get(self.seats[seat], ())]
 
     def reserve(self, seat: int, prompt: int, answer: int, is_asked: Any) -> None:
         self.steps += 1
@@ -285,8 +284,9 @@ class Play:
     def settle(self, seat: int, prompt: int, answer: int, *_: object) -> None:
         for step in self._held(seat)[:1]:
             message = self.purse.state.folded.messages[self.seats[seat]]
-            held = self.purse.state.folded.spend.open[f"{message.id}/{step}"].event
-            used = min(prompt, held.input_tokens), min(answer, held.output_tokens)
+            held = self.purse.state.folded.spend.held(message.id, step)
+            assert held is not None
+            used = min(prompt, held.event.input_tokens), min(answer, held.event.output_tokens)
             self.purse.settle(self.purse.call(message, step), *used, us=prompt * 1000)
 
     def lose(self, seat: int, *_: object) -> None:

@@ -31,10 +31,10 @@ from organism.events.vocabulary import (
 from organism.log.log import EventFilter, EventLog
 from organism.log.sqlite import SqliteLog
 from organism.server.push.frames import Filter, Folded, Frame
-from organism.views.threads import MARKED, MESSAGES, THREADS
+from organism.views.threads import MESSAGES, THREADS
 from tests.log.engines import START_US, FixedClock
 
-MODELS = (MESSAGES, THREADS, MARKED)
+MODELS = (MESSAGES, THREADS)
 NAMES = ("ann", "bob", "cid", "dan")
 ALL_OF_IT = 1 << 20
 OF_ORGANISM: Sequence[Event] = (

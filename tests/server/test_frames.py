@@ -26,9 +26,7 @@ from organism.events.vocabulary import (
     ThreadCompleted,
     ThreadCreated,
 )
-from organism.server.push.frames import MAKERS, NAMELESS, THREAD, Filter, Folded, Frame
-from organism.server.push.past import OF_ORGANISM
-from organism.views.threads import MARKS
+from organism.server.push.frames import Filter, Folded, Frame
 from tests.views.folding import Scenario
 
 
@@ -47,11 +45,6 @@ def hop() -> Scenario:
     scenario.ends("m1", "greeter")
     scenario.add(ThreadCompleted(), "t")
     return scenario
-
-
-def test_every_frame_is_of_a_marked_event_of_one_that_all_threads_have_or_of_none() -> None:
-    assert MAKERS.keys() - MARKS.keys() <= THREAD | OF_ORGANISM
-    assert NAMELESS <= MARKS.keys() <= MAKERS.keys()
 
 
 def test_a_hop_has_the_documented_frames() -> None:

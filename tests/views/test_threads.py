@@ -1,26 +1,17 @@
-"""Threads, messages and marks."""
+"""Threads and messages."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import msgspec
 import pytest
 from hypothesis import given
-from msgspec.structs import replace
 
 from organism.events.record import Record
 from organism.events.vocabulary import (
-    RUN_ENTRIES,
-    ApprovalCancelled,
-    ApprovalExpired,
-    ApprovalRequested,
-    ApprovalResolved,
     BudgetSettled,
     Event,
-    MessageDead,
     MessageHandled,
-    MessageRetried,
     MessageSent,
     MessageStarted,
     OrganismPaused,
@@ -29,7 +20,6 @@ from organism.events.vocabulary import (
     OrganismStarted,
     OrganismStopped,
     StepRecorded,
-    StepStarted,
     ThreadCompleted,
     ThreadCreated,
     ThreadFailed,
@@ -39,7 +29,7 @@ from organism.events.vocabulary import (
     ThreadResumed,
 )
 from organism.model.times import iso
-from organism.views.threads import MARKED, MARKS, MESSAGES, THREADS, message_head
+from organism.views.threads import MESSAGES, THREADS, message_head
 from organism.views.views import Row
 from tests.views.folding import Scenario, fold
 from tests.views.moves import lawful_logs
@@ -127,35 +117,3 @@ def recount(thread: str, records: list[Record[Event]]) -> Row:
 def test_the_threads_equal_a_recount_of_the_whole_log(records: list[Record[Event]]) -> None:
     names = {record.thread for record in records if record.thread is not None}
     assert fold(THREADS, records) == {name: recount(name, records) for name in names}
-
-
-def marked(*told: tuple[int, Event, str | None]) -> dict[str, int]:
-    """The position of each mark that these events, each with its position and thread, leave."""
-    records = [Record(event, thread=thread, position=position) for position, event, thread in told]
-    return {key: row["position"] for key, row in fold(MARKED, records).items()}
-
-
-def test_a_mark_is_where_the_last_one_stands() -> None:
-    dead = MessageDead("m", "a", "console", "Note", 1, "handler_error", "boom", attempts=1)
-    retried = MessageRetried("m", "a", 1, "boom", next_at=1)
-    step = StepStarted("m", "a", 1, "effect", "d")
-    found = marked(
-        (3, dead, "t1"), (5, dead, "t2"), (7, retried, "t1"), (9, dead, "t1"), (11, step, "t1"),
-        (12, replace(step, unknown=True), "t1"),
-    )  # fmt: skip
-    assert found == {"message_dead t1": 9, "message_dead t2": 5, "message_retried t1": 7, "step_unknown t1": 12}
-
-
-def test_the_entries_of_a_run_are_one_kind_of_mark() -> None:
-    said = {"message": "m", "agent": "a", "offset": 0, "length": 1, "stopReason": "stop"}
-    entries = [msgspec.convert({"event": kind.event_type, **said}, kind) for kind in RUN_ENTRIES.values()]
-    assert marked(*((number, entry, "t") for number, entry in enumerate(entries, 1))) == {"run t": len(RUN_ENTRIES)}
-
-
-def test_what_every_thread_has_and_what_belongs_to_no_thread_leaves_no_mark() -> None:
-    assert COMMON.isdisjoint(MARKS)
-    asked = ApprovalRequested("apr", "m", "a", 1, "d", expires_at=1)
-    resolved = ApprovalResolved("apr", "approve", comment="", by="me")
-    approvals = (asked, resolved, ApprovalExpired("apr"), ApprovalCancelled("apr"))
-    assert {type(event) for event in approvals} <= MARKS.keys()
-    assert marked(*((1, event, None) for event in approvals)) == {}

@@ -183,7 +183,7 @@ class Decision(Unit, kw_only=True, eq=False):
 
     def end_thread(self, thread: Thread, outcome: TurnOutcome = "completed") -> None:
         """End the thread if nothing of it is open; ``outcome`` is how a turn ends that has not failed."""
-        if thread.open or thread.id not in self.state.folded.threads:
+        if self.state.folded.open_in(thread) or thread.id not in self.state.folded.threads:
             return
         parent, todos = thread.parent, thread.todos or {}
         if thread.failed:

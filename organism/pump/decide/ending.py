@@ -109,8 +109,15 @@ def dead(decision: Decision, message: Message, failure: Failure) -> None:
 
 def tree(state: State, root: Thread) -> list[Thread]:
     """The thread and its child threads, children first, so that the root's end comes last."""
-    children = [thread for thread in state.folded.threads.values() if thread.parent == root.id]
-    return [member for child in children for member in tree(state, child)] + [root]
+    children: dict[str, list[Thread]] = {}
+    for thread in state.folded.threads.values():
+        if thread.parent is not None:
+            children.setdefault(thread.parent, []).append(thread)
+
+    def below(thread: Thread) -> list[Thread]:
+        return [*(each for child in children.get(thread.id, ()) for each in below(child)), thread]
+
+    return below(root)
 
 
 def kill(decision: Decision, threads: list[Thread]) -> list[Message]:
@@ -123,7 +130,7 @@ def kill(decision: Decision, threads: list[Thread]) -> list[Message]:
 
 def _kill_one(decision: Decision, thread: Thread, running: list[Message]) -> None:
     state = decision.state
-    for message in [message for message in state.folded.messages.values() if message.thread is thread]:
+    for message in tuple(state.folded.open_in(thread)):
         spend.settle_lost(decision, message)
         if message.shown is not None:
             _end_run(decision, message, "killed")

@@ -157,13 +157,9 @@ def why_not(verdict: Approval) -> str:
 # -- a person answers
 
 
-def find(state: State, approval: str) -> Step | None:
-    """The step in which a person is asked, while its message is open."""
-    for message in state.folded.messages.values():
-        for step in (message.steps or {}).values():
-            if step.approval == approval:
-                return step
-    return None
+def asked(message: Message, approval: str) -> Step | None:
+    """The step in which a person is asked."""
+    return next((step for step in (message.steps or {}).values() if step.approval == approval), None)
 
 
 def edited(rules: Rules, listener: Listener, edits: object) -> object:

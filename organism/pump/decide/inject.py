@@ -73,7 +73,8 @@ def prepare(state: State, command: Inject, thread: Thread | None, waiting: Calla
     """
     listener = receiver(state, command.to)
     value = payload(state.rules, command, listener)
-    found = receivers(state.rules, Sender(None, 1, thread.open if thread is not None else 0), command.to, value)
+    open_there = len(state.folded.open_in(thread)) if thread is not None else 0
+    found = receivers(state.rules, Sender(None, 1, open_there), command.to, value)
     if isinstance(found, Refused):
         raise _error(found)
     prepared: list[Prepared] = []

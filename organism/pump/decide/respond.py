@@ -96,8 +96,9 @@ class Outbox(Entity):
             plain = self._typed(to, plain)
             if isinstance(plain, Refused):
                 return self._refused(to, payload, plain)
-        sender = Sender(self.listener, self.message.depth + 1, self.message.thread.open)
-        found = receivers(self.decision.state.rules, sender, to, plain)
+        state = self.decision.state
+        sender = Sender(self.listener, self.message.depth + 1, len(state.folded.open_in(self.message.thread)))
+        found = receivers(state.rules, sender, to, plain)
         if isinstance(found, Refused):
             return self._refused(to, plain, found)
         for name in [member.name for member in found] or [CONSOLE]:

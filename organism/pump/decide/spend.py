@@ -14,7 +14,7 @@ from organism.model.completion import ChatMessage, CompleteError, CompleteOption
 from organism.model.money import NOTHING, plain, priced
 from organism.model.thread import Message
 from organism.pump.decide.decision import Decision
-from organism.pump.spending import Amount, Reservation, key_of
+from organism.pump.spending import Amount, Reservation
 
 SURELY_WRITTEN: Final = 4096
 """Tokens that every model can write in one answer."""
@@ -36,11 +36,6 @@ class ModelCall:
     messages: Sequence[ChatMessage]
     options: CompleteOptions
     plan: object = None
-
-    @property
-    def key(self) -> str:
-        """The name of its reservation; the same after a restart."""
-        return f"{self.message.id}/{self.step}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +120,7 @@ def reserve_embedding(decision: Decision, asked: ReserveEmbedding) -> None:
 
 def settle_embedding(decision: Decision, call: str, embedded: TextsEmbedded) -> None:
     """Record the call of an embedding model and what it used, unless it was settled already, as lost."""
-    reservation = decision.state.folded.spend.open.get(key_of(call, 0))
+    reservation = decision.state.folded.spend.held(call, 0)
     if reservation is not None:
         decision.add(embedded)
         tokens, usd = embedded.input_tokens, embedded.cost_usd
@@ -134,8 +129,8 @@ def settle_embedding(decision: Decision, call: str, embedded: TextsEmbedded) -> 
 
 def settle_lost_embeddings(decision: Decision) -> None:
     """A new life begins: the calls of embedding models that were under way are lost, and count as spent."""
-    for reservation in tuple(decision.state.folded.spend.open.values()):
-        lost = reservation.event
+    open_calls = decision.state.folded.spend.open.values()
+    for lost in [reservation.event for of_message in open_calls for reservation in of_message]:
         if lost.agent:
             continue
         source: Literal["price", "zero"] = "price" if Decimal(lost.cost_usd) else "zero"
@@ -240,16 +235,15 @@ def _add_reserved(decision: Decision, named: tuple[str, str, int], need: Need, t
 
 def settle(decision: Decision, call: ModelCall, outcome: Outcome) -> None:
     """Record the call and what it used in place of the reservation, unless it was settled already."""
-    reservation = decision.state.folded.spend.open.get(call.key)
+    reservation = decision.state.folded.spend.held(call.message.id, call.step)
     if reservation is not None:
         _settle(decision, reservation, outcome)
 
 
 def settle_lost(decision: Decision, message: Message, step_number: int | None = None) -> None:
     """Count the reservations of a message's open calls (of one step, if it is given) as spent: those calls are lost."""
-    for reservation in tuple(decision.state.folded.spend.open.values()):
-        reserved = reservation.event
-        if reserved.message == message.id and step_number in {None, reserved.step}:
+    for reservation in tuple(decision.state.folded.spend.open.get(message.id, ())):
+        if step_number in {None, reservation.event.step}:
             _settle_lost(decision, reservation)
 
 

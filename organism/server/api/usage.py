@@ -18,12 +18,12 @@ from organism.model.times import iso
 from organism.pump.spending import DAY_US
 from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import gives
-from organism.server.http.lists import AT, LAST_US, MAX_LIMIT, as_of
+from organism.server.http.lists import AT, LAST_US, as_of
 from organism.server.http.shapes import Billed, UsageOfAgent, UsageOfAll, UsageOfThread
 from organism.server.http.words import Time
 from organism.server.json import encoded
 from organism.views.usage import DAY_CHARS, HOUR_CHARS, TOTAL, empty_usage
-from organism.views.views import Query, Row, Where
+from organism.views.views import Query, Row, Where, all_rows
 
 DAYS_SHOWN: Final = 31
 MOST_BUCKETS: Final = (DAYS_SHOWN + 1) * 24
@@ -38,10 +38,12 @@ async def usage(call: Call) -> Response:
     call.allow_query(AT)
     at = await as_of(call)
     row = await call.tenant.views.row("usage", TOTAL, at)
-    agents = await _rows(call, Query((Where("kind", "=", "agent"),), "name", limit=MAX_LIMIT, at=at))
-    days = await _rows(call, Query((Where("kind", "=", "day"),), "name", descending=True, limit=DAYS_SHOWN, at=at))
+    agents = await all_rows(call.tenant.views, "usage", Query((Where("kind", "=", "agent"),), "name", at=at))
+    newest = Query((Where("kind", "=", "day"),), "name", descending=True, limit=DAYS_SHOWN, at=at)
+    days = orjson.loads((await call.tenant.views.rows("usage", newest)).rows)
     total = empty_usage() if row is None else orjson.loads(row)
-    return JsonResponse(encoded({"total": _shown(call, total), "agents": agents, "days": days}))
+    shown = {name: [_shown(call, each) for each in rows] for name, rows in (("agents", agents), ("days", days))}
+    return JsonResponse(encoded({"total": _shown(call, total), **shown}))
 
 
 async def of_thread(call: Call) -> Response:
@@ -63,11 +65,6 @@ async def _one(call: Call, kind: str, name: str) -> Response:
         await call.row(f"{kind}s", name, at)
     account = {"kind": kind, "name": name, **empty_usage()} if row is None else orjson.loads(row)
     return JsonResponse(encoded(_shown(call, account)))
-
-
-async def _rows(call: Call, query: Query) -> list[Row]:
-    page = await call.tenant.views.rows("usage", query)
-    return [_shown(call, row) for row in orjson.loads(page.rows)]
 
 
 class Span(NamedTuple):

@@ -412,11 +412,6 @@ MAKERS: Final[Mapping[type[Event], tuple[str, Make]]] = {
 FRAMES: Final = frozenset({"agent_state", "message", *(name for name, _ in MAKERS.values())})
 """The names that a filter's ``events`` may list."""
 
-NAMELESS: Final[frozenset[type[Event]]] = frozenset(
-    {MessageReplayed, MessageDiscarded, ApprovalResolved, ApprovalExpired, ApprovalCancelled}
-)
-"""The events of threads whose frames name no agent: a filter by agents lets each of them through."""
-
 
 def types_of(wanted: frozenset[str] | None) -> tuple[type[Event], ...]:
     """All events that make frames of these names, or change what such a frame shows; None: of all."""

@@ -1,7 +1,7 @@
 """The past as one viewer wants it: read page by page, and no more of it than may pass the filter.
 
-The filter goes down to the log (``planned``), which has indexes of the events of a thread, the threads of an agent, the
-threads of rare events, and the spans that have a type. A thread's state before the page is looked up (``thread_at``).
+The filter goes down to the log (``planned``), which has indexes of the events of a thread and of the spans that have a
+type; a filter by agents is applied to the frames alone. A thread's state before the page is looked up (``thread_at``).
 """
 
 from __future__ import annotations
@@ -15,18 +15,13 @@ import orjson
 from organism.events.record import ORGANISM_STREAM, Record
 from organism.events.vocabulary import (
     Event,
-    OrganismPaused,
-    OrganismReloaded,
-    OrganismResumed,
     OrganismStarted,
-    OrganismStopped,
     ThreadCreated,
 )
 from organism.log.log import SPAN_EVENTS, EventFilter, EventLog, span_of
-from organism.server.push.frames import FOLDED, NAMELESS, PAUSES, WITH_CONTENT, Chunk, Filter, Folded, types_of
+from organism.server.push.frames import FOLDED, PAUSES, WITH_CONTENT, Chunk, Filter, Folded, types_of
 from organism.views import threads
-from organism.views.threads import MARKS
-from organism.views.views import Query, Row, ViewStore, Where
+from organism.views.views import Row, ViewStore
 
 STEP_SPANS: Final = 8
 """Spans that are looked at in one go: others need the log's reading thread too."""
@@ -56,9 +51,6 @@ async def read_records(log: EventLog, after: int, until: int, wanted: EventFilte
     return found
 
 
-MANY_THREADS: Final = 500
-"""With more threads than this, reading everything is as fast."""
-MANY_AGENTS: Final = 8
 FIRST_PAGE, LEAST_PAGE, MOST_PAGE = 64, 4, 512
 PAGE_BYTES: Final = 64 << 10
 """The size that a page should have: about what a socket takes at once."""
@@ -66,11 +58,10 @@ PAGE_BYTES: Final = 64 << 10
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """What to read of the log, up to ``until``; None: nothing there can pass. ``is_choice``: of some threads alone."""
+    """What to read of the log, up to ``until``; None: nothing there can pass."""
 
     selection: EventFilter | None
     until: int
-    is_choice: bool = False
 
 
 class Past:
@@ -95,7 +86,7 @@ class Past:
         """The next page. What is not in it of the positions that it spans does not pass."""
         after = self.position
         if after >= self._plan.until:
-            await self._plan_on(after)
+            self._plan = await planned(self._log, self.wanted, after)
         records, reached = await self._page(self._plan, after)
         await load_threads(self._log, self._views, self._folded, records)
         chunk = Chunk(after, reached, self._folded.frames(records))
@@ -105,13 +96,6 @@ class Past:
         elif chunk.size_bytes < PAGE_BYTES:
             self._events = min(MOST_PAGE, self._events * 2)
         return chunk
-
-    async def _plan_on(self, after: int) -> None:
-        """Plan what follows. A thread that one of two plans leaves out has moved on unseen: it is forgotten."""
-        before, self._plan = self._plan, await planned(self._log, self._views, self.wanted, after)
-        if before.is_choice or self._plan.is_choice:
-            folded = Folded(after)
-            folded.is_paused, self._folded = self._folded.is_paused, folded
 
     async def _page(self, plan: Plan, after: int) -> tuple[list[Record[Event]], int]:
         if plan.selection is None:
@@ -126,56 +110,20 @@ class Past:
         return records, reached
 
 
-async def planned(log: EventLog, views: ViewStore, wanted: Filter, after: int) -> Plan:
+async def planned(log: EventLog, wanted: Filter, after: int) -> Plan:
     """How to read what follows ``after`` and may pass the filter, up to the head."""
     head = log.head
     types = types_of(wanted.events)
     if not types:
         return Plan(None, head)
     selection, end = replace(WITH_CONTENT, types=types), head
-    threads, is_choice = wanted.threads, False
-    if head - after > STEP_EVENTS:
-        if wanted.events is not None:
-            begin, end = await stretch(log, types, after, head)
-            if begin > after:
-                return Plan(None, begin)
-        if is_choice := threads is None:
-            threads = await _chosen(views, wanted.agents, frozenset(types), after)
-    if threads is None:
+    if wanted.events is not None and head - after > STEP_EVENTS:
+        begin, end = await stretch(log, types, after, head)
+        if begin > after:
+            return Plan(None, begin)
+    if wanted.threads is None:
         return Plan(selection, end)
-    return Plan(replace(selection, threads=(*threads, ORGANISM_STREAM)), head, is_choice)
-
-
-OF_ORGANISM: Final = frozenset({OrganismStarted, OrganismStopped, OrganismPaused, OrganismResumed, OrganismReloaded})
-"""The events of the organism's own stream that make frames: it is read in any case."""
-
-
-async def _chosen(
-    views: ViewStore, agents: frozenset[str] | None, types: frozenset[type[Event]], after: int
-) -> frozenset[str] | None:
-    """The threads with something after the position that may pass; None: too many to name, or unknown."""
-    moved = Where("position", ">", after)
-
-    def marked(kinds: frozenset[type[Event]]) -> tuple[str, tuple[Where, ...], str]:
-        return "marks", (Where("mark", "in", sorted({MARKS[kind] for kind in kinds})), moved), "thread_id"
-
-    rare, ways = types - OF_ORGANISM, []
-    if rare <= MARKS.keys():
-        ways.append([marked(rare)])
-    if agents is not None and len(agents) <= MANY_AGENTS:
-        of_agents = [("threads", (moved, Where("participants", "has", agent)), "id") for agent in agents]
-        ways.append([marked(types & NAMELESS), *of_agents])
-    for queries in ways:
-        found = [await _named(views, *query) for query in queries]
-        if None not in found:
-            return frozenset().union(*filter(None, found))
-    return None
-
-
-async def _named(views: ViewStore, model: str, where: tuple[Where, ...], field: str) -> frozenset[str] | None:
-    """A field of the rows that fulfil the conditions; None: too many of them."""
-    page = await views.rows(model, Query(where, limit=MANY_THREADS))
-    return frozenset(row[field] for row in orjson.loads(page.rows)) if page.total == page.count else None
+    return Plan(replace(selection, threads=(*wanted.threads, ORGANISM_STREAM)), head)
 
 
 # -- a thread as it stood
