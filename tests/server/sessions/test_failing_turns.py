@@ -1,0 +1,71 @@
+"""Turns that cannot be answered: refused before they are kept, or ended with their reason, in batches and streams."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import orjson
+import pytest
+
+from tests.flows.thinking import MODEL, Say, agent, call, calls, says
+from tests.flows.world import World
+from tests.server.served import served
+from tests.server.sessions.talking import User, events_of
+from tests.server.tenanted import write_tokens
+
+SOURCE = """
+async def looker(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse.respond(Told("found it"))
+
+async def clumsy(payload: Prompt, metadata: HandlerMetadata):
+    await metadata.emit("tool_call", {"id": "a", "name": "looker", "input": {}})
+    raise ValueError("/secret/path")
+"""
+LOOK = calls(call("looker", text="it"))
+FAULT = says("", fault={"kind": "rejected", "message": "The model is out of order."})
+WINDOW = 2000
+
+
+@asynccontextmanager
+async def talking(folder: Path, *script: Say) -> AsyncIterator[User]:
+    model = {"provider": "scripted", "script": "script.yaml", "context_window": WINDOW}
+    listeners = {
+        "thinker": agent(tools=["looker"]),
+        "looker": {},
+        "clumsy": {"payload_class": "Prompt", "invoke": ["batch", "stream"]},
+    }
+    (folder / "script.yaml").write_bytes(orjson.dumps({"answers": list(script)}))
+    source = "from organism import Prompt\n" + SOURCE
+    made = World(folder, source, listeners, retry={"attempts": 1}, models={MODEL: model})
+    write_tokens(made.folder, {"default": {"talker": {"scopes": ["agents:chat"], "rate": 1000}}})
+    async with served(made.config) as server:
+        yield User(server)
+
+
+@pytest.mark.parametrize(
+    ("agent", "script", "code", "message"),
+    [
+        ("thinker", [LOOK, FAULT], "upstream_error", "The model is out of order."),
+        ("clumsy", [], "handling_failed", "The handling failed; the operator finds it among the dead letters."),
+    ],
+)
+async def test_a_turn_that_fails_after_a_call_says_why_in_batches_and_streams(
+    tmp_path: Path, agent: str, script: list[Say], code: str, message: str
+) -> None:
+    async with talking(tmp_path, *script * 4) as dan:
+        session = await dan.begin(agent)
+        talk = (await dan.say(session, "Look.", agent)).json()
+        chat = (await dan.call("POST", f"{agent}/chat", {"message": "Look."})).json()
+        inputs = {"data": {"inputs": {"message": "Look."}}}
+        invoked = (await dan.call("POST", f"/agents/{agent}/invoke", inputs)).json()["data"]["outputs"]
+        stream = events_of((await dan.say(session, "Look.", agent, stream=True)).text)
+    for outcome in (talk, chat, invoked):
+        assert outcome["stop_reason"] == "error"
+        assert outcome["error"]["code"] == code
+        assert message in outcome["error"]["message"]
+        assert outcome["messages"][0]["tool_name"] == "looker"
+    (error,) = [entry["data"] for _, entry in stream if entry["type"] == "error"]
+    assert error == talk["error"]
+    assert [entry["type"] for _, entry in stream][-2:] == ["error", "done"]
