@@ -21,7 +21,7 @@ from organism.agents import BUNDLED_AGENTS, bundled_charter
 from organism.agents.completions import chat_listener
 from organism.agents.embeddings import Embeddings, TenantEmbeddings
 from organism.agents.gateway import Gateways
-from organism.agents.turn import prompted_turn_of, turn_of
+from organism.agents.turn import prompted_turn_of, with_turn
 from organism.audit import AUDIT, Audit, AuditLines
 from organism.codec import Codec, PayloadLimits, PayloadSchema, UnsupportedPayload
 from organism.config.code import CheckPayload
@@ -442,7 +442,7 @@ def with_turns(settings: Settings, codec: Codec) -> Settings:
             return replace(listener, handler=prompted_turn_of(listener, prompt, codec))
         model = settings.models.get(listener.model or "")
         window = model.context_window if model is not None else math.inf
-        return replace(listener, handler=turn_of(listener, known, codec, charter, window))
+        return with_turn(listener, known, codec, charter, window)
 
     chat = chat_listener(settings.limits, known, codec, charter)
     return replace(

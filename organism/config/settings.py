@@ -176,7 +176,8 @@ class Listener:
     ``InvalidPayload`` for a payload that its class allows and the listener does not take. ``replies`` are classes that
     it is known to answer with. ``parameters`` is the JSON Schema of its arguments, where its payload class does not
     define them. ``is_shipped``: it comes with the organism, and its code is bound to each
-    tenant. ``agent`` is the conversational agent that it is, or that its ``prompt_ref`` names.
+    tenant. ``check_turn`` raises ``MessageTooLarge`` for a message of a session that its model cannot take. ``agent``
+    is the conversational agent that it is, or that its ``prompt_ref`` names.
     """
 
     name: AgentName
@@ -211,6 +212,7 @@ class Listener:
     replies: tuple[type, ...] = ()
     parameters: Mapping[str, Any] | None = None
     is_shipped: bool = False
+    check_turn: Check | None = None
     agent: Agent | None = None
 
     def asks_people(self, taint: Taint) -> bool:

@@ -476,12 +476,12 @@ async def test_a_session_is_compacted_before_a_turn_once_four_fifths_of_the_cont
     assert done is None or done.tokens == 801
 
 
-@pytest.mark.parametrize(("text", "is_due"), [(FULL * 8, True), (FULL * 7, False)])
+@pytest.mark.parametrize(("text", "is_due"), [(FULL * 32, True), (FULL * 31, False)])
 async def test_where_no_usage_is_known_four_characters_count_as_a_token(
     world: MakeWorld, text: str, *, is_due: bool
 ) -> None:
     """A successor has had no turn yet: its length is all there is to go by."""
-    async with thinking(world, 1000).running(on_disk=False) as o:
+    async with thinking(world, 4000).running(on_disk=False) as o:
         session = await begun(o, compact_keep_last_n=2)
         await ask(o, session, "one", text)
         live = (await compact(o.tenant, session, ANN)).successor_session_id

@@ -12,7 +12,7 @@ import pytest
 from tests.flows.thinking import MODEL, Say, agent, call, calls, says
 from tests.flows.world import World
 from tests.server.served import served
-from tests.server.sessions.talking import User, events_of
+from tests.server.sessions.talking import User, error_of, events_of
 from tests.server.tenanted import write_tokens
 
 SOURCE = """
@@ -42,6 +42,21 @@ async def talking(folder: Path, *script: Say) -> AsyncIterator[User]:
     write_tokens(made.folder, {"default": {"talker": {"scopes": ["agents:chat"], "rate": 1000}}})
     async with served(made.config) as server:
         yield User(server)
+
+
+async def test_a_message_that_is_too_long_for_the_model_is_refused_with_both_figures(tmp_path: Path) -> None:
+    async with talking(tmp_path, {"text": "Well."}) as dan:
+        session, long = await dan.begin("thinker"), "x" * 4 * WINDOW
+        said = await dan.say(session, long, "thinker", Idempotency_Key="k")
+        inputs = {"data": {"inputs": {"message": long}}, "session_id": session}
+        invoked = await dan.call("POST", "/agents/thinker/invoke", inputs)
+        streamed = await dan.say(session, long, "thinker", stream=True)
+        assert (await dan.call("GET", f"thinker/sessions/{session}/messages")).json()["messages"] == []
+        after = await dan.say(session, "again", "thinker")
+    assert error_of(said) == error_of(streamed) == (413, "message_too_large", "/message")
+    assert error_of(invoked) == (413, "message_too_large", "/data/inputs/message")
+    assert all(f" {figure} " in said.json()["error"]["message"] for figure in (WINDOW, "1488"))
+    assert (after.status_code, after.json()["reply"]) == (200, "Well.")
 
 
 @pytest.mark.parametrize(
