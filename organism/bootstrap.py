@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 import structlog
 
+from organism import compaction
 from organism.agents import BUNDLED_AGENTS, bundled_charter
 from organism.agents.completions import chat_listener
 from organism.agents.embeddings import Embeddings, TenantEmbeddings
@@ -240,6 +241,7 @@ class Organism:
         )
         await tenant.library.open()  # first: what it sweeps must not be what a resumed handling writes
         await tenant.start(self._rules(Held(log, views, tenant.library, redactor)), self._life())
+        tell_faults_of_compaction(tenant)
         return tenant
 
     def _follow(self, what: str, following: Coroutine[Any, Any, None]) -> None:
@@ -383,6 +385,8 @@ class Organism:
         for result in results:
             if isinstance(result, BaseException):
                 raise result
+        for tenant in self.tenants.values():
+            tell_faults_of_compaction(tenant)
         return next(result for result in results if isinstance(result, int))
 
     async def stop(self, grace_s: float = 10, *, is_crash: bool = False) -> None:
@@ -417,6 +421,12 @@ class Organism:
                     follower.cancel()
         if self._tracing is not None:
             await asyncio.to_thread(self._tracing.close)
+
+
+def tell_faults_of_compaction(tenant: Tenant) -> None:
+    """Log why the tenant's sessions will not be compacted. They go on all the same."""
+    for fault in compaction.faults(tenant.pump.state.rules, tenant.config):
+        structlog.get_logger("organism").warning("compaction_cannot_work", tenant=tenant.id, reason=fault)
 
 
 def report_ended(what: str, follower: asyncio.Task[None]) -> None:

@@ -96,6 +96,20 @@ async def test_every_fault_of_the_configuration_is_reported(data: Path, tmp_path
     assert "there is no listener `nobody`" in said["config"]
 
 
+async def test_what_keeps_sessions_from_being_compacted_is_reported(data: Path, tmp_path: Path) -> None:
+    write_starter(tmp_path)
+    config, tokens = tmp_path / "organism.yaml", tmp_path / "config" / "tokens.yaml"
+    assert faulty(await examined(data, "--config", config)) == {}
+    listener = "{name: summarizer, description: x, model: offline}"
+    config.write_text(f"{config.read_text()}  - {listener}\n")
+    tokens.parent.mkdir()
+    tokens.write_text("tenants: [{id: acme, defaults: {compact_summary_model: gone}}]\n")
+    said = faulty(await examined(data, "--config", config))
+    assert list(said) == ["sessions"]
+    assert "`compact_summary_model` is 'gone'" in said["sessions"]
+    assert "`summarizer` cannot be asked for summaries" in said["sessions"]
+
+
 async def test_bundled_agents_are_known_unless_the_organism_has_its_own(data: Path, tmp_path: Path) -> None:
     config = tmp_path / "organism.yaml"
     config.write_text("organism: {name: desk}\nlisteners: [{name: a, description: b, prompt_ref: researcher}]\n")

@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from organism.agents.conversation import unfenced
+from organism.compaction import Caller, compact, uncompact
 from organism.errors import MessageTooLarge
 from organism.events.vocabulary import SessionSettings, StepError
 from organism.model.commands import CreateSession, Injected, SendTurn, SessionBegun
@@ -30,6 +31,7 @@ async def looker(payload: Ask, metadata: HandlerMetadata):
 WINDOW = 2000
 """Tokens; about 8,000 characters."""
 LONG = "x" * 4 * WINDOW
+ANN = Caller(user="ann")
 
 
 @dataclass
@@ -181,3 +183,20 @@ async def test_huge_results_are_cut_in_their_fences_and_older_ones_left_out_firs
     assert lengths[-count:] == [lengths[-1]] * count
     assert 0 < lengths[-1] < 4 * WINDOW
     assert lengths[0] == 0
+
+
+async def test_a_successor_that_begins_with_long_messages_goes_on_and_so_does_its_whole_history(
+    world: MakeWorld,
+) -> None:
+    play = made(world, window=100_000, tokens=100_000)
+    async with play.running_with(play.models) as o:
+        session = await begun(o, compact_keep_last_n=2)
+        for text in ("one", LONG, LONG):
+            assert await said(o, session, text) == "completed"
+    set_window(play, WINDOW)
+    async with play.running_with(Narrow(play.models.path)) as o:
+        successor = (await compact(o.tenant, session, ANN)).successor_session_id
+        assert await said(o, successor, "two") == "completed"
+        assert "[compaction summary" in told(play)
+        whole = (await uncompact(o.tenant, successor, ANN)).session_id
+        assert await said(o, whole, "three") == "completed"

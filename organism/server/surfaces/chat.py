@@ -103,6 +103,6 @@ ROUTES: Final = (
     replacing(
         *(f"{OF_SESSION}/compact", compact_session),
         gives=gives(SessionCompacted),
-        refuses=(*replacing.keywords["refuses"], errors.HandlingFailed, errors.UpstreamTimeout),
+        refuses=(*replacing.keywords["refuses"], errors.Upstream, errors.UpstreamTimeout),
     ),
 )

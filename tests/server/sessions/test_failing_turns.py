@@ -84,3 +84,15 @@ async def test_a_turn_that_fails_after_a_call_says_why_in_batches_and_streams(
     (error,) = [entry["data"] for _, entry in stream if entry["type"] == "error"]
     assert error == talk["error"]
     assert [entry["type"] for _, entry in stream][-2:] == ["error", "done"]
+
+
+async def test_a_summarizer_that_fails_is_a_bad_gateway_that_says_why(tmp_path: Path) -> None:
+    broken = {"when": {"system": "You summarise"}, "fault": {"kind": "rejected", "message": "Out of order."}}
+    async with talking(tmp_path, broken, {"text": "Well."}) as dan:
+        session = await dan.begin("thinker", compact_keep_last_n=0)
+        assert (await dan.say(session, "one", "thinker")).status_code == 200
+        answer = await dan.call("POST", f"thinker/sessions/{session}/compact")
+        again = await dan.say(session, "two", "thinker")
+    assert error_of(answer)[:2] == (502, "upstream_error")
+    assert "Out of order." in answer.json()["error"]["message"]
+    assert again.status_code == 200
