@@ -72,7 +72,8 @@ async def outputs(entries: AsyncIterator[RunEntry], shape: Shape) -> dict[str, A
     run, error = Fold(), None
     async for entry in entries:
         run.add(entry)
-        error = entry["data"] if entry["type"] == "error" else error
+        if entry["type"] == "error":
+            error = {name: str(entry["data"].get(name, "")) for name in ("code", "message")}  # it may be erased
     folded = run.result()
     folded["error"] = error if folded["stop_reason"] == "error" else None
     if shape.is_trimmed:

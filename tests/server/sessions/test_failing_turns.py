@@ -24,7 +24,7 @@ async def clumsy(payload: Prompt, metadata: HandlerMetadata):
     raise ValueError("/secret/path")
 """
 LOOK = calls(call("looker", text="it"))
-FAULT = says("", fault={"kind": "rejected", "message": "The model is out of order."})
+FAULT = says("", fault={"kind": "unauthorized", "message": "The model is out of order."})
 WINDOW = 2000
 
 
@@ -87,7 +87,7 @@ async def test_a_turn_that_fails_after_a_call_says_why_in_batches_and_streams(
 
 
 async def test_a_summarizer_that_fails_is_a_bad_gateway_that_says_why(tmp_path: Path) -> None:
-    broken = {"when": {"system": "You summarise"}, "fault": {"kind": "rejected", "message": "Out of order."}}
+    broken = {"when": {"system": "You summarise"}, "fault": {"kind": "unauthorized", "message": "Out of order."}}
     async with talking(tmp_path, broken, {"text": "Well."}) as dan:
         session = await dan.begin("thinker", compact_keep_last_n=0)
         assert (await dan.say(session, "one", "thinker")).status_code == 200
