@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import random
 import time
@@ -450,9 +449,7 @@ def with_turns(settings: Settings, codec: Codec) -> Settings:
         prompt = settings.prompts[name, version] if at else None
         if prompt:
             return replace(listener, handler=prompted_turn_of(listener, prompt, codec))
-        model = settings.models.get(listener.model or "")
-        window = model.context_window if model is not None else math.inf
-        return with_turn(listener, known, codec, charter, window)
+        return with_turn(listener, known, codec, charter, settings.context_window(listener.model))
 
     chat = chat_listener(settings.limits, known, codec, charter)
     return replace(

@@ -6,7 +6,6 @@ its messages until it is deleted.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
@@ -61,6 +60,8 @@ SUMMARIZER: Final = "summarizer"
 EXPECTED: Final = (
     "It takes `text`, `is_talk` and `model`, and answers with a `text`, as handlers/summarizer.py of Organism does."
 )
+MOST_PIECE_CHARS: Final = 100_000
+"""Of what the organism's own agent summarises at once: of more, too much would be lost."""
 REQUEST: Final = "Summarise this conversation:\n\n"
 SUMMARY_SECONDS: Final = 300.0
 """How long the summary of a piece of a history may take."""
@@ -153,8 +154,8 @@ async def compact_if_full(
     is_idle = row["archived_at"] is None and session_id not in tenant.pump.state.folded.sessions
     if not is_idle or policy.strategy != "auto" or row["message_count"] <= policy.keep_last_n:
         return None
-    tokens = await _tokens(tenant, row)
-    if tokens <= MOST_FILLED * _context_window(tenant, row["agent"]):
+    tokens, rules = await _tokens(tenant, row), tenant.pump.state.rules
+    if tokens <= MOST_FILLED * rules.settings.context_window(_model_of(rules, row["agent"])):
         return None
     try:
         return await _compact(tenant, row, policy, caller, tokens)
@@ -236,13 +237,6 @@ async def _tokens(tenant: Tenant, row: Row) -> int:
     return estimate_tokens(await _messages(tenant, row))
 
 
-def _context_window(tenant: Tenant, agent: str) -> float:
-    """The tokens that the agent's model takes; endless for one that names no model."""
-    rules = tenant.pump.state.rules
-    model = rules.settings.models.get(_model_of(rules, agent) or "")
-    return model.context_window if model is not None else math.inf
-
-
 def _model_of(rules: Rules, name: str) -> str | None:
     listener = rules.listeners.get(name)
     return listener.model if listener is not None else None
@@ -305,25 +299,23 @@ def _summarizer(rules: Rules, policy: Policy) -> Summarizer:
     """
     own = rules.listeners.get(SUMMARIZER)
     model = policy.summary_model or (own.model if own is not None else None) or _model_of(rules, policy.agent)
-    name = own.name if own is not None else SYSTEM_CHAT
-    most = rules.listeners[name].max_payload_bytes // MOST_BYTES_A_CHARACTER
     if own is not None:
-        more = {} if model in {None, own.model} else {"model": model}
-        return Summarizer(name, most, lambda text: {"text": text, "is_talk": policy.is_masked, **more})
+        more, most = {} if model in {None, own.model} else {"model": model}, own.max_payload_bytes
+        given = {"is_talk": policy.is_masked, **more}
+        return Summarizer(own.name, most // MOST_BYTES_A_CHARACTER, lambda text: {"text": text, **given})
     if model is None:
         raise SessionCompactConflict(
             f"Nobody can summarise the session: {policy.agent} names no model. Name one as `compact_summary_model`, "
             f"or add a listener `{SUMMARIZER}`. {EXPECTED}"
         )
     prompt = bundled_prompt("summarize_talk" if policy.is_masked else "summarize")
-    if (known := rules.settings.models.get(model)) is not None:
-        most = min(most, known.context_window * CHARS_PER_TOKEN // 2)  # the answer has room as well
+    half = rules.settings.context_window(model) * CHARS_PER_TOKEN / 2  # the answer has room as well
 
     def payload(text: str) -> Mapping[str, Any]:
         messages = [{"role": "system", "content": prompt}, {"role": "user", "content": REQUEST + text}]
         return {"model": model, "request": orjson.dumps({"messages": messages}).decode(), "has_charter": False}
 
-    return Summarizer(name, most, payload)
+    return Summarizer(SYSTEM_CHAT, int(min(half, MOST_PIECE_CHARS)), payload)
 
 
 async def _summary(tenant: Tenant, text: str, policy: Policy, caller: Caller) -> Summary:

@@ -55,7 +55,7 @@ class Agent:
     lookups: Mapping[str, Function] = field(default_factory=dict)
     """The tools that its turns ask unbidden, by name."""
     window: float = math.inf
-    """How many tokens its model takes; infinite where all is sent as it came."""
+    """How many tokens a turn takes; infinite where all is sent as it came."""
 
     @property
     def prompt_tokens(self) -> float:
@@ -78,8 +78,9 @@ class Agent:
         tokens, most = tokens_of(self.text_of(payload, CONSOLE)), self.message_tokens
         if tokens > most:
             raise MessageTooLarge(
-                f"The message has about {tokens} tokens. The model {self.listener.model} takes {self.window} "
-                f"(`context_window`), and {most:.0f} of them have room for a message."
+                f"The message has about {tokens} tokens. A turn of {self.listener.name} takes {self.window} (what the "
+                f"model {self.listener.model} does, `context_window`, or else `limits.max_tokens_per_thread`), and "
+                f"{most:.0f} of them have room for a message."
             )
 
     def options(self, round_number: int, tools: tuple[ToolSpec, ...]) -> CompleteOptions:
@@ -118,7 +119,7 @@ class Result(NamedTuple):
 def with_turn(
     listener: Listener, listeners: Mapping[str, Listener], codec: Codec, charter: str, window: float = math.inf
 ) -> Listener:
-    """A listener without a handler, with one: each message is a turn of its model, which takes so many tokens."""
+    """A listener without a handler, with one: each message is a turn of its model, of so many tokens at most."""
     agent = Agent(
         *(listener, functions_of(listener, listeners, codec), codec, charter),
         notes=tuple(missing_tools(listener, listeners)),

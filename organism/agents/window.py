@@ -17,7 +17,7 @@ SHARE: Final = 2
 MARK: Final = "[left out, since the model's context has no room: {}]"
 
 
-def fitted(messages: Sequence[ChatMessage], most_tokens: float, secret: str) -> Sequence[ChatMessage]:
+def fitted(messages: Sequence[ChatMessage], most_tokens: float, secret: str) -> list[ChatMessage]:
     """The messages, of which at most so many estimated tokens are left where that can be.
 
     First long texts are cut, then results of tools are left out, then whole turns, the oldest first.
@@ -25,7 +25,7 @@ def fitted(messages: Sequence[ChatMessage], most_tokens: float, secret: str) -> 
     """
     over = sum(map(tokens_of_message, messages)) - most_tokens
     if over <= 0:
-        return messages
+        return list(messages)
     first = next((at for at, message in enumerate(messages) if message["role"] not in SYSTEM_ROLES), 0)
     newest = max((at for at, message in enumerate(messages) if message["role"] == "user"), default=first)
     fresh = len(messages)  # where the results of the newest round begin
@@ -57,7 +57,7 @@ def _cut(message: ChatMessage, most_tokens: int, secret: str) -> ChatMessage:
     return {**message, "content": fenced(label, text[:most_chars], of_call)}
 
 
-def _without_turns(messages: Sequence[ChatMessage], first: int, newest: int, over: float) -> Sequence[ChatMessage]:
+def _without_turns(messages: Sequence[ChatMessage], first: int, newest: int, over: float) -> list[ChatMessage]:
     """The messages without so many tokens of the oldest turns, or without all that come before the newest message.
 
     What stands in their place begins with a user's message, as the templates of some models want it.
@@ -67,7 +67,7 @@ def _without_turns(messages: Sequence[ChatMessage], first: int, newest: int, ove
         begin = end
         end = next(at for at in range(begin + 1, newest + 1) if messages[at]["role"] == "user")
         over -= sum(map(tokens_of_message, messages[begin:end]))
-    return [*messages[:first], *_mark_of(end - first), *messages[end:]] if end > first else messages
+    return [*messages[:first], *_mark_of(end - first), *messages[end:]] if end > first else list(messages)
 
 
 def _mark_of(count: int) -> list[ChatMessage]:

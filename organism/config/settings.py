@@ -6,6 +6,7 @@ fields are the ones that ``load`` enforces; ``REQUIRED`` names the keys that mus
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -310,6 +311,11 @@ class Settings:
     def receivers(self) -> tuple[Listener, ...]:
         """All that take messages, in a list or not."""
         return (*self.listeners, *self.unlisted)
+
+    def context_window(self, model: str | None) -> float:
+        """How many tokens a turn takes: the model's context, at most what a thread may use; infinite for an unknown one."""
+        known = self.models.get(model or "")
+        return math.inf if known is None else min(known.context_window, self.limits.max_tokens_per_thread)
 
     def listener(self, name: str) -> Listener | None:
         """The listener of that name, or None."""

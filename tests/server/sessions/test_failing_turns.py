@@ -29,8 +29,8 @@ WINDOW = 2000
 
 
 @asynccontextmanager
-async def talking(folder: Path, *script: Say) -> AsyncIterator[User]:
-    model = {"provider": "scripted", "script": "script.yaml", "context_window": WINDOW}
+async def talking(folder: Path, *script: Say, window: int = WINDOW, **limits: int) -> AsyncIterator[User]:
+    model = {"provider": "scripted", "script": "script.yaml", "context_window": window}
     listeners = {
         "thinker": agent(tools=["looker"]),
         "looker": {},
@@ -38,7 +38,7 @@ async def talking(folder: Path, *script: Say) -> AsyncIterator[User]:
     }
     (folder / "script.yaml").write_bytes(orjson.dumps({"answers": list(script)}))
     source = "from organism import Prompt\n" + SOURCE
-    made = World(folder, source, listeners, retry={"attempts": 1}, models={MODEL: model})
+    made = World(folder, source, listeners, retry={"attempts": 1}, models={MODEL: model}, limits=limits)
     write_tokens(made.folder, {"default": {"talker": {"scopes": ["agents:chat"], "rate": 1000}}})
     async with served(made.config) as server:
         yield User(server)
@@ -57,6 +57,13 @@ async def test_a_message_that_is_too_long_for_the_model_is_refused_with_both_fig
     assert error_of(invoked) == (413, "message_too_large", "/data/inputs/message")
     assert all(f" {figure} " in said.json()["error"]["message"] for figure in (WINDOW, "1488"))
     assert (after.status_code, after.json()["reply"]) == (200, "Well.")
+
+
+async def test_a_session_outgrows_what_a_thread_may_use_and_goes_on(tmp_path: Path) -> None:
+    async with talking(tmp_path, {"text": "Well."}, window=100_000, max_tokens_per_thread=4000) as dan:
+        session = await dan.begin("thinker", compact_strategy="off")
+        answers = [await dan.say(session, f"{number}" * 4000, "thinker") for number in range(6)]
+    assert [answer.status_code for answer in answers] == [200] * 6
 
 
 @pytest.mark.parametrize(
