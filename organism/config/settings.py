@@ -313,7 +313,7 @@ class Settings:
         return (*self.listeners, *self.unlisted)
 
     def context_window(self, model: str | None) -> float:
-        """How many tokens a turn takes: the model's context, at most what a thread may use; infinite for an unknown one."""
+        """How many tokens a turn takes: the model's context, at most what a thread may use. Infinite for no model."""
         known = self.models.get(model or "")
         return math.inf if known is None else min(known.context_window, self.limits.max_tokens_per_thread)
 

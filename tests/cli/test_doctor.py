@@ -197,6 +197,19 @@ async def test_a_running_server_is_named_and_its_port_is_no_fault(server: Proces
     assert server.url in said
 
 
+async def test_a_summary_model_that_was_written_and_is_gone_since_is_reported(tmp_path: Path) -> None:
+    config, models = tmp_path / "organism.yaml", "models: {own: {provider: offline}, small: {provider: offline}}\n"
+    head = "organism: {name: desk}\nlisteners: [{name: a, description: b, model: own}]\n"
+    config.write_text(head + models)
+    async with serving(tmp_path / "data", config=config) as process, process.client() as client:
+        address = f"{process.url}/v1/tenant/config"
+        assert (await client.put(address, json={"compact_summary_model": "small"})).status_code == 200
+        config.write_text(head + models.replace(", small: {provider: offline}", ""))
+        assert (await client.post("/organism/reload")).status_code == 200
+        said = faulty(await examined(process.data, "--config", config))
+    assert said == {"server": "`compact_summary_model` is 'small' (db): there is no such model any more."}
+
+
 async def test_a_hanging_server_is_reported(server: Process) -> None:
     os.kill(server.process.pid, signal.SIGSTOP)
     said = faulty(await examined(server.data))["server"]
