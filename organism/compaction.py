@@ -365,10 +365,11 @@ async def _piece(tenant: Tenant, asked: Summarizer, text: str, policy: Policy, c
 
 
 async def _cause(tenant: Tenant, thread_id: str) -> str:
-    """Why the thread gave no summary. What an exception of a handler says is for the operator alone."""
+    """Why the thread gave no summary: what its model said. What the handler's code says is for the operator alone."""
     wanted = EventFilter((thread_id,), (StepRecorded, MessageDead))
     events = [record.event for record in await tenant.log.read(wanted=wanted, limit=MOST_READ, reverse=True)]
-    errors = [each.error.message for each in events if isinstance(each, StepRecorded) and each.error is not None]
+    calls = [each for each in events if isinstance(each, StepRecorded) and each.kind == "complete"]
+    errors = [each.error.message for each in calls if each.error is not None]
     death = next((each for each in events if isinstance(each, MessageDead)), None)
     if death is None:
         return errors[0] if errors else "its answer has no `text`."
