@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import math
 import os
 import random
 import time
@@ -16,11 +15,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
+from organism import compaction
 from organism.agents import BUNDLED_AGENTS, bundled_charter
 from organism.agents.completions import chat_listener
 from organism.agents.embeddings import Embeddings, TenantEmbeddings
 from organism.agents.gateway import Gateways
-from organism.agents.turn import prompted_turn_of, turn_of
+from organism.agents.turn import prompted_turn_of, with_turn
 from organism.audit import AUDIT, Audit, AuditLines
 from organism.codec import Codec, PayloadLimits, PayloadSchema, UnsupportedPayload
 from organism.config.code import CheckPayload
@@ -238,6 +238,7 @@ class Organism:
         )
         await tenant.library.open()  # first: what it sweeps must not be what a resumed handling writes
         await tenant.start(self._rules(Held(log, views, tenant.library, redactor)), self._life())
+        tell_faults_of_compaction(tenant)
         return tenant
 
     def _follow(self, what: str, following: Coroutine[Any, Any, None]) -> None:
@@ -380,6 +381,8 @@ class Organism:
         for result in results:
             if isinstance(result, BaseException):
                 raise result
+        for tenant in self.tenants.values():
+            tell_faults_of_compaction(tenant)
         return next(result for result in results if isinstance(result, int))
 
     async def stop(self, grace_s: float = 10, *, is_crash: bool = False) -> None:
@@ -416,6 +419,12 @@ class Organism:
             await asyncio.to_thread(self._tracing.close)
 
 
+def tell_faults_of_compaction(tenant: Tenant) -> None:
+    """Log why the tenant's sessions will not be compacted. They go on all the same."""
+    for fault in compaction.faults(tenant.pump.state.rules, tenant.config):
+        structlog.get_logger("organism").warning("compaction_cannot_work", tenant=tenant.id, reason=fault)
+
+
 def report_ended(what: str, follower: asyncio.Task[None]) -> None:
     """Log an error that ended the tracing or the audit of a log."""
     if not follower.cancelled() and (error := follower.exception()) is not None:
@@ -437,9 +446,7 @@ def with_turns(settings: Settings, codec: Codec) -> Settings:
         prompt = settings.prompts[name, version] if at else None
         if prompt:
             return replace(listener, handler=prompted_turn_of(listener, prompt, codec))
-        model = settings.models.get(listener.model or "")
-        window = model.context_window if model is not None else math.inf
-        return replace(listener, handler=turn_of(listener, known, codec, charter, window))
+        return with_turn(listener, known, codec, charter, settings.context_window(listener.model))
 
     chat = chat_listener(settings.limits, known, codec, charter)
     return replace(

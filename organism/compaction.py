@@ -6,8 +6,7 @@ its messages until it is deleted.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -15,18 +14,20 @@ from typing import Any, Final, NamedTuple
 import orjson
 import structlog
 
+from organism.agents import bundled_prompt
 from organism.codec import repair_json
-from organism.config.tenant import CompactStrategy
+from organism.config.tenant import CompactStrategy, TenantConfig
 from organism.errors import (
-    HandlingFailed,
+    InvalidPayload,
     InvalidRequest,
     OrganismError,
     SessionBusy,
     SessionCompactConflict,
+    Upstream,
     UpstreamTimeout,
 )
 from organism.events.record import Actor, Content
-from organism.events.vocabulary import MessageSent, ModelCalled
+from organism.events.vocabulary import MessageDead, MessageSent, ModelCalled, StepRecorded
 from organism.log.log import EventFilter
 from organism.model.commands import (
     HOST_PROGRAM,
@@ -37,20 +38,31 @@ from organism.model.commands import (
     ReplaceSession,
     SessionBegun,
 )
-from organism.model.ids import CONSOLE, session_of, turn_thread
-from organism.model.sessions import MOST_FILLED, cut, estimate_tokens, summary_message, transcript
+from organism.model.ids import CONSOLE, SYSTEM_CHAT, session_of, turn_thread
+from organism.model.sessions import (
+    CHARS_PER_TOKEN,
+    MOST_FILLED,
+    cut,
+    estimate_tokens,
+    summary_message,
+    transcript,
+)
 from organism.pump.history import messages as read_messages
 from organism.pump.history import said_before
+from organism.pump.rules import Rules
 from organism.tenants import Tenant
 from organism.views.run import Message
 from organism.views.sessions import session_row
 from organism.views.views import Row
 
 SUMMARIZER: Final = "summarizer"
-"""The listener that makes summaries."""
+"""The listener that makes summaries; without one the organism's own agent does."""
 EXPECTED: Final = (
     "It takes `text`, `is_talk` and `model`, and answers with a `text`, as handlers/summarizer.py of Organism does."
 )
+MOST_PIECE_CHARS: Final = 100_000
+"""Of what the organism's own agent summarises at once: of more, too much would be lost."""
+REQUEST: Final = "Summarise this conversation:\n\n"
 SUMMARY_SECONDS: Final = 300.0
 """How long the summary of a piece of a history may take."""
 MOST_BYTES_A_CHARACTER: Final = 8
@@ -92,10 +104,11 @@ class Policy(NamedTuple):
     """How a session is compacted: its own settings where it has some, else its tenant's."""
 
     session_id: str
+    agent: str
     strategy: CompactStrategy
     keep_last_n: int
     is_masked: bool
-    summary_model: str
+    summary_model: str | None
     summary_seconds: float
 
 
@@ -104,6 +117,7 @@ def _policy(tenant: Tenant, row: Row, summary_seconds: float) -> Policy:
     keep_last_n, is_masked = row["compact_keep_last_n"], row["compact_observation_mask"]
     return Policy(
         row["id"],
+        row["agent"],
         row["compact_strategy"] or config.compact_strategy,
         config.compact_keep_last_n if keep_last_n is None else keep_last_n,
         config.compact_observation_mask if is_masked is None else is_masked,
@@ -118,8 +132,8 @@ async def compact(
     """Compact the session now.
 
     Raises ``SessionBusy`` while a turn is open, ``SessionCompactConflict`` if the session is archived, must not be
-    compacted, has nothing to summarise or changes meanwhile, and ``HandlingFailed`` or ``UpstreamTimeout`` if no
-    summary comes.
+    compacted, has nothing to summarise or changes meanwhile, and ``Upstream`` or ``UpstreamTimeout`` if no summary
+    comes.
     """
     row = await _idle(tenant, session_id, caller)
     policy = _policy(tenant, row, summary_seconds)
@@ -140,8 +154,8 @@ async def compact_if_full(
     is_idle = row["archived_at"] is None and session_id not in tenant.pump.state.folded.sessions
     if not is_idle or policy.strategy != "auto" or row["message_count"] <= policy.keep_last_n:
         return None
-    tokens = await _tokens(tenant, row)
-    if tokens <= MOST_FILLED * _context_window(tenant, row["agent"]):
+    tokens, rules = await _tokens(tenant, row), tenant.pump.state.rules
+    if tokens <= MOST_FILLED * rules.settings.context_window(_model_of(rules, row["agent"])):
         return None
     try:
         return await _compact(tenant, row, policy, caller, tokens)
@@ -223,12 +237,9 @@ async def _tokens(tenant: Tenant, row: Row) -> int:
     return estimate_tokens(await _messages(tenant, row))
 
 
-def _context_window(tenant: Tenant, agent: str) -> float:
-    """The tokens that the agent's model takes; endless for one that names no model."""
-    rules = tenant.pump.state.rules
-    listener = rules.listeners.get(agent)
-    model = rules.settings.models.get((listener.model if listener is not None else None) or "")
-    return model.context_window if model is not None else math.inf
+def _model_of(rules: Rules, name: str) -> str | None:
+    listener = rules.listeners.get(name)
+    return listener.model if listener is not None else None
 
 
 # -- its summary
@@ -273,30 +284,61 @@ class Summary(NamedTuple):
     threads: tuple[str, ...]
 
 
-async def _summary(tenant: Tenant, text: str, policy: Policy, caller: Caller) -> Summary:
-    """Ask the summarizer, piece by piece where the text is longer than it takes."""
-    listener = tenant.pump.state.rules.listeners.get(SUMMARIZER)
-    if listener is None:
+class Summarizer(NamedTuple):
+    """Who makes summaries: the listener, how many characters it takes at once, and what it is sent of a text."""
+
+    name: str
+    most_chars: int
+    payload: Callable[[str], Mapping[str, Any]]
+
+
+def _summarizer(rules: Rules, policy: Policy) -> Summarizer:
+    """The listener ``summarizer`` with its own model, else the organism's own agent; both by the agent's model.
+
+    ``compact_summary_model`` goes before either model. Raises ``SessionCompactConflict`` if there is none.
+    """
+    own = rules.listeners.get(SUMMARIZER)
+    model = policy.summary_model or (own.model if own is not None else None) or _model_of(rules, policy.agent)
+    if own is not None:
+        more, most = {} if model in {None, own.model} else {"model": model}, own.max_payload_bytes
+        given = {"is_talk": policy.is_masked, **more}
+        return Summarizer(own.name, most // MOST_BYTES_A_CHARACTER, lambda text: {"text": text, **given})
+    if model is None:
         raise SessionCompactConflict(
-            f"Nobody can summarise the session: organism.yaml has no listener `{SUMMARIZER}`. {EXPECTED}"
+            f"Nobody can summarise the session: {policy.agent} names no model. Name one as `compact_summary_model`, "
+            f"or add a listener `{SUMMARIZER}`. {EXPECTED}"
         )
-    if SUMMARIZER in tenant.pump.state.folded.paused_agents:
-        raise SessionCompactConflict(f"The listener `{SUMMARIZER}` is paused: resume it first.")
-    most = listener.max_payload_bytes // MOST_BYTES_A_CHARACTER
-    pieces = [repair_json(text[begin : begin + most])[0] for begin in range(0, len(text), most)]
-    parts = [await _piece(tenant, piece, policy, caller) for piece in pieces]
-    return Summary(
-        "\n\n".join(part.text for part in parts),
-        tuple(author for part in parts for author in part.authors),
-        tuple(thread for part in parts for thread in part.threads),
-    )
+    prompt = bundled_prompt("summarize_talk" if policy.is_masked else "summarize")
+    half = rules.settings.context_window(model) * CHARS_PER_TOKEN / 2  # the answer has room as well
+
+    def payload(text: str) -> Mapping[str, Any]:
+        messages = [{"role": "system", "content": prompt}, {"role": "user", "content": REQUEST + text}]
+        return {"model": model, "request": orjson.dumps({"messages": messages}).decode(), "has_charter": False}
+
+    return Summarizer(SYSTEM_CHAT, int(min(half, MOST_PIECE_CHARS)), payload)
 
 
-async def _piece(tenant: Tenant, text: str, policy: Policy, caller: Caller) -> Summary:
-    payload = {"text": text, "is_talk": policy.is_masked, "model": policy.summary_model}
+async def _summary(tenant: Tenant, text: str, policy: Policy, caller: Caller) -> Summary:
+    """Ask the summarizer, piece by piece where the text is longer than it takes; so are long summaries of pieces."""
+    asked = _summarizer(tenant.pump.state.rules, policy)
+    if asked.name in tenant.pump.state.folded.paused_agents:
+        raise SessionCompactConflict(f"The listener `{asked.name}` is paused: resume it first.")
+    made: list[Summary] = []
+    while True:
+        before, most = text, asked.most_chars
+        pieces = [repair_json(text[begin : begin + most])[0] for begin in range(0, len(text), most)]
+        parts = [await _piece(tenant, asked, piece, policy, caller) for piece in pieces]
+        made += parts
+        text = "\n\n".join(part.text for part in parts)
+        if len(text) <= most or len(text) >= len(before):  # what does not get shorter will not
+            authors = tuple(author for part in made for author in part.authors)
+            return Summary(text, authors, tuple(thread for part in made for thread in part.threads))
+
+
+async def _piece(tenant: Tenant, asked: Summarizer, text: str, policy: Policy, caller: Caller) -> Summary:
     command = Inject(
-        to=SUMMARIZER,
-        json=payload,
+        to=asked.name,
+        json=asked.payload(text),
         actor=caller.actor,
         caller_depth=caller.caller_depth,
         caller_request=caller.caller_request,
@@ -305,7 +347,7 @@ async def _piece(tenant: Tenant, text: str, policy: Policy, caller: Caller) -> S
     try:
         sent = await tenant.do(command)
     except InvalidRequest as error:
-        message = f"The listener `{SUMMARIZER}` cannot be asked ({error.message}). {EXPECTED}"
+        message = f"The listener `{asked.name}` cannot be asked ({error.message}). {EXPECTED}"
         raise SessionCompactConflict(message) from error
     assert isinstance(sent, Injected)  # noqa: S101 - an Inject is answered by nothing else; narrows the type
     seconds = policy.summary_seconds
@@ -318,11 +360,39 @@ async def _piece(tenant: Tenant, text: str, policy: Policy, caller: Caller) -> S
         event = record.event
         if isinstance(event, MessageSent) and event.to == CONSOLE and (summary := _text_in(record.content)):
             return Summary(summary, event.authors, (sent.thread_id,))
-    raise HandlingFailed(f"The summarizer gave no summary; thread {sent.thread_id} shows why.")
+    cause = await _cause(tenant, sent.thread_id)
+    raise Upstream(f"The summarizer gave no summary: {cause} Thread {sent.thread_id} shows all of it.")
+
+
+async def _cause(tenant: Tenant, thread_id: str) -> str:
+    """Why the thread gave no summary: what its model said. What the handler's code says is for the operator alone."""
+    wanted = EventFilter((thread_id,), (StepRecorded, MessageDead))
+    events = [record.event for record in await tenant.log.read(wanted=wanted, limit=MOST_READ, reverse=True)]
+    calls = [each for each in events if isinstance(each, StepRecorded) and each.kind == "complete"]
+    errors = [each.error.message for each in calls if each.error is not None]
+    death = next((each for each in events if isinstance(each, MessageDead)), None)
+    if death is None:
+        return errors[0] if errors else "its answer has no `text`."
+    if death.code != "handler_error":
+        return death.reason
+    raised = f"its handler raised {death.reason.partition(':')[0]}."
+    return next((message for message in errors if message in death.reason), raised)
 
 
 def _text_in(content: Content | None) -> str:
     return "" if content is None or content.erased else str(orjson.loads(content.json).get("text", "")).strip()
+
+
+def faults(rules: Rules, config: TenantConfig) -> Iterator[str]:
+    """What keeps a tenant's sessions from being compacted, as far as the configuration shows it."""
+    model, own = config.compact_summary_model, rules.listeners.get(SUMMARIZER)
+    if model is not None and model not in rules.settings.models:
+        yield f"`compact_summary_model` is {model!r}: there is no such model under `models` in organism.yaml."
+    if own is not None:
+        try:
+            rules.codec.draft(own.payload_class.__name__, {"text": "", "is_talk": True})
+        except InvalidPayload as error:
+            yield f"The listener `{own.name}` cannot be asked for summaries ({error.message}). {EXPECTED}"
 
 
 # -- its successor

@@ -242,6 +242,12 @@ class PayloadTooLarge(BodyTooLarge, code="payload_too_large"):
     """The payload is larger than the receiver takes."""
 
 
+class MessageTooLarge(BodyTooLarge, code="message_too_large"):
+    """The message is larger than the agent's model takes."""
+
+    remediation = "Send it in parts, or as a document to an index; a model with a larger `context_window` takes more."
+
+
 class UnsupportedMediaType(OrganismError, code="unsupported_media_type", status=415, type="invalid_request_error"):
     """The Content-Type is not one that this route takes."""
 

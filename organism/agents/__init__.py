@@ -11,4 +11,9 @@ BUNDLED_AGENTS: Final = Path(__file__).parent / "bundled"
 
 def bundled_charter() -> str:
     """The charter that every prompt begins with by default."""
-    return (Path(__file__).parent / "prompts" / "charter.md").read_text(encoding="utf-8").strip()
+    return bundled_prompt("charter")
+
+
+def bundled_prompt(name: str) -> str:
+    """A text that ships with the organism."""
+    return (Path(__file__).parent / "prompts" / f"{name}.md").read_text(encoding="utf-8").strip()

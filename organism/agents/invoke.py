@@ -65,11 +65,17 @@ def resolved(flags: Flags, modes: tuple[InvokeMode, ...]) -> Shape:
 
 
 async def outputs(entries: AsyncIterator[RunEntry], shape: Shape) -> dict[str, Any]:
-    """The batch: the fold of the stream, without what is null; trimmed if that was asked for."""
-    run = Fold()
+    """The batch: the fold of the stream, without what is null; trimmed if that was asked for.
+
+    Of a run that failed after it had shown something, the ``error`` says why.
+    """
+    run, error = Fold(), None
     async for entry in entries:
         run.add(entry)
+        if entry["type"] == "error":
+            error = {name: str(entry["data"].get(name, "")) for name in ("code", "message")}  # it may be erased
     folded = run.result()
+    folded["error"] = error if folded["stop_reason"] == "error" else None
     if shape.is_trimmed:
         folded["messages"] = trim_to_trailing_unit(folded["messages"])
     return {name: value for name, value in folded.items() if value is not None}

@@ -14,12 +14,13 @@ import orjson
 from organism.agents.conversation import Conversation, Passage
 from organism.agents.functions import Function, Functions, functions_of, lookups_of
 from organism.agents.prompt import AgentFactory, AgentPromptValidationError, check_payload
-from organism.agents.providers.messages import tokens_of
+from organism.agents.providers.messages import tokens_of, tokens_of_message, tokens_of_tools
 from organism.agents.tool_calls import CallReader, ParsedAnswer, RequestedCall, xml_safe_text
+from organism.agents.window import fitted
 from organism.codec import Codec, PayloadSchema, RepairedPayload, repair_json
 from organism.config.prompts import PromptConfig
 from organism.config.settings import INDEX_TOOL, INDICES_TOOL, Handler, Listener
-from organism.errors import InvalidPayload
+from organism.errors import InvalidPayload, MessageTooLarge
 from organism.model.agent import Answer, Prompt
 from organism.model.completion import CompleteError, CompleteOptions, Completion
 from organism.model.handler import AskError, HandlerMetadata, HandlerResponse
@@ -33,6 +34,10 @@ MOST_CALLS: Final = 32
 """Per round; further calls get an error as their result."""
 LONGEST_QUERY: Final = 2_000
 """So many characters of a prompt passages are looked for by."""
+ANSWER_TOKENS: Final = 1024
+"""So much of a model's context is left for an answer whose length nobody has set."""
+ANSWER_SHARE: Final = 8
+"""An answer is left at most this part of the context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +54,34 @@ class Agent:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     lookups: Mapping[str, Function] = field(default_factory=dict)
     """The tools that its turns ask unbidden, by name."""
-    passage_tokens: float = math.inf
-    """How much of passages has room before a prompt."""
+    window: float = math.inf
+    """How many tokens a turn takes; infinite where all is sent as it came."""
+
+    @property
+    def prompt_tokens(self) -> float:
+        """How many tokens of messages have room beside the tools and an answer.
+
+        At least half of the context, here and below: the figures are estimates, and the provider has its own.
+        """
+        own = self.listener.agent
+        answer = min((own and own.max_tokens) or ANSWER_TOKENS, self.window / ANSWER_SHARE)
+        return max(self.window - tokens_of_tools(self.functions.specs) - answer, self.window / 2)
+
+    @property
+    def message_tokens(self) -> float:
+        """How many tokens of a user's message, with its passages, have room beside the instructions too."""
+        instructions = sum(map(tokens_of, (self.charter, self.listener.prompt or "", *self.notes)))
+        return max(self.prompt_tokens - instructions, self.window / 2)
+
+    def check(self, payload: object) -> None:
+        """Raise ``MessageTooLarge`` for a user's message that its model cannot take."""
+        tokens, most = tokens_of(self.text_of(payload, CONSOLE)), self.message_tokens
+        if tokens > most:
+            raise MessageTooLarge(
+                f"The message has about {tokens} tokens. A turn of {self.listener.name} takes {self.window} (what the "
+                f"model {self.listener.model} does, `context_window`, or else `limits.max_tokens_per_thread`), and "
+                f"{most:.0f} of them have room for a message."
+            )
 
     def options(self, round_number: int, tools: tuple[ToolSpec, ...]) -> CompleteOptions:
         """Of one round's call. A call that the model must make is that of the first: then it goes on as it likes."""
@@ -85,21 +116,21 @@ class Result(NamedTuple):
     is_error: bool = False
 
 
-def turn_of(
-    listener: Listener, listeners: Mapping[str, Listener], codec: Codec, charter: str, context_window: float = math.inf
-) -> Handler:
-    """The handler of a listener that has none: each message is a turn of its model, which takes so many tokens."""
+def with_turn(
+    listener: Listener, listeners: Mapping[str, Listener], codec: Codec, charter: str, window: float = math.inf
+) -> Listener:
+    """A listener without a handler, with one: each message is a turn of its model, of so many tokens at most."""
     agent = Agent(
         *(listener, functions_of(listener, listeners, codec), codec, charter),
         notes=tuple(missing_tools(listener, listeners)),
         lookups=lookups_of(listener, listeners, codec),
-        passage_tokens=context_window / 2,
+        window=window,
     )
 
     async def turn(payload: object, metadata: HandlerMetadata) -> HandlerResponse:
         return await Turn(agent, metadata).run(payload)
 
-    return turn
+    return replace(listener, handler=turn, check_turn=agent.check)
 
 
 def missing_tools(listener: Listener, listeners: Mapping[str, Listener]) -> Iterator[str]:
@@ -118,6 +149,7 @@ class Turn:
         self._reader = CallReader(agent.functions, agent.codec)
         self._conversation: Conversation
         self._tools = agent.functions.specs
+        self._room = agent.prompt_tokens
         self._citations: dict[str, None] = {}  # in order
         self._has_called = False
         self._last_text = ""
@@ -195,7 +227,8 @@ class Turn:
             self._agent = replace(self._agent, notes=(*self._agent.notes, note))
             return []
         self._reader.add_outside(result.output)
-        return self._cited(result, self._agent.passage_tokens)
+        room = self._agent.message_tokens - tokens_of(text)
+        return self._cited(result, min(room, self._agent.window / 2))
 
     def _cited(self, result: Result, tokens: float = math.inf) -> list[Passage]:
         """What a search has found, the first passages of so many tokens, which the answer cites from now on."""
@@ -256,11 +289,25 @@ class Turn:
     async def _complete(self, number: int) -> Completion:
         for payload in await self._metadata.steered():
             self._conversation.ask(self._agent.text_of(payload, CONSOLE))
-        options = self._agent.options(number, self._tools)
-        completion = await self._metadata.complete(self._conversation.messages, **options)
+        completion = await self._answer(self._agent.options(number, self._tools))
         self._has_called = True
         await self._metadata.emit("usage", completion.used)
         return completion
+
+    async def _answer(self, options: CompleteOptions) -> Completion:
+        """The model's answer to what fits its context; to less where the provider counts more tokens than estimated."""
+        whole, secret = self._conversation.messages, self._metadata.call_id
+        sent = fitted(whole, self._room, secret)
+        while True:
+            try:
+                return await self._metadata.complete(sent, **options)
+            except CompleteError as error:
+                if error.code != "context_length_exceeded" or math.isinf(self._room):
+                    raise
+                self._room = min(self._room, sum(map(tokens_of_message, sent))) / 2
+                refused, sent = sent, fitted(whole, self._room, secret)
+                if sent == refused:
+                    raise
 
     async def _call_all(self, answer: ParsedAnswer) -> None:
         """Make the calls of a round concurrently, and give the model their results in the order of the calls."""

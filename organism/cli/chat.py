@@ -123,6 +123,8 @@ class Conversation:
         answer = self._post(body, *self._place(), key=key)
         self.session = answer.get("session_id", self.session)
         yield from (("message", {"text": message["content"]}) for message in answer["messages"])
+        if "error" in answer:
+            yield "error", answer["error"]
         yield "done", {"stopReason": answer["stop_reason"]}
 
     def _place(self) -> tuple[str, ...]:

@@ -18,6 +18,7 @@ import httpx2
 import typer
 from rich.text import Text
 
+from organism import compaction
 from organism.agents import BUNDLED_AGENTS
 from organism.bootstrap import VERSION, payload_check
 from organism.cli.client import API, PAGE_ROWS, Server, find_server, read_notice
@@ -26,11 +27,15 @@ from organism.cli.log import TenantLog, logs_in
 from organism.cli.options import Doctor, Remote
 from organism.cli.serve import holder
 from organism.cli.show import out, print_json
+from organism.codec import Codec
 from organism.config.load import load
-from organism.config.tokens import TOKENS_FILE, read_tokens
+from organism.config.tenant import effective
+from organism.config.tokens import TOKENS_FILE, defaults_of, read_tokens
 from organism.errors import ConfigInvalid, LogDamaged, NotFound
 from organism.log.offline import SQLITE_IN_USE, last_at
+from organism.model.ids import DEFAULT_TENANT
 from organism.model.times import spoken
+from organism.pump.rules import Rules, payload_classes
 from organism.server.serve import ServerSettings, listen
 from organism.tools.toolbox import static_tools
 
@@ -109,6 +114,23 @@ def _read(path: Path, describe: Callable[[Path], str]) -> Finding:
 def _config(path: Path) -> str:
     settings = load(path, check_payload=payload_check(), ship=static_tools(VERSION), bundled=BUNDLED_AGENTS)
     return f"{path}: {settings.name}, listeners: {len(settings.listeners)}"
+
+
+def _sessions(options: Doctor) -> Finding:
+    """Whether sessions can be compacted, as far as the files say."""
+    try:
+        with redirect_stdout(sys.stderr):
+            settings = load(
+                options.config, check_payload=payload_check(), ship=static_tools(VERSION), bundled=BUNDLED_AGENTS
+            )
+        entries = read_tokens(options.config.parent / TOKENS_FILE)
+    except ConfigInvalid:
+        return Finding("not checked: the files have faults")
+    rules = Rules(settings, Codec.of(payload_classes(settings)), 0)
+    defaults = [defaults_of(entries, tenant) for tenant in {DEFAULT_TENANT, *(entry.id for entry in entries)}]
+    found = dict.fromkeys(fault for given in defaults for fault in compaction.faults(rules, effective(given, {})))
+    remedy = "Correct it, then run `organism doctor` again; until then sessions are not compacted."
+    return Finding("they can be compacted" if not found else "", [Fault(fault, remedy) for fault in found])
 
 
 def _tokens(path: Path) -> str:
@@ -228,7 +250,8 @@ def _server(options: Doctor) -> Finding:
     except (httpx2.HTTPError, ValueError, KeyError) as error:
         reason = str(error) or type(error).__name__
     if not reason:
-        return Finding(f"{process} serves {options.data} at {server.url}", tuple(_changed_tools(server)))
+        faults = (*_changed_tools(server), *_summary_model(server))
+        return Finding(f"{process} serves {options.data} at {server.url}", faults)
     fault = f"{process} holds {options.data}, and takes no work at {server.url}: {reason}"
     return Finding(process, (Fault(fault, "Read its log on standard error; stop it if it hangs."),))
 
@@ -240,6 +263,17 @@ def _changed_tools(server: Server) -> Iterator[Fault]:
     for tool in answer.json()["foreign_tools"] if answer.is_success else ():
         fault = f"The tool {tool['name']} is off: its MCP server has changed it since it was accepted."
         yield Fault(fault, f"Look at it: organism tools accept; then: organism tools accept {tool['name']}")
+
+
+def _summary_model(server: Server) -> Iterator[Fault]:
+    """The model that was written into the tenant's configuration and is gone since."""
+    with httpx2.Client(**server.http_settings(PATIENCE_SECONDS)) as http:
+        answer = http.get("/v1/tenant/config")
+    config = answer.json() if answer.is_success else {}
+    key = config.get("compact_summary_model", {"value": None})
+    if key["value"] is not None and key["value"] not in config["models"]["value"]:
+        fault = f"`compact_summary_model` is {key['value']!r} ({key['source']}): there is no such model any more."
+        yield Fault(fault, "Write another one, or null for none: PUT /v1/tenant/config.")
 
 
 def _port(options: Doctor) -> Finding:
@@ -260,6 +294,7 @@ def _port(options: Doctor) -> Finding:
 CHECKS: Final[Mapping[str, Callable[[Doctor], Finding]]] = {
     "sqlite": lambda _: sqlite(SQLITE_IN_USE),
     "config": lambda options: _read(options.config, _config),
+    "sessions": _sessions,
     "tokens": lambda options: _read(options.config.parent / TOKENS_FILE, _tokens),
     "data": _directory,
     "disk": lambda options: disk(shutil.disk_usage(_nearest(options.data)).free, options.data),

@@ -6,6 +6,7 @@ fields are the ones that ``load`` enforces; ``REQUIRED`` names the keys that mus
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from decimal import Decimal
@@ -176,7 +177,8 @@ class Listener:
     ``InvalidPayload`` for a payload that its class allows and the listener does not take. ``replies`` are classes that
     it is known to answer with. ``parameters`` is the JSON Schema of its arguments, where its payload class does not
     define them. ``is_shipped``: it comes with the organism, and its code is bound to each
-    tenant. ``agent`` is the conversational agent that it is, or that its ``prompt_ref`` names.
+    tenant. ``check_turn`` raises ``MessageTooLarge`` for a message of a session that its model cannot take. ``agent``
+    is the conversational agent that it is, or that its ``prompt_ref`` names.
     """
 
     name: AgentName
@@ -211,6 +213,7 @@ class Listener:
     replies: tuple[type, ...] = ()
     parameters: Mapping[str, Any] | None = None
     is_shipped: bool = False
+    check_turn: Check | None = None
     agent: Agent | None = None
 
     def asks_people(self, taint: Taint) -> bool:
@@ -308,6 +311,11 @@ class Settings:
     def receivers(self) -> tuple[Listener, ...]:
         """All that take messages, in a list or not."""
         return (*self.listeners, *self.unlisted)
+
+    def context_window(self, model: str | None) -> float:
+        """How many tokens a turn takes: the model's context, at most what a thread may use. Infinite for no model."""
+        known = self.models.get(model or "")
+        return math.inf if known is None else min(known.context_window, self.limits.max_tokens_per_thread)
 
     def listener(self, name: str) -> Listener | None:
         """The listener of that name, or None."""

@@ -27,13 +27,14 @@ MOST_TOOLS: Final = 100
 class TenantConfig:
     """Every key; the defaults are the program's own values.
 
+    Without ``compact_summary_model`` the summarizer's own model makes summaries, else that of the session's agent.
     ``taint`` is that of agents whose files do not name one. ``budget`` bounds the runs and days of all agents.
     """
 
     compact_strategy: CompactStrategy = "auto"
     compact_keep_last_n: KeepLast = 10
     compact_observation_mask: bool = True
-    compact_summary_model: Annotated[Text, Field(max_length=200)] = "llama-4-scout"
+    compact_summary_model: Annotated[Text, Field(max_length=200)] | None = None
     on_busy: OnBusy = "queue"
     taint: Taint = "escalate"
     audit_prompts: bool = False

@@ -17,7 +17,7 @@ FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
 CostSource = Literal["upstream", "price", "zero"]
 CompleteCode = Literal[
     "model_not_in_allowlist", "recursion_depth_exceeded", "rate_limit_exceeded", "budget_exhausted", "leak_refused",
-    "upstream_error", "upstream_timeout",
+    "context_length_exceeded", "upstream_error", "upstream_timeout",
 ]  # fmt: skip
 
 ChatMessage = Mapping[str, Any]

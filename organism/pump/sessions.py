@@ -82,6 +82,8 @@ class Sessions:
                 raise SessionBusy(f"{len(session.turns)} turns of the session are open already.")
             state = self._writer.state
             sent = [each for each in inject.prepare(state, command, None, self._queued) if each.to == command.to]
+            if (check := state.rules.listeners[command.to].check_turn) is not None:
+                check(sent[0].encoded.payload)
             decision = Decision.on(state, None, None, command.actor)
             decision.expect[session_id] = session.head
             authors = {*row["_authors"]}

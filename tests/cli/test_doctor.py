@@ -96,6 +96,20 @@ async def test_every_fault_of_the_configuration_is_reported(data: Path, tmp_path
     assert "there is no listener `nobody`" in said["config"]
 
 
+async def test_what_keeps_sessions_from_being_compacted_is_reported(data: Path, tmp_path: Path) -> None:
+    write_starter(tmp_path)
+    config, tokens = tmp_path / "organism.yaml", tmp_path / "config" / "tokens.yaml"
+    assert faulty(await examined(data, "--config", config)) == {}
+    listener = "{name: summarizer, description: x, model: offline}"
+    config.write_text(f"{config.read_text()}  - {listener}\n")
+    tokens.parent.mkdir()
+    tokens.write_text("tenants: [{id: acme, defaults: {compact_summary_model: gone}}]\n")
+    said = faulty(await examined(data, "--config", config))
+    assert list(said) == ["sessions"]
+    assert "`compact_summary_model` is 'gone'" in said["sessions"]
+    assert "`summarizer` cannot be asked for summaries" in said["sessions"]
+
+
 async def test_bundled_agents_are_known_unless_the_organism_has_its_own(data: Path, tmp_path: Path) -> None:
     config = tmp_path / "organism.yaml"
     config.write_text("organism: {name: desk}\nlisteners: [{name: a, description: b, prompt_ref: researcher}]\n")
@@ -181,6 +195,19 @@ async def test_a_running_server_is_named_and_its_port_is_no_fault(server: Proces
     said = next(check["summary"] for check in ran.json["checks"] if check["check"] == "server")
     assert said.startswith(f"process {server.process.pid} since ")
     assert server.url in said
+
+
+async def test_a_summary_model_that_was_written_and_is_gone_since_is_reported(tmp_path: Path) -> None:
+    config, models = tmp_path / "organism.yaml", "models: {own: {provider: offline}, small: {provider: offline}}\n"
+    head = "organism: {name: desk}\nlisteners: [{name: a, description: b, model: own}]\n"
+    config.write_text(head + models)
+    async with serving(tmp_path / "data", config=config) as process, process.client() as client:
+        address = f"{process.url}/v1/tenant/config"
+        assert (await client.put(address, json={"compact_summary_model": "small"})).status_code == 200
+        config.write_text(head + models.replace(", small: {provider: offline}", ""))
+        assert (await client.post("/organism/reload")).status_code == 200
+        said = faulty(await examined(process.data, "--config", config))
+    assert said == {"server": "`compact_summary_model` is 'small' (db): there is no such model any more."}
 
 
 async def test_a_hanging_server_is_reported(server: Process) -> None:

@@ -16,11 +16,11 @@ from structlog.testing import capture_logs
 from organism.bootstrap import Parts
 from organism.compaction import Caller, Compacted, compact, compact_if_full, lineage, uncompact
 from organism.errors import (
-    HandlingFailed,
     NotFound,
     SessionAgentMismatch,
     SessionBusy,
     SessionCompactConflict,
+    Upstream,
     UpstreamTimeout,
 )
 from organism.events.vocabulary import (
@@ -29,6 +29,7 @@ from organism.events.vocabulary import (
     MessageKept,
     MessageSent,
     MessageStarted,
+    ModelCalled,
     SessionCompacted,
     SessionCreated,
     SessionEvent,
@@ -36,13 +37,21 @@ from organism.events.vocabulary import (
     ThreadCompleted,
     ThreadCreated,
 )
-from organism.model.commands import CreateSession, DeleteSession, Injected, PauseAgent, SendTurn, SessionBegun
+from organism.model.commands import (
+    ChangeTenantConfig,
+    CreateSession,
+    DeleteSession,
+    Injected,
+    PauseAgent,
+    SendTurn,
+    SessionBegun,
+)
 from organism.model.sessions import cut
 from organism.pump.history import messages, said_before
 from organism.testing import Running
 from organism.views.views import Query, Where
 from tests.flows.disk import Disk, Fault
-from tests.flows.stage import at_gate, folded_anew, folded_live, open_gate, play, until
+from tests.flows.stage import at_gate, folded_anew, folded_live, open_gate, until
 from tests.flows.thinking import MODEL, agent
 from tests.flows.world import MakeWorld, World
 from tests.model.histories import Messages, histories
@@ -91,7 +100,8 @@ def talking(world: MakeWorld, **listeners: dict[str, Any]) -> World:
 
 def trace(o: Running) -> list[list[Any]]:
     """What the summarizer was asked."""
-    found: list[list[Any]] = play(o)["TRACE"]
+    listener = o.organism.settings.listener("summarizer")
+    found: list[list[Any]] = listener.handler.__globals__["TRACE"]  # type: ignore[union-attr]  # it has code
     return found
 
 
@@ -224,7 +234,7 @@ async def test_a_summarizer_reads_no_results_of_tools_if_they_are_masked(
         ((text, is_talk, model),) = trace(o)
     assert ('assistant calls adder: {"a":1}' in text, "assistant: It is 1." in text) == (True, True)
     assert ("result: RAW" in text) is has_results
-    assert (is_talk, model) == (masked, "llama-4-scout")
+    assert (is_talk, model) == (masked, None)
 
 
 async def test_a_history_that_is_longer_than_the_summarizer_takes_is_summarised_in_pieces(world: MakeWorld) -> None:
@@ -395,9 +405,9 @@ async def test_a_lost_commit_leaves_the_source_live_or_the_successor_whole(
 
 @pytest.mark.parametrize(
     ("listeners", "reason"),
-    [({}, "no listener `summarizer`"), ({"summarizer": {"handler": "talk"}}, "cannot be asked .*/is_talk")],
+    [({}, "talk names no model"), ({"summarizer": {"handler": "talk"}}, "cannot be asked .*/is_talk")],
 )
-async def test_without_a_summarizer_a_compaction_says_what_is_needed(
+async def test_a_compaction_for_which_there_is_nobody_says_what_is_needed(
     world: MakeWorld, listeners: dict[str, Any], reason: str
 ) -> None:
     made = world(SOURCE, {"talk": {}, **listeners})
@@ -413,7 +423,7 @@ async def test_a_summarizer_that_fails_changes_nothing_and_names_its_thread(worl
     async with talking(world).running(on_disk=False) as o:
         session = await begun(o, compact_keep_last_n=0)
         await said(o, session, "fail")
-        with pytest.raises(HandlingFailed, match="thr-"):
+        with pytest.raises(Upstream, match=r"its handler raised ValueError.*thr-"):
             await compact(o.tenant, session, ANN)
         assert (await row_of(o, session))["archived_at"] is None
 
@@ -476,17 +486,68 @@ async def test_a_session_is_compacted_before_a_turn_once_four_fifths_of_the_cont
     assert done is None or done.tokens == 801
 
 
-@pytest.mark.parametrize(("text", "is_due"), [(FULL * 8, True), (FULL * 7, False)])
+@pytest.mark.parametrize(("text", "is_due"), [(FULL * 32, True), (FULL * 31, False)])
 async def test_where_no_usage_is_known_four_characters_count_as_a_token(
     world: MakeWorld, text: str, *, is_due: bool
 ) -> None:
     """A successor has had no turn yet: its length is all there is to go by."""
-    async with thinking(world, 1000).running(on_disk=False) as o:
+    async with thinking(world, 4000).running(on_disk=False) as o:
         session = await begun(o, compact_keep_last_n=2)
         await ask(o, session, "one", text)
         live = (await compact(o.tenant, session, ANN)).successor_session_id
         done = await compact_if_full(o.tenant, live, ANN)
     assert (done is not None) is is_due
+
+
+async def test_without_a_summarizer_the_model_of_the_agent_makes_the_summary(world: MakeWorld) -> None:
+    made = thinking(world, 1000, {"input_tokens": 900, "output_tokens": 1})
+    del made.listeners["summarizer"]
+    made.write(SOURCE)
+    with capture_logs() as logged:
+        async with made.running() as o:
+            session = await begun(o, compact_keep_last_n=1)
+            await ask(o, session, "one " * 600)
+            done = await compact_if_full(o.tenant, session, ANN)
+            assert done is not None
+            await ask(o, done.successor_session_id, "two")
+            asked = [each.event for each in await o.records(ModelCalled) if each.thread in done.threads]
+    assert done.summary_text == "\n\n".join(["Well."] * 2)
+    assert [(each.agent, each.model) for each in asked] == [("system.chat", MODEL)] * 2
+    assert [each for each in logged if each["event"] == "compaction_cannot_work"] == []
+
+
+@pytest.mark.parametrize(
+    ("summarizer", "written", "model"),
+    [
+        ({}, {}, MODEL),
+        ({"model": "own"}, {}, None),
+        ({"model": "own"}, {"compact_summary_model": "named"}, "named"),
+    ],
+)
+async def test_a_summary_is_made_by_the_named_model_else_the_summarizers_else_the_agents(
+    world: MakeWorld, summarizer: dict[str, Any], written: dict[str, Any], model: str | None
+) -> None:
+    made = thinking(world, 1000, summarizer={"payload_class": "Summarize", **summarizer})
+    made.top["models"] |= {name: {"provider": "offline"} for name in ("own", "named")}
+    made.write(SOURCE)
+    async with made.running(on_disk=False) as o:
+        await o.do(ChangeTenantConfig(changes=written))
+        session = await begun(o, compact_keep_last_n=0)
+        await ask(o, session, "one")
+        await compact(o.tenant, session, ANN)
+        assert [named for _, _, named in trace(o)] == [model]
+
+
+async def test_a_start_tells_of_a_summarizer_and_a_model_that_cannot_make_summaries(world: MakeWorld) -> None:
+    made = thinking(world, 1000, summarizer={"handler": "talk"})
+    async with made.running() as o:
+        await o.do(ChangeTenantConfig(changes={"compact_summary_model": "gone"}))
+    with capture_logs() as logged:
+        async with made.running():
+            pass
+    reasons = [each["reason"] for each in logged if each["event"] == "compaction_cannot_work"]
+    assert ["'gone'" in reason for reason in reasons] == [True, False]
+    assert "cannot be asked" in reasons[1]
 
 
 async def test_an_automatic_compaction_that_fails_is_logged_and_the_session_goes_on(world: MakeWorld) -> None:
@@ -499,7 +560,7 @@ async def test_an_automatic_compaction_that_fails_is_logged_and_the_session_goes
         await ask(o, session, "two")
         row = await row_of(o, session)
     (told,) = [each for each in logged if each["event"] == "session_not_compacted"]
-    assert (told["session_id"], told["code"]) == (session, "handling_failed")
+    assert (told["session_id"], told["code"]) == (session, "upstream_error")
     assert (row["archived_at"], row["message_count"]) == (None, 4)
 
 

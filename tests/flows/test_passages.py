@@ -87,12 +87,12 @@ async def test_the_best_passages_stand_in_fences_before_the_prompt_and_the_answe
 
 async def test_passages_take_half_of_the_models_context_at_most(play: Thinking) -> None:
     config = orjson.loads(play.world.config.read_bytes())
-    config["models"][MODEL]["context_window"] = 60  # tokens of about four characters
+    config["models"][MODEL]["context_window"] = 800  # tokens of about four characters
     play.world.config.write_bytes(orjson.dumps(config))
     guide = play.world.folder / "config" / "agents" / "guide.yaml"
     guide.write_text(guide.read_text().replace("rag_top_k: 1", "rag_top_k: 5"))
     play.script(says("The Tiergarten."))
-    documents = [Document(f"d{number}", f"The largest park is number {number}.") for number in range(5)]
+    documents = [Document(f"d{number}", f"The largest park is number {number}. " * 14) for number in range(5)]
     async with reading(play, *documents) as o:
         outcome = await o.inject("guide", {"message": "Which park is the largest?"}, wait=True)
     passages, _ = parted(play.models.calls[0][-1]["content"])

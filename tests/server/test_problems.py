@@ -37,7 +37,7 @@ CODES = {
     406: "not_acceptable force_not_supported",
     409: """thread_killed stale_position request_in_progress already_resolved session_busy session_compact_conflict
             preview_stale confirm_mismatch confirm_expired confirm_used""",
-    413: "body_too_large payload_too_large",
+    413: "body_too_large payload_too_large message_too_large",
     415: "unsupported_media_type",
     422: "idempotency_key_reused config_invalid",
     429: "rate_limit_exceeded too_many_failures budget_exhausted",

@@ -433,6 +433,8 @@ export interface ChatTurn {
   messages: Record<string, unknown>[];
   stop_reason: string;
   pending_interaction?: Record<string, unknown>;
+  /** Of a turn that failed after it had shown something. */
+  error?: RunError;
   usage: Record<string, number>;
   /** The sources that the answer names. */
   citations?: string[];
@@ -1135,6 +1137,8 @@ export interface Folded {
   messages: Record<string, unknown>[];
   stop_reason: string;
   pending_interaction?: Record<string, unknown>;
+  /** Of a run that failed after it had shown something. */
+  error?: RunError;
 }
 
 /** A tool of an MCP server: what was accepted of it, and what it is now. */
@@ -2077,6 +2081,12 @@ export interface RunDoneData {
   content_owner?: string;
 }
 
+/** Why a run failed. */
+export interface RunError {
+  code: string;
+  message: string;
+}
+
 /** A fault that the run shows. */
 export interface RunErrorData {
   message: string;
@@ -2432,6 +2442,8 @@ export interface SessionTurn {
   messages: Record<string, unknown>[];
   stop_reason: string;
   pending_interaction?: Record<string, unknown>;
+  /** Of a turn that failed after it had shown something. */
+  error?: RunError;
   usage: Record<string, number>;
   /** The sources that the answer names. */
   citations?: string[];

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 import orjson
 
 from organism.model.completion import ChatMessage, ModelRequest, ToolCall
+from organism.model.tool import ToolSpec
 
 SYSTEM_ROLES: Final = frozenset({"system", "developer"})
 CHARS_PER_TOKEN: Final = 4
@@ -41,14 +42,18 @@ def tokens_of_call(call: ToolCall) -> int:
 
 def tokens_of_request(request: ModelRequest) -> int:
     """The tokens of all that the model reads: messages with their calls, tools, and the answer's schema."""
-    tools = [[tool.name, tool.description, tool.parameters] for tool in request.tools]
-    schemas = [*tools, *([request.response_format] if request.response_format else [])]
-    return sum(_of_message(message) for message in request.messages) + sum(
-        tokens_of(orjson.dumps(schema, default=str).decode()) for schema in schemas
-    )
+    schema = orjson.dumps(request.response_format, default=str).decode() if request.response_format else ""
+    return sum(map(tokens_of_message, request.messages)) + tokens_of_tools(request.tools) + tokens_of(schema)
 
 
-def _of_message(message: ChatMessage) -> int:
+def tokens_of_tools(tools: Iterable[ToolSpec]) -> int:
+    """The tokens of the tools that a model is offered."""
+    offered = ([tool.name, tool.description, tool.parameters] for tool in tools)
+    return sum(tokens_of(orjson.dumps(each, default=str).decode()) for each in offered)
+
+
+def tokens_of_message(message: ChatMessage) -> int:
+    """The tokens of a message with its calls."""
     calls = message.get("tool_calls") or ()
     written = orjson.dumps(calls, default=str).decode() if calls else ""
     content = message.get("content")

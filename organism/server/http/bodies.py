@@ -31,6 +31,7 @@ from organism.errors import (
     InvalidField,
     InvalidPayload,
     InvalidRequest,
+    MessageTooLarge,
     MissingField,
     OrganismError,
     UnknownField,
@@ -292,6 +293,9 @@ def payload_at(place: str) -> Iterator[None]:
     except InvalidPayload as error:
         error.details = tuple(Fault(place + fault.pointer, fault.message) for fault in error.details)
         error.param = error.details[0].pointer if error.details else error.param or place or None
+        raise
+    except MessageTooLarge as error:
+        error.param = place or "/message"
         raise
 
 

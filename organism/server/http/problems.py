@@ -27,6 +27,7 @@ _TYPICAL: Final = {
     "unsupported_media_type": "headers.content-type",
     "invalid_payload": "/payload",
     "payload_too_large": "/payload",
+    "message_too_large": "/message",
     "missing_field": "/to",
     "invalid_field": "query.limit",
     "unknown_field": "/",

@@ -384,6 +384,13 @@ class ChatAgent(ChatAgentHead):
     version: words.Version
 
 
+class RunError(TypedDict):
+    """Why a run failed."""
+
+    code: Annotated[str, Field(examples=["upstream_error"])]
+    message: str
+
+
 class ChatTurn(TypedDict):
     """What came of a turn."""
 
@@ -391,6 +398,7 @@ class ChatTurn(TypedDict):
     messages: Annotated[list[dict[str, Any]], Field(examples=[[{"role": "assistant", "content": "Tennis."}]])]
     stop_reason: Annotated[str, Field(examples=["stop"])]
     pending_interaction: NotRequired[dict[str, Any]]
+    error: NotRequired[Annotated[RunError, Field(description="Of a turn that failed after it had shown something.")]]
     usage: Annotated[dict[str, int], Field(examples=[{"input": 40, "output": 4, "total": 44}])]
     citations: NotRequired[Annotated[list[str], Field(description="The sources that the answer names.")]]
     agent: words.AgentName
@@ -595,6 +603,7 @@ class Folded(TypedDict):
     messages: Annotated[list[dict[str, Any]], Field(examples=[[{"role": "assistant", "content": "Hello"}]])]
     stop_reason: Annotated[str, Field(examples=["stop"])]
     pending_interaction: NotRequired[dict[str, Any]]
+    error: NotRequired[Annotated[RunError, Field(description="Of a run that failed after it had shown something.")]]
 
 
 class Output(TypedDict):

@@ -92,11 +92,17 @@ ROUTES: Final = (
         *("/a1/agents/{name}/sessions/{sid}/messages", session_turn),
         takes=SessionTurnBody,
         gives=gives(SessionTurn, EVENTS, Gives(None, status=308)),
-        refuses=(*REFUSED, errors.SessionAgentMismatch, errors.SessionBusy, errors.SessionCompactConflict),
+        refuses=(
+            *REFUSED,
+            errors.SessionAgentMismatch,
+            errors.SessionBusy,
+            errors.SessionCompactConflict,
+            errors.MessageTooLarge,
+        ),
     ),
     replacing(
         *(f"{OF_SESSION}/compact", compact_session),
         gives=gives(SessionCompacted),
-        refuses=(*replacing.keywords["refuses"], errors.HandlingFailed, errors.UpstreamTimeout),
+        refuses=(*replacing.keywords["refuses"], errors.Upstream, errors.UpstreamTimeout),
     ),
 )

@@ -120,6 +120,7 @@ _ask = partial(
         errors.SessionAgentMismatch,
         errors.SessionBusy,
         errors.SessionCompactConflict,
+        errors.MessageTooLarge,
         *RUN_REFUSED,
     ),
 )

@@ -43,6 +43,7 @@ from organism.views.threads import ENDS
 _SHOWN: Final[tuple[type[Event], ...]] = (*RUN_ENTRIES.values(), MessageHandled, MessageDropped, MessageDead)
 """What is read of a handling: its run, and its end."""
 _KILLED: Final = "The thread was killed."
+_DEAD: Final = "The handling failed; the operator finds it among the dead letters."
 MAX_WAITING_PIECES: Final = 1000
 """Pieces of text that may wait for a slow client; what comes beyond reaches it from the log, gathered."""
 
@@ -50,6 +51,7 @@ MAX_WAITING_PIECES: Final = 1000
 async def entries_of(tenant: Tenant, sent: Injected) -> AsyncGenerator[RunEntry, None]:
     """The entries, from the first to ``done``. They end without it if the log closes before.
 
+    A run that ends with an error tells one before, also where its handler has raised and told none.
     A handler that shows no run answers by what it sends: each reply to ``console`` is a message.
     """
     run = _RunFollower(tenant, sent)
@@ -89,7 +91,7 @@ class _RunFollower:
         self._sent = sent
         self._live = LiveText(sent.position)
         self._entries: asyncio.Queue[RunEntry | None] = asyncio.Queue()
-        self._is_over = False
+        self._is_over = self._has_reason = False
         self.outcome = ""
 
     async def entries(self) -> AsyncGenerator[RunEntry, None]:
@@ -135,9 +137,12 @@ class _RunFollower:
         if isinstance(event, RunEvent):
             held = self._live.received(record) if isinstance(event, RunDelta) else 0
             waited = self._live.read(record)
-            entry = beyond(entry_of(record), held)
-            if entry is not None:
-                self._entries.put_nowait(entry)
+            entry = entry_of(record)
+            self._has_reason = self._has_reason or entry["type"] == "error"
+            if not self._has_reason and entry["data"].get("stopReason") == "error":
+                self._entries.put_nowait(_entry("error", code=HandlingFailed.code, message=_DEAD))
+            if (new := beyond(entry, held)) is not None:
+                self._entries.put_nowait(new)
             self._add_pieces(waited)
             self._is_over = isinstance(event, RunDone)
             return
@@ -185,8 +190,7 @@ def _failed(*, is_killed: bool) -> Iterator[RunEntry]:
     if is_killed:
         yield _entry("error", code=ThreadKilled.code, message=_KILLED)
     else:
-        reason = "The handling failed; the operator finds it among the dead letters."
-        yield _entry("error", code=HandlingFailed.code, message=reason)
+        yield _entry("error", code=HandlingFailed.code, message=_DEAD)
     yield _entry("done", stopReason="killed" if is_killed else "error")
 
 

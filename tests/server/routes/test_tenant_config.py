@@ -21,7 +21,7 @@ PROCESS = {
     "compact_strategy": "auto",
     "compact_keep_last_n": 10,
     "compact_observation_mask": True,
-    "compact_summary_model": "llama-4-scout",
+    "compact_summary_model": None,
     "on_busy": "queue",
     "taint": "escalate",
     "audit_prompts": False,
