@@ -18,9 +18,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from rich.console import Console
-from rich.table import Table
-
 from tests.agents.peer.steering import peer_running
 from tests.e2e.serving import serving
 
@@ -32,8 +29,10 @@ UV: Final = ROOT / ".venv/bin/uv"
 NODE: Final = "node"
 """The environment that has Node, as a wheel: clients in JavaScript need nothing of the system."""
 TOOLS: Final = ["calculator", "key_value_delete", "shop"]
-CLIENT_SECONDS: Final = 180
+CLIENT_SECONDS: Final = 300
 INSTALL_SECONDS: Final = 900
+PAGE: Final = ROOT / "docs/clients.md"
+MARKED: Final = re.compile(r"(<!-- clients: begin -->\n\n).*(\n\n<!-- clients: end -->)", re.DOTALL)
 OUTCOME: Final = re.compile(r"^(ok|not ok) (.+)$", re.MULTILINE)
 
 
@@ -88,7 +87,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="scripts/clients", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"all without one: {', '.join(CLIENTS)}")
     parser.add_argument("--show", action="store_true", help="print the checks that hold too")
+    parser.add_argument("--write", action="store_true", help="put the table into docs/clients.md; for all clients only")
     wanted = parser.parse_args()
+    if wanted.names and wanted.write:
+        parser.error("--write puts down all clients: name none")
     if unknown := [name for name in wanted.names if name not in CLIENTS]:
         parser.error(f"there is no client {unknown[0]}; there are {', '.join(CLIENTS)}")
     names = wanted.names or list(CLIENTS)
@@ -100,18 +102,18 @@ def main() -> int:
         for sign, told in (("✓", each.held if wanted.show else []), ("✗", each.failed)):
             for line in told:
                 print(f"{sign} {each.name}: {line}")
-    Console(width=100).print(table(ran))
+    print(table(ran))
+    if wanted.write:
+        PAGE.write_text(MARKED.sub(f"\\1{table(ran)}\\2", PAGE.read_text()))
     return 1 if any(each.failed for each in ran) else 0
 
 
-def table(ran: Sequence[Ran]) -> Table:
-    """One line a client."""
-    made = Table("client", "version", "passed", "failed")
-    for each in ran:
-        made.add_row(each.name, version(CLIENTS[each.name]), str(len(each.held)), str(len(each.failed)))
-    made.add_section()
-    made.add_row("all", "", str(sum(len(each.held) for each in ran)), str(sum(len(each.failed) for each in ran)))
-    return made
+def table(ran: Sequence[Ran]) -> str:
+    """One line a client, in Markdown."""
+    counts = [(f"{each.name} | {version(CLIENTS[each.name])}", len(each.held), len(each.failed)) for each in ran]
+    total = ("all |", sum(held for _, held, _ in counts), sum(failed for _, _, failed in counts))
+    lines = [f"| {what} | {held} | {failed} |" for what, held, failed in (*counts, total)]
+    return "\n".join(["| client | version | checks that hold | that fail |", "|---|---|---|---|", *lines])
 
 
 def version(client: Client) -> str:
@@ -172,14 +174,17 @@ async def run_all(names: Sequence[str], folder: Path, peer: str) -> list[Ran]:
     """Serve, and run one client after the other."""
     config, spent = organism(folder, peer)
     async with serving(folder / "data", config=config) as server:
+        assert server.process.stdout is not None
+        log = asyncio.create_task(server.process.stdout.read())  # a log that nobody reads would stop the server
         given = {
             "ORGANISM_URL": server.url,
             "ORGANISM_TOKEN": server.token,
             "SPENT_TOKEN": spent,
             "PEER_URL": peer,
-            "NO_PROXY": "*",
         }
-        return [await asyncio.to_thread(run, name, folder / name, given) for name in names]
+        ran = [await asyncio.to_thread(run, name, folder / name, given) for name in names]
+    await log
+    return ran
 
 
 def organism(folder: Path, peer: str) -> tuple[Path, str]:
@@ -219,13 +224,12 @@ def run(name: str, folder: Path, given: Mapping[str, str]) -> Ran:
     else:
         command = [place / "bin/python", programs / client.program]
     folder.mkdir()
-    path = f"{place / 'bin'}:{os.environ['PATH']}"
-    env = {name: value for name, value in os.environ.items() if "PROXY" not in name.upper()}
+    env = {"PATH": os.environ["PATH"], "HOME": str(folder)}  # no key, proxy or setting of whoever starts this
     try:
         done = subprocess.run(
             [*command, client.argument],
             cwd=folder,
-            env={**env, **given, "PATH": path},
+            env={**env, **given},
             check=False,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,

@@ -34,7 +34,8 @@ def client() -> Any:
 @check("a client is generated, and no schema left out")
 def generate() -> None:
     named = Path("config.json")
-    named.write_text(json.dumps({"package_name_override": PACKAGE}))
+    # Without its hooks: the newest ruff would rewrite `client.py` into code that mypy refuses.
+    named.write_text(json.dumps({"package_name_override": PACKAGE, "post_hooks": []}))
     given = ("--meta", "none", "--config", named, "--url", f"{URL}/openapi.json", "--output-path", PACKAGE)
     said = run("openapi-python-client", "generate", *given)
     assert "Unable to process" not in said, said
