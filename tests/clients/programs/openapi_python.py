@@ -38,7 +38,7 @@ def generate() -> None:
     named.write_text(json.dumps({"package_name_override": PACKAGE, "post_hooks": []}))
     given = ("--meta", "none", "--config", named, "--url", f"{URL}/openapi.json", "--output-path", PACKAGE)
     said = run("openapi-python-client", "generate", *given)
-    assert "Unable to process" not in said, said
+    assert (lost := said.partition("Unable to process")[2]) == "", lost
 
 
 @check("it passes mypy")
