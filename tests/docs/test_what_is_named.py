@@ -54,9 +54,9 @@ MADE_UP_FILES = frozenset(
 
 @cache
 def words() -> frozenset[str]:
-    """Every word of the program's own files and of all files' names, and each name that a test defines."""
+    """Every word of the program's own files, of its clients' programs and of all files' names; each name of a test."""
     sources = [source for source in read_repository() if not source.path.endswith(".md")]
-    texts = [source.text for source in sources if not source.is_in("tests/")]
+    texts = [source.text for source in sources if source.is_in("tests/clients/programs/") or not source.is_in("tests/")]
     tests = [name for source in sources if source.is_in("tests/") for name in DEFINED.findall(source.text)]
     paths = [source.path for source in sources]
     return EXAMPLES | OTHERS | {word for text in (*texts, *tests, *paths) for word in WORD.findall(text)}
