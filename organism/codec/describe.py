@@ -55,6 +55,8 @@ _TYPES: dict[Kind, dict[str, Any]] = {
     Kind.BYTES: {"type": "string", "contentEncoding": "base64", "pattern": _BASE64},
     Kind.DATE: {"type": "string", "format": "date", "pattern": f"^{DATE_PATTERN}$"},
     Kind.DATETIME: {"type": "string", "format": "date-time", "pattern": f"^{DATETIME_PATTERN}$"},
+    Kind.JSON: {},
+    Kind.JSON_OBJECT: {"type": "object", "additionalProperties": True},
 }
 
 References = dict[type, dict[str, Any]]
@@ -67,6 +69,8 @@ _SAMPLES: dict[Kind, Any] = {
     Kind.DECIMAL: Decimal("12.50"),
     Kind.DATE: date(2026, 1, 31),
     Kind.DATETIME: datetime(2026, 1, 31, 12, tzinfo=UTC),
+    Kind.JSON: {"key": "value"},
+    Kind.JSON_OBJECT: {"key": "value"},
 }
 _DAY, _SECOND = timedelta(days=1), timedelta(seconds=1)
 _UNITS: dict[Kind, Any] = {Kind.INT: 1, Kind.DECIMAL: 1, Kind.DATE: _DAY, Kind.DATETIME: _SECOND}
