@@ -6,6 +6,7 @@ Decimals and dates stand in the description: JSON Schema has no word for them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from math import inf, nextafter
@@ -87,6 +88,20 @@ def json_schema_of(payload: Payload) -> dict[str, Any]:
         **_record(root, references),
         **({"$defs": others} if others else {}),
     }
+
+
+def json_schema_of_any(payloads: Iterable[Payload]) -> dict[str, Any]:
+    """The JSON Schema of an object that is one of several payloads; each has its dataclasses under ``$defs``."""
+    choices, defined = [], {}
+    for payload in payloads:
+        root = payload.root
+        names = {
+            cls: root.name if cls is root.cls else f"{root.name}.{name}" for cls, name in type_names(payload).items()
+        }
+        references = {cls: {"$ref": f"#/$defs/{name}"} for cls, name in names.items()}
+        choices.append(references[root.cls])
+        defined |= {names[cls]: _record(record, references) for cls, record in payload.records.items()}
+    return {"type": "object", "anyOf": choices, "$defs": defined}
 
 
 def _record(record: Record, references: References) -> dict[str, Any]:

@@ -217,13 +217,14 @@ class RagDeleted:
 
 
 _of_library = partial(ShippedTool, timeout_s=SECONDS + 5)
-_of_texts = partial(_of_library, brings_outside_text=True)
-_of_writing = partial(_of_library, confirm=True)
+_of_reading = partial(_of_library, effect="pure")
+_of_texts = partial(_of_reading, brings_outside_text=True)
+_of_writing = partial(_of_library, confirm=True, effect="idempotent")
 
 TOOLS: Final = (
     _of_texts(name="rag_query", payload_class=RagQuery, replies=(RagPassages,)),
-    _of_library(name="rag_index_list", payload_class=RagIndexList, replies=(RagIndices,)),
-    _of_library(name="rag_index_describe", payload_class=RagIndexDescribe, replies=(RagIndex,)),
+    _of_reading(name="rag_index_list", payload_class=RagIndexList, replies=(RagIndices,)),
+    _of_reading(name="rag_index_describe", payload_class=RagIndexDescribe, replies=(RagIndex,)),
     _of_texts(name="rag_doc_list", payload_class=RagDocList, replies=(RagDocuments,)),
     _of_texts(name="rag_doc_get", payload_class=RagDocGet, replies=(RagDocument,)),
     _of_writing(name="rag_index_create", payload_class=RagIndexCreate, replies=(RagIngested,)),

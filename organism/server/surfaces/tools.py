@@ -26,7 +26,7 @@ from organism.server.http.shapes import Injected as Sent
 from organism.server.http.shapes import ModelList, ToolList, ToolResult
 from organism.server.http.words import Object
 from organism.server.surfaces.costs import tell_cost
-from organism.server.surfaces.tool_calls import REFUSALS, checked, permitted, result_of
+from organism.server.surfaces.tool_calls import REFUSALS, checked, hints_of, permitted, result_of, result_schema
 from organism.server.surfaces.waiting import send_and_wait
 
 
@@ -80,6 +80,8 @@ def _shown(listener: Listener, codec: Codec) -> dict[str, Any]:
         "brings_outside_text": listener.brings_outside_text,
         "approval": listener.approval,
         "confirm": listener.confirm,
+        **hints_of(listener)._asdict(),
+        "result": result_schema(listener),
     }
 
 
@@ -152,5 +154,6 @@ AT_ROOT: Final = (
         gives=gives(Object, Gives(None, status=202)),
         takes=McpBody,
         refuses=(NotFound, NotAcceptable, Stopping),
+        is_rpc=True,
     ),
 )
