@@ -92,7 +92,8 @@ def json_schema_of(payload: Payload) -> dict[str, Any]:
 
 def json_schema_of_any(payloads: Iterable[Payload]) -> dict[str, Any]:
     """The JSON Schema of an object that is one of several payloads; each has its dataclasses under ``$defs``."""
-    choices, defined = [], {}
+    choices: list[dict[str, Any]] = []
+    defined: dict[str, Any] = {}
     for payload in payloads:
         root = payload.root
         names = {

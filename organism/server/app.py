@@ -71,7 +71,7 @@ BUSIEST: Final = frozenset({f"{BASE}/inject", f"{BASE}/threads/{{id}}", f"{BASE}
 
 
 def application(process: Process, names: Sequence[str], origins: Sequence[str] = ()) -> Starlette:
-    """The ASGI application of one process, which answers to these host names and lets pages of ``origins`` read."""
+    """The ASGI application of one process, which answers to these host names and lets pages of ``origins`` in."""
 
     async def refused(request: Request, error: Exception) -> Response:
         known = unrouted(request, error) if isinstance(error, HTTPException) else error

@@ -94,21 +94,22 @@ OLD = {"id": "d1", "text": "x", "metadata": '{"lang":"de"}'}
 """A document as earlier versions recorded it."""
 
 
-async def test_metadata_that_was_recorded_as_text_is_answered_as_an_object() -> None:
-    tools, steps = (
-        LibraryTools(None),
-        [  # type: ignore[arg-type]  # nothing is asked again
-            (LibraryTools.doc_get, RagDocGet("a", "d1"), OLD),
-            (LibraryTools.doc_list, RagDocList("a"), {"index_id": "a", "documents": [OLD], "total": 1}),
-            (LibraryTools.query, RagQuery("a", "x"), {"index_id": "a", "results": [{**OLD, "score": 1.0}]}),
-        ],
-    )
-    for handler, payload, answer in steps:
-        reply: Any = (await handler(tools, payload, Recorded(answer))).payload
-        codec = Codec.of([type(reply)])
-        shown = orjson.loads(codec.encode("a", "b", "t", reply).json)
-        (document,) = shown.get("documents") or shown.get("results") or [shown]
-        assert document["metadata"] == {"lang": "de"}
+@pytest.mark.parametrize(
+    ("tool", "payload", "answer"),
+    [
+        ("doc_get", RagDocGet("a", "d1"), OLD),
+        ("doc_list", RagDocList("a"), {"index_id": "a", "documents": [OLD], "total": 1}),
+        ("query", RagQuery("a", "x"), {"index_id": "a", "results": [{**OLD, "score": 1.0}]}),
+    ],
+)
+async def test_metadata_that_was_recorded_as_text_is_answered_as_an_object(
+    tool: str, payload: object, answer: dict[str, Any]
+) -> None:
+    nothing_is_asked: Any = None
+    reply = (await getattr(LibraryTools(nothing_is_asked), tool)(payload, Recorded(answer))).payload
+    shown = orjson.loads(Codec.of([type(reply)]).encode("a", "b", "t", reply).json)
+    (document,) = shown.get("documents") or shown.get("results") or [shown]
+    assert document["metadata"] == {"lang": "de"}
 
 
 async def test_messages_of_earlier_versions_with_metadata_as_text_are_read() -> None:
