@@ -76,7 +76,7 @@ def application(process: Process, names: Sequence[str], origins: Sequence[str] =
     async def refused(request: Request, error: Exception) -> Response:
         known = unrouted(request, error) if isinstance(error, HTTPException) else error
         problem = known if isinstance(known, OrganismError) else OrganismError()
-        return problems.response(problem, request.state.access.request_id, process.redactor)
+        return problems.response(problem, request.state.access.request_id, process.redactor, request.scope["path"])
 
     origins = [origin.rstrip("/").lower() for origin in origins]
     cors: Any = CORSMiddleware

@@ -188,6 +188,7 @@ RPC_REFUSED: dict[str, tuple[dict[str, str], Any, tuple[int, int, str]]] = {
     "a key twice": ({}, '{"jsonrpc":"2.0","id":1,"id":2}', (400, -32700, "invalid_json")),
     "no message": ({}, [], (400, -32600, "invalid_field")),
     "an unknown field": ({}, {**PING, "x": 1}, (400, -32600, "unknown_field")),
+    "another host": ({"Host": "evil.example"}, PING, (403, -32600, "forbidden")),
     "another type": ({"Content-Type": "text/plain"}, PING, (415, -32600, "unsupported_media_type")),
     "no form that is taken": ({**MODERN, "Accept": "text/html"}, PING, (406, -32600, "not_acceptable")),
 }

@@ -14,6 +14,7 @@ from organism.server.documents import events
 from organism.server.documents.schemas import Schema, Schemas, example
 from organism.server.http.call import USER, Route
 from organism.server.http.contract import HEADERS, JSON, XML
+from organism.server.http.problems import MCP
 from organism.server.http.rights import OPEN, Right
 from organism.server.http.shapes import Error, RpcError
 from organism.server.http.words import AgentName
@@ -100,7 +101,7 @@ def _refusal(route: Route, status: int, codes: Mapping[str, str]) -> Schema:
     schema: dict[str, Any] = {
         "allOf": [{"$ref": "#/components/schemas/Error"}, {"properties": {"error": code}}],
     }
-    if route.is_rpc:
+    if route.address == MCP:
         schema = {"$ref": "#/components/schemas/RpcError"}
     headers = ("X-Request-Id", *_ASKS.get(status, ()))
     return {

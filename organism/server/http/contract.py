@@ -49,7 +49,6 @@ class Contract:
 
     ``query`` names parameters of ``QUERY``, or ``narrow`` says more; ``headers`` those of ``HEADERS``. ``takes`` is
     the record of its JSON body. ``refuses`` are the errors of this route alone. ``is_tagged``: it gives an ETag.
-    ``is_rpc``: its refusals are errors of JSON-RPC.
     """
 
     gives: tuple[Gives, ...]
@@ -60,7 +59,6 @@ class Contract:
     takes_xml: bool = False
     refuses: tuple[type[OrganismError], ...] = ()
     is_tagged: bool = False
-    is_rpc: bool = False
 
     def parameters(self) -> Mapping[str, Any]:
         """The query's parameters with their types. Raises ``LookupError`` for one that is described nowhere."""

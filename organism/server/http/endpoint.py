@@ -15,7 +15,6 @@ from starlette.types import Receive, Scope, Send
 from organism.errors import OrganismError, Stopping
 from organism.model.commands import Idempotency
 from organism.pump.operate import recorded
-from organism.server.http import problems
 from organism.server.http.auth import token_in
 from organism.server.http.call import LEFT, READING, REQUEST_ID, USER, Call, JsonResponse, Process, Route
 from organism.server.http.connections import GATEWAY_QUOTA, USUAL_QUOTA
@@ -36,28 +35,21 @@ class Endpoint:
         call = Call(scope, receive, send, self._process, self._route)
         call.access.route = self._route.address
         try:
-            response = await self._tried(call)
-        except OrganismError as error:
-            if not self._route.is_rpc:
-                raise
-            response = problems.rpc_response(error, call.request_id, self._process.redactor)
-        finally:
-            call.release_body()
-        await response(scope, receive, send)
-
-    async def _tried(self, call: Call) -> Response:
-        """The answer. Raises ``OrganismError``, whatever goes wrong."""
-        try:
-            return await self._answer(call)
+            response = await self._answer(call)
         except OrganismError:
             raise
         except ClientDisconnect:
-            return LEFT
+            response = LEFT
         except asyncio.CancelledError:  # the server ends, and did not wait for this any longer
             raise Stopping from None
         except Exception:  # noqa: BLE001 - the server's edge: it is recorded, and the client gets its id
-            _log.exception("request failed", request_id=call.request_id, method=call.method, route=self._route.address)
+            _log.exception(
+                "request failed", request_id=call.request_id, method=scope["method"], route=self._route.address
+            )
             raise OrganismError from None
+        finally:
+            call.release_body()
+        await response(scope, receive, send)
 
     async def _answer(self, call: Call) -> Response:
         route = self._route

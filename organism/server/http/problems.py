@@ -89,24 +89,25 @@ def headers(error: OrganismError) -> dict[str, str]:
     return {}
 
 
-def response(error: OrganismError, request_id: str, redactor: Redactor) -> Response:
-    """The answer that says what was wrong, without secrets."""
-    shown = redactor.shown(body(error, request_id))
-    return Response(shown, error.status, headers(error), "application/json")
-
-
+MCP: Final = "/mcp"
+"""Where JSON-RPC is spoken."""
 INVALID_JSON, INVALID_RPC, INTERNAL = -32700, -32600, -32603
 """Codes of JSON-RPC 2.0."""
 
 
-def rpc_response(error: OrganismError, request_id: str, redactor: Redactor) -> Response:
-    """The same as an error of JSON-RPC, which says all of it in ``data``. Which request it is of may not be known."""
+def response(error: OrganismError, request_id: str, redactor: Redactor, path: str) -> Response:
+    """The answer to a request for the path that says what was wrong, without secrets."""
+    shown = redactor.shown(_rpc_body(error, request_id) if path == MCP else body(error, request_id))
+    return Response(shown, error.status, headers(error), "application/json")
+
+
+def _rpc_body(error: OrganismError, request_id: str) -> bytes:
+    """The same as an error of JSON-RPC, with all of it in ``data``; of which request it is may not be known yet."""
     code = INVALID_JSON if isinstance(error, InvalidJson) else INVALID_RPC
     code = INTERNAL if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR else code
     content = _content(error, request_id)
     told = {"code": code, "message": f"{error.code}: {content['message']}", "data": content}
-    shown = redactor.shown(orjson.dumps({"jsonrpc": "2.0", "id": None, "error": told}))
-    return Response(shown, error.status, headers(error), "application/json")
+    return orjson.dumps({"jsonrpc": "2.0", "id": None, "error": told})
 
 
 def kinds() -> dict[str, type[OrganismError]]:

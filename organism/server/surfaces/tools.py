@@ -21,6 +21,7 @@ from organism.pump.rules import call_json, tool_spec
 from organism.server.http.bodies import ExecuteBody, McpBody
 from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields
 from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
+from organism.server.http.problems import MCP
 from organism.server.http.rights import gone_tool_right
 from organism.server.http.shapes import Injected as Sent
 from organism.server.http.shapes import ModelList, ToolList, ToolResult
@@ -150,10 +151,9 @@ FOR_MODELS: Final = (
 
 AT_ROOT: Final = (
     Route(
-        *("POST", "/mcp", mcp),
+        *("POST", MCP, mcp),
         gives=gives(Object, Gives(None, status=202)),
         takes=McpBody,
         refuses=(NotFound, NotAcceptable, Stopping),
-        is_rpc=True,
     ),
 )
