@@ -29,6 +29,7 @@ from organism.model.handler import (
     TodoRegistered,
     TodoUntil,
 )
+from organism.model.json_value import Json, JsonObject
 from organism.model.tool import ConfirmRequired, ToolError, ToolSpec
 
 __all__ = [
@@ -47,6 +48,8 @@ __all__ = [
     "EffectUnknown",
     "HandlerMetadata",
     "HandlerResponse",
+    "Json",
+    "JsonObject",
     "NonRetryable",
     "Prompt",
     "SystemError",

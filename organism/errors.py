@@ -266,6 +266,12 @@ class ConfigInvalid(OrganismError, code="config_invalid", status=422, type="inva
     remediation = "Correct each fault; what was running goes on as it was."
 
 
+class ToolFailed(OrganismError, code="tool_error", status=422, type="upstream_error"):
+    """The tool was called, and says that it could not do it."""
+
+    remediation = "Read the tool's own words; the same call most likely fails again."
+
+
 class RateLimitExceeded(OrganismError, code="rate_limit_exceeded", status=429, type="rate_limit_exceeded"):
     """Too many requests."""
 

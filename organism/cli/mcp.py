@@ -14,6 +14,7 @@ from organism.cli.exits import Exit
 from organism.cli.options import Remote
 from organism.cli.show import refuse
 
+HINTS: Final = ("read_only", "destructive", "idempotent", "open_world")
 INSTALL: Final = "Install it: pip install 'organism[mcp]'."
 
 
@@ -32,7 +33,7 @@ async def _bridge(organism: Server) -> None:
     from mcp.server.lowlevel import Server as McpServer
     from mcp.server.stdio import stdio_server
     from mcp.shared.exceptions import MCPError
-    from mcp.types import INTERNAL_ERROR, CallToolResult, ListToolsResult, TextContent, Tool
+    from mcp.types import INTERNAL_ERROR, CallToolResult, ListToolsResult, TextContent, Tool, ToolAnnotations
 
     async with httpx2.AsyncClient(**organism.http_settings(TIMEOUT_SECONDS)) as http:
 
@@ -40,9 +41,16 @@ async def _bridge(organism: Server) -> None:
             answer, fault = await _ask(http, "GET", "/tools", None)
             if fault:
                 raise MCPError(INTERNAL_ERROR, fault)
-            tools = [tool["function"] for tool in answer["data"]]
-            return ListToolsResult(
-                tools=[Tool(name=t["name"], description=t["description"], input_schema=t["parameters"]) for t in tools]
+            return ListToolsResult(tools=[tool_of(each) for each in answer["data"]])
+
+        def tool_of(shown: dict[str, Any]) -> Tool:
+            function = shown["function"]
+            return Tool(
+                name=function["name"],
+                description=function["description"],
+                input_schema=function["parameters"],
+                output_schema=shown["result"],
+                annotations=ToolAnnotations(**{f"{name}_hint": shown[name] for name in HINTS}),
             )
 
         async def call_tool(_context: Any, params: Any) -> CallToolResult:
@@ -50,7 +58,7 @@ async def _bridge(organism: Server) -> None:
             answer, fault = await _ask(http, "POST", "/tools/execute", body)
             if fault:
                 return CallToolResult(content=[TextContent(type="text", text=fault)], is_error=True)
-            result = answer.get("result", answer)
+            result = answer["result"] if "result" in answer else {"thread_id": answer["thread_id"], "status": "running"}
             text = TextContent(type="text", text=orjson.dumps(result).decode())
             structured = result if isinstance(result, dict) else {"result": result}
             return CallToolResult(content=[text], structured_content=structured)

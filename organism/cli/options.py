@@ -59,7 +59,9 @@ class Serve(Record):
     tls_key: Path | None = option("FILE", "Its key (PEM).")
     behind_proxy: bool = flag("--behind-proxy", "A proxy in front of this server does TLS.")
     allowed_host: list[str] | None = option("NAME", "Another name to answer to; repeatable.")
-    allowed_origin: list[str] | None = option("URL", "An origin whose pages may read answers; repeatable.")
+    allowed_origin: list[str] | None = option(
+        "URL", "An origin whose pages may read answers and open the socket; repeatable."
+    )
     log_level: Literal["debug", "info", "warning", "error"] = option(
         None, "The least severe level that is logged; `info` has a line per request.", "warning"
     )

@@ -6,6 +6,7 @@ Decimals and dates stand in the description: JSON Schema has no word for them.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from math import inf, nextafter
@@ -55,6 +56,8 @@ _TYPES: dict[Kind, dict[str, Any]] = {
     Kind.BYTES: {"type": "string", "contentEncoding": "base64", "pattern": _BASE64},
     Kind.DATE: {"type": "string", "format": "date", "pattern": f"^{DATE_PATTERN}$"},
     Kind.DATETIME: {"type": "string", "format": "date-time", "pattern": f"^{DATETIME_PATTERN}$"},
+    Kind.JSON: {},
+    Kind.JSON_OBJECT: {"type": "object", "additionalProperties": True},
 }
 
 References = dict[type, dict[str, Any]]
@@ -67,6 +70,8 @@ _SAMPLES: dict[Kind, Any] = {
     Kind.DECIMAL: Decimal("12.50"),
     Kind.DATE: date(2026, 1, 31),
     Kind.DATETIME: datetime(2026, 1, 31, 12, tzinfo=UTC),
+    Kind.JSON: {"key": "value"},
+    Kind.JSON_OBJECT: {"key": "value"},
 }
 _DAY, _SECOND = timedelta(days=1), timedelta(seconds=1)
 _UNITS: dict[Kind, Any] = {Kind.INT: 1, Kind.DECIMAL: 1, Kind.DATE: _DAY, Kind.DATETIME: _SECOND}
@@ -83,6 +88,21 @@ def json_schema_of(payload: Payload) -> dict[str, Any]:
         **_record(root, references),
         **({"$defs": others} if others else {}),
     }
+
+
+def json_schema_of_any(payloads: Iterable[Payload]) -> dict[str, Any]:
+    """The JSON Schema of an object that is one of several payloads; each has its dataclasses under ``$defs``."""
+    choices: list[dict[str, Any]] = []
+    defined: dict[str, Any] = {}
+    for payload in payloads:
+        root = payload.root
+        names = {
+            cls: root.name if cls is root.cls else f"{root.name}.{name}" for cls, name in type_names(payload).items()
+        }
+        references = {cls: {"$ref": f"#/$defs/{name}"} for cls, name in names.items()}
+        choices.append(references[root.cls])
+        defined |= {names[cls]: _record(record, references) for cls, record in payload.records.items()}
+    return {"type": "object", "anyOf": choices, "$defs": defined}
 
 
 def _record(record: Record, references: References) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from lxml.etree import _Element
 
-from organism.codec.lexical import LEXICAL, NATIVE, XSD_TRUE, Unfit, uncarried
+from organism.codec.lexical import JSON_KINDS, LEXICAL, NATIVE, XSD_TRUE, Unfit, uncarried
 from organism.codec.limits import MAX_DEPTH, XSI, came, shown
 from organism.codec.shape import Items, Kind, Maybe, Nested, Options, Payload, Scalar, Shape, Table, Variant, inner
 
@@ -110,6 +110,8 @@ def document_as_json(payload: Payload, shape: Shape, element: _Element) -> Any: 
         return None
     match inner(shape):
         case Scalar(kind):
+            if len(element) and kind in JSON_KINDS:
+                return Unfit(f"expected {kind.value} as text, came elements")
             return {} if len(element) else _json_scalar(kind, element.text or "")
         case Options() as options:
             return _json_scalar(Kind.INT if options.numeric else Kind.STR, element.text or "")
@@ -134,15 +136,17 @@ def _json_object(payload: Payload, shapes: Mapping[str, Shape], element: _Elemen
 
 
 def _json_scalar(kind: Kind, text: str) -> Any:
-    """The text as JSON has it, or as it is if it does not fit the kind."""
+    """The text as JSON has it, or as it is if it does not fit the kind; JSON that does not is an ``Unfit``."""
     try:
         match kind:
             case Kind.STR:
                 return text
-            case Kind.INT | Kind.FLOAT:
+            case Kind.INT | Kind.FLOAT | Kind.JSON | Kind.JSON_OBJECT:
                 return LEXICAL[kind].value(text)
             case Kind.BOOL:
                 return {"true": True, "1": True, "false": False, "0": False}.get(text.strip(), text)
+    except Unfit as error:
+        return error
     except ValueError:
         return text
     return text.strip()

@@ -17,6 +17,7 @@ from lxml.etree import _Element
 
 from organism.codec.faults import NIL, carried_fault, refused_by_class
 from organism.codec.lexical import (
+    JSON_KINDS,
     LEXICAL,
     NATIVE,
     XSD_TRUE,
@@ -222,23 +223,27 @@ def _element(name: str, shape: Shape, form: Form, *, nil: bool) -> tuple[str, Wr
 
 def _scalar(shape: Scalar) -> Form:
     kind, is_text, is_free = shape.kind, shape.kind is Kind.STR, shape.facets == FREE
-    (_, value_of, from_value), check = LEXICAL[kind], checker(shape)
+    (text_of, value_of, from_value), check = LEXICAL[kind], checker(shape)
 
     def from_json(value: Any, at: Place, faults: list[Fault]) -> Any:
         try:
             taken = from_value(value)
         except Unfit as error:
-            return _wrong(faults, at, str(value if isinstance(value, Unfit) else error))
+            unfit = value if isinstance(value, Unfit) else error
+            for step in unfit.steps:
+                at = at, step
+            return _wrong(faults, at, str(unfit))
         message = (carried_fault(taken) if is_text else None) or (None if is_free else check(taken))
         return _wrong(faults, at, message) if message else taken
 
     read_text = _text_reader(shape) if is_text else value_of
-    return Form(
-        _text if is_text else LEXICAL[kind].text,
-        lambda element: read_text(element.text or ""),
-        _same if kind in NATIVE else LEXICAL[kind].text,
-        from_json,
-    )
+
+    def read(element: _Element) -> Any:
+        return read_text(element.text or "")
+
+    if kind in JSON_KINDS:
+        return Form(lambda value: escaped(text_of(value)), read, from_value, from_json)
+    return Form(_text if is_text else text_of, read, _same if kind in NATIVE else text_of, from_json)
 
 
 def _text_reader(shape: Scalar) -> Callable[[str], str]:

@@ -12,10 +12,15 @@ from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from math import isfinite
+from operator import itemgetter
 from typing import Any, NamedTuple
 
-from organism.codec.limits import UNCARRIED, came, shown
+import orjson
+
+from organism.codec.limits import MAX_JSON_VALUES, UNCARRIED, came, shown
 from organism.codec.shape import LENGTHS, RANGES, Facets, Kind, Limit, Scalar
+from organism.config.json_text import MAX_DEPTH as MAX_JSON_DEPTH
+from organism.config.json_text import NotJson, read_json
 
 LEAST_INT, MOST_INT = -(2**63), 2**63 - 1
 MOST_FLOAT = 1.7976931348623157e308
@@ -23,9 +28,12 @@ DATE_PATTERN = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
 DATETIME_PATTERN = DATE_PATTERN + r"T([01][0-9]|2[0-3]):[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?(Z|[+\-][0-9]{2}:[0-9]{2})"
 BYTES_PATTERN = "[A-Za-z0-9+/]*={0,2}"  # libxml2 passes over other characters in base64, which the XSD forbids
 DECIMAL_PATTERN = r"[+\-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)"
-NATIVE = frozenset({Kind.STR, Kind.INT, Kind.FLOAT, Kind.BOOL})
+MOST_JSON_INT = 2**64 - 1
+JSON_KINDS = frozenset({Kind.JSON, Kind.JSON_OBJECT})
+NATIVE = frozenset({Kind.STR, Kind.INT, Kind.FLOAT, Kind.BOOL}) | JSON_KINDS
 """The kinds that JSON has a type for."""
 XSD_TRUE = frozenset({"true", "1"})
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _MAX_DECIMAL_CHARS = 1_000_000
 _MAX_SHOWN_BITS = 200
 _MAX_OFFSET = timedelta(hours=14)
@@ -34,7 +42,14 @@ _DATETIME_LIKE = 'a date and time with offset like "2026-01-31T12:00:00+00:00"'
 
 
 class Unfit(ValueError):
-    """A value does not fit its shape; the text says what was expected and what came."""
+    """A value does not fit its shape; the text says what was expected and what came.
+
+    ``steps`` are the keys and indices that lead to the part of the value that does not fit.
+    """
+
+    def __init__(self, message: str, steps: tuple[str | int, ...] = ()) -> None:
+        super().__init__(message)
+        self.steps = steps
 
 
 def uncarried(text: str) -> re.Match[str] | None:
@@ -118,6 +133,12 @@ def _datetime_text(value: object) -> str:
     return datetime.isoformat(value)
 
 
+def _json_text(checked: object) -> str:
+    """Compact JSON; since the keys are sorted, equal values have one text. What XML cannot carry becomes an escape."""
+    text = orjson.dumps(checked).decode()
+    return UNCARRIED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
 # ── JSON → value ─────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -158,10 +179,84 @@ def _json_bytes(value: object) -> bytes:
     return octets
 
 
+class _JsonCopy:
+    """Copies a JSON value, and counts what is in it: one that a handler made may be shared or contain itself."""
+
+    def __init__(self) -> None:
+        self._count = 0
+
+    def of(self, value: object, steps: tuple[str | int, ...] = ()) -> Any:
+        """``value``, of JSON's own types and with sorted keys. Raises ``Unfit``."""
+        self._count += 1
+        if self._count > MAX_JSON_VALUES:
+            raise Unfit(f"expected at most {MAX_JSON_VALUES:,} values in JSON, came more")
+        if not isinstance(value, list | dict):
+            return _json_scalar(value, steps)
+        if len(steps) == MAX_JSON_DEPTH:
+            raise Unfit(f"expected JSON of at most {MAX_JSON_DEPTH} levels, came more")
+        if isinstance(value, list):
+            return [self.of(each, (*steps, at)) for at, each in enumerate(value)]
+        pairs = sorted(((_json_key(key, steps), each) for key, each in value.items()), key=itemgetter(0))
+        return {key: self.of(each, (*steps, key)) for key, each in pairs}
+
+
+def _json_scalar(value: object, steps: tuple[str | int, ...]) -> Any:
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return _json_str(value, steps)
+    if isinstance(value, int):
+        if LEAST_INT <= value <= MOST_JSON_INT:
+            return int(value)
+        raise Unfit(f"expected a whole number of 64 bits, came {_big(value)}; write larger ones as text", steps)
+    if isinstance(value, float):
+        if isfinite(value):
+            return float(value)
+        raise Unfit(f"expected a finite number, came {float(value)!r}", steps)
+    raise Unfit(f"expected JSON, came {came(value)}", steps)
+
+
+def _json_key(key: object, steps: tuple[str | int, ...]) -> str:
+    if isinstance(key, str):
+        return _json_str(key, steps)
+    raise Unfit(f"expected text as the key of a JSON object, came {came(key)}", steps)
+
+
+def _json_str(text: str, steps: tuple[str | int, ...]) -> str:
+    if _SURROGATE.search(text):
+        raise Unfit("expected whole characters, came half of a surrogate pair", steps)
+    return str.__str__(text)
+
+
+def _json_value(value: object) -> Any:
+    return _JsonCopy().of(value)
+
+
+def _steps(place: str) -> tuple[str, ...]:
+    return tuple(step.replace("~1", "/").replace("~0", "~") for step in place.split("/")[1:])
+
+
+def _json_read(text: str) -> Any:
+    try:
+        return read_json(text)
+    except NotJson as error:
+        fault = error.faults[0]
+        raise Unfit(fault.message, _steps(fault.pointer)) from error
+
+
+def _json_object(value: object) -> Any:
+    """An object may come as the text of its JSON: so do models write it, and earlier versions of some payloads."""
+    found = _json_read(value) if isinstance(value, str) and value.lstrip().startswith("{") else value
+    if not isinstance(found, dict):
+        raise _wrong(Kind.JSON_OBJECT, value)
+    return _json_value(found)
+
+
 class Lexical(NamedTuple):
     """The forms of a kind.
 
-    ``text`` gives a value's text and raises ``Unfit``; that of a STR is not escaped yet, the others need no escaping.
+    ``text`` gives a value's text and raises ``Unfit``; that of text and JSON is not escaped yet, the others need no
+    escaping.
     ``value`` reads text that is valid by the XSD; it raises ``ValueError`` where Python's range is narrower.
     ``from_json`` reads a JSON value strictly; it raises ``Unfit``.
     """
@@ -169,6 +264,10 @@ class Lexical(NamedTuple):
     text: Callable[[Any], str]
     value: Callable[[str], Any]
     from_json: Callable[[Any], Any]
+
+
+def _of_json(checked: Callable[[Any], Any]) -> Lexical:
+    return Lexical(lambda value: _json_text(checked(value)), lambda text: checked(_json_read(text)), checked)
 
 
 LEXICAL: dict[Kind, Lexical] = {
@@ -188,6 +287,8 @@ LEXICAL: dict[Kind, Lexical] = {
         lambda text: datetime.fromisoformat(text.strip()),
         _matching(DATETIME_PATTERN, datetime.fromisoformat, _DATETIME_LIKE),
     ),
+    Kind.JSON: _of_json(_json_value),
+    Kind.JSON_OBJECT: _of_json(_json_object),
 }
 
 

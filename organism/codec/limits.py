@@ -16,6 +16,8 @@ MAX_ATTRIBUTES = 64
 MAX_NAMESPACES = 16
 ENVELOPE_BYTES = 4096
 """Room for what an envelope puts around its payload."""
+MAX_JSON_VALUES = 40_000
+"""The values in one JSON value, as many as a request's body may have."""
 MAX_FAULTS = 20
 """No refusal lists more (S10: lists of schema errors can grow out of all proportion)."""
 UNCARRIED = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
@@ -61,7 +63,7 @@ class UnsupportedPayload(ConfigInvalid):
 
     remediation = (
         "A payload is a plain dataclass of str, int, float, bool, Decimal, bytes, date, aware datetime, Enum, Literal, "
-        "list, dict[str, …], `… | None` and other such dataclasses."
+        "list, dict[str, …], organism.Json, organism.JsonObject, `… | None` and other such dataclasses."
     )
 
 

@@ -42,6 +42,7 @@ from organism.codec.shape import (
     Variant,
 )
 from organism.errors import Fault
+from organism.model.json_value import JsonMark
 
 _SCALARS = {
     str: Kind.STR,
@@ -66,7 +67,7 @@ _FACETS: dict[type, tuple[str, str]] = {
 _ALIASES = ("alias", "validation_alias", "serialization_alias")
 _ALLOWED = (
     "allowed are str, int, float, bool, Decimal, bytes, date, datetime, Enum, Literal, list[T], dict[str, T], "
-    "T | None, dataclasses and unions of dataclasses"
+    "T | None, organism.Json, organism.JsonObject, dataclasses and unions of dataclasses"
 )
 # What may stand in the name of an element; but for a few letters that XML does not have, all that Python takes.
 _NAME = re.compile(r"[A-Za-z_À-ÖØ-öø-˿Ͱ-ͽͿ-῿Ⰰ-⿯、-퟿][\w·\-.]*")
@@ -148,7 +149,8 @@ class _Reader:
         origin = get_origin(hint)
         if origin is Annotated:
             plain, *notes = get_args(hint)
-            return _constrained(self._shape(plain), notes)
+            is_json = any(isinstance(note, JsonMark) for note in notes)
+            return _constrained(_json(plain) if is_json else self._shape(plain), notes)
         if isinstance(hint, NewType):
             return self._shape(hint.__supertype__)
         if origin in (Union, UnionType):
@@ -230,6 +232,10 @@ def _options(values: tuple[Any, ...], what: str, enum: type[Enum] | None) -> Opt
     if kinds == {str} and any(uncarried(value) for value in values):
         raise _Refused(f"XML cannot carry a character in a value of {what}")
     return Options(tuple(dict.fromkeys(values)), enum)
+
+
+def _json(plain: Any) -> Scalar:
+    return Scalar(Kind.JSON_OBJECT if get_origin(plain) is dict else Kind.JSON)
 
 
 def _is_dataclass(cls: object) -> TypeGuard[type]:

@@ -30,6 +30,8 @@ class Kind(Enum):
     BYTES = "base64 text"
     DATE = "date (YYYY-MM-DD)"
     DATETIME = "date and time with offset (ISO 8601)"
+    JSON = "JSON"
+    JSON_OBJECT = "JSON object"
 
 
 @dataclass(frozen=True, slots=True)

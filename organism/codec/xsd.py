@@ -39,6 +39,8 @@ _BASES = {
     Kind.DATE: "xs:date",
     Kind.DATETIME: "xs:dateTime",
 }
+_JSON_TYPES = {Kind.JSON: "json-value", Kind.JSON_OBJECT: "json-object"}
+"""Simple types of their own; no class can have such a name."""
 _PATTERNS = {Kind.BYTES: BYTES_PATTERN, Kind.DATE: DATE_PATTERN, Kind.DATETIME: DATETIME_PATTERN}
 _NAME_PATTERN = r"[A-Za-z][A-Za-z0-9_.\-]*"
 _MAX_NAME_CHARS = 128
@@ -158,7 +160,7 @@ class _Types:
     def _named_simple(self, shape: Scalar | Options) -> str:
         """The name of a simple type; an extension can only be of a named one."""
         if _is_bare(shape):
-            return _base(shape)
+            return self._base(shape)
         self._simple_types += 1
         name = f"{self._scope}value-{self._simple_types}"
         self._restrict(_sub(self._schema, "simpleType", name=name), shape)
@@ -167,12 +169,12 @@ class _Types:
     def _typed(self, holder: _Element, shape: Scalar | Options) -> None:
         """Give an element or attribute its simple type."""
         if _is_bare(shape):
-            holder.set("type", _base(shape))
+            holder.set("type", self._base(shape))
         else:
             self._restrict(_sub(holder, "simpleType"), shape)
 
     def _restrict(self, kind: _Element, shape: Scalar | Options) -> None:
-        restriction = _sub(kind, "restriction", base=_base(shape))
+        restriction = _sub(kind, "restriction", base=self._base(shape))
         if isinstance(shape, Options):
             for option in shape.values:
                 _facet(restriction, "enumeration", option)
@@ -192,15 +194,24 @@ class _Types:
             bound = limit.of(facets)
             _facet(restriction, limit.xsd, None if bound is None else text_of(bound))
 
+    def _base(self, shape: Scalar | Options) -> str:
+        """The name of the type that the shape is, or restricts."""
+        if isinstance(shape, Options):
+            return "xs:long" if shape.numeric else "xs:string"
+        return self._json_type(shape.kind) if shape.kind in _JSON_TYPES else _BASES[shape.kind]
+
+    def _json_type(self, kind: Kind) -> str:
+        """The name of the type of JSON as text, which stands once in a schema. Whether it is JSON no XSD can say."""
+        name = _JSON_TYPES[kind]
+        if not any(each.get("name") == name for each in self._schema):
+            json_type = _sub(self._schema, "simpleType", name=name)
+            _sub(json_type, "restriction", base="xs:string")
+            _document(json_type, f'{kind.value} as text, such as {{"lang":"de"}}.')
+        return self._prefix + name
+
 
 def _is_bare(shape: Scalar | Options) -> bool:
     return isinstance(shape, Scalar) and shape.facets == FREE and shape.kind not in (Kind.FLOAT, *_PATTERNS)
-
-
-def _base(shape: Scalar | Options) -> str:
-    if isinstance(shape, Scalar):
-        return _BASES[shape.kind]
-    return "xs:long" if shape.numeric else "xs:string"
 
 
 def _facet(restriction: _Element, name: str, value: object) -> None:

@@ -309,6 +309,7 @@ class ListenerReader:
             destroys=given.confirm or tool.confirm or tool.destroys,
             check=tool.check,
             replies=tool.replies,
+            effect=tool.effect,
             parameters=tool.parameters,
             is_shipped=True,
         )

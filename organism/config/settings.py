@@ -33,6 +33,7 @@ from organism.config.check import (
 from organism.config.modules import ModuleSet
 from organism.config.prompts import PromptConfig, PromptKey
 from organism.config.tools import Tools
+from organism.model.handler import EffectKind
 from organism.model.ids import CONSOLE, SYSTEM_TODO, AgentName
 
 FileName = Annotated[str, matching(r"[a-zA-Z0-9_-]+", "a name of letters, digits, `_` and `-`", 128)]
@@ -175,10 +176,11 @@ class Listener:
     ``destroys`` whether a call of it cannot be undone: always (as with ``confirm``), never, or where it replaces a
     row. ``quotes`` says whether a request holds text from outside that its sender brings. ``check`` raises
     ``InvalidPayload`` for a payload that its class allows and the listener does not take. ``replies`` are classes that
-    it is known to answer with. ``parameters`` is the JSON Schema of its arguments, where its payload class does not
-    define them. ``is_shipped``: it comes with the organism, and its code is bound to each
-    tenant. ``check_turn`` raises ``MessageTooLarge`` for a message of a session that its model cannot take. ``agent``
-    is the conversational agent that it is, or that its ``prompt_ref`` names.
+    it is known to answer with. ``effect`` is ``pure`` if calls change nothing, ``idempotent`` if a repeated
+    call changes nothing more, else ``unsafe``. ``parameters`` is the JSON Schema of its arguments, where its payload
+    class does not define them. ``is_shipped``: it comes with the organism, and its code is bound to each tenant.
+    ``check_turn`` raises ``MessageTooLarge`` for a message of a session that its model cannot take.
+    ``agent`` is the conversational agent that it is, or that its ``prompt_ref`` names.
     """
 
     name: AgentName
@@ -211,6 +213,7 @@ class Listener:
     quotes: Callable[[Any], bool] | None = None
     check: Check | None = None
     replies: tuple[type, ...] = ()
+    effect: EffectKind = "unsafe"
     parameters: Mapping[str, Any] | None = None
     is_shipped: bool = False
     check_turn: Check | None = None
@@ -241,9 +244,9 @@ class ShippedTool:
     """What a shipped tool takes and answers, as data; the code that runs it is bound to each tenant.
 
     Its description is what it ``says``, else the docstring of ``payload_class``. ``replies``, ``brings_outside_text``,
-    ``destroys``, ``confirm``, ``check`` and ``parameters`` are as in ``Listener``. ``is_listed``: it is a listener
-    though nobody names it. ``settings`` is what ``tools`` of organism.yaml says of it, a dataclass. ``release`` is the
-    version of its code. ``is_off`` says why it cannot be used, if so.
+    ``destroys``, ``effect``, ``confirm``, ``check`` and ``parameters`` are as in ``Listener``. ``is_listed``: it is a
+    listener though nobody names it. ``settings`` is what ``tools`` of organism.yaml says of it, a dataclass.
+    ``release`` is the version of its code. ``is_off`` says why it cannot be used, if so.
     """
 
     name: str
@@ -251,6 +254,7 @@ class ShippedTool:
     replies: tuple[type, ...]
     brings_outside_text: bool = False
     destroys: bool | Row = False
+    effect: EffectKind = "unsafe"
     confirm: bool = False
     check: Check | None = None
     timeout_s: float = 30.0

@@ -113,13 +113,13 @@ def payload_classes(settings: Settings) -> tuple[type, ...]:
     for listener in settings.receivers:
         found[listener.payload_class] = None
         found.update(dict.fromkeys(sorted(listener.accepts, key=lambda cls: cls.__name__)))
-        found.update(dict.fromkeys((*listener.replies, *_answers(listener))))
+        found.update(dict.fromkeys(replies_of(listener)))
     return tuple(found)
 
 
-def _answers(listener: Listener) -> tuple[type, ...]:
-    """The class with which the turn loop answers for a listener that it runs."""
-    return (Answer,) if listener.handler_path is None and not listener.is_shipped else ()
+def replies_of(listener: Listener) -> tuple[type, ...]:
+    """The classes that it is known to answer with; the turn loop has one of its own. None: nothing is known."""
+    return (Answer,) if listener.handler_path is None and not listener.is_shipped else listener.replies
 
 
 def tool_spec(listener: Listener, codec: Codec) -> ToolSpec:

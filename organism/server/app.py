@@ -71,12 +71,12 @@ BUSIEST: Final = frozenset({f"{BASE}/inject", f"{BASE}/threads/{{id}}", f"{BASE}
 
 
 def application(process: Process, names: Sequence[str], origins: Sequence[str] = ()) -> Starlette:
-    """The ASGI application of one process, which answers to these host names and lets pages of ``origins`` read."""
+    """The ASGI application of one process, which answers to these host names and lets pages of ``origins`` in."""
 
     async def refused(request: Request, error: Exception) -> Response:
         known = unrouted(request, error) if isinstance(error, HTTPException) else error
         problem = known if isinstance(known, OrganismError) else OrganismError()
-        return problems.response(problem, request.state.access.request_id, process.redactor)
+        return problems.response(problem, request.state.access.request_id, process.redactor, request.scope["path"])
 
     origins = [origin.rstrip("/").lower() for origin in origins]
     cors: Any = CORSMiddleware

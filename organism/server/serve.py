@@ -55,7 +55,7 @@ Result = TypeVar("Result")
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """Where to listen, which further names are served, whose pages may read answers, and how long clients may take."""
+    """Where to listen, which further names are served, whose pages are let in, and how long clients may take."""
 
     host: str = "127.0.0.1"
     port: int = 8080

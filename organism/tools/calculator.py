@@ -42,7 +42,9 @@ class Calculated:
     fraction: str = ""
 
 
-TOOL: Final = ShippedTool(name="calculator", payload_class=Calculator, replies=(Calculated,), timeout_s=10)
+TOOL: Final = ShippedTool(
+    name="calculator", payload_class=Calculator, replies=(Calculated,), effect="pure", timeout_s=10
+)
 
 
 async def calculate(payload: Calculator, _metadata: HandlerMetadata) -> HandlerResponse:

@@ -41,7 +41,9 @@ class Now:
     unix: int
 
 
-TOOL: Final = ShippedTool(name="current_datetime", payload_class=CurrentDatetime, replies=(Now,), timeout_s=10)
+TOOL: Final = ShippedTool(
+    name="current_datetime", payload_class=CurrentDatetime, replies=(Now,), effect="pure", timeout_s=10
+)
 
 
 async def current_datetime(payload: CurrentDatetime, metadata: HandlerMetadata) -> HandlerResponse:

@@ -59,6 +59,7 @@ def tool(tools: Tools) -> ShippedTool:
         name="http_fetch",
         payload_class=HttpFetch,
         replies=(Fetched,),
+        effect="pure",
         brings_outside_text=True,
         timeout_s=(terms or Terms()).timeout_s + EXTRA_SECONDS,
         settings=terms,

@@ -104,21 +104,25 @@ class KeyValueDeleted:
 
 
 TOOLS: Final = (
-    ShippedTool(name="key_value_get", payload_class=KeyValueGet, replies=(KeyValue,), timeout_s=10),
+    ShippedTool(name="key_value_get", payload_class=KeyValueGet, replies=(KeyValue,), effect="pure", timeout_s=10),
     ShippedTool(
         name="key_value_set",
         payload_class=KeyValueSet,
         replies=(KeyValueStored,),
         timeout_s=10,
         destroys=Row(_MODEL, "key"),
+        effect="idempotent",
     ),
-    ShippedTool(name="key_value_list", payload_class=KeyValueList, replies=(KeyValueKeys,), timeout_s=10),
+    ShippedTool(
+        name="key_value_list", payload_class=KeyValueList, replies=(KeyValueKeys,), effect="pure", timeout_s=10
+    ),
     ShippedTool(
         name="key_value_delete",
         payload_class=KeyValueDelete,
         replies=(KeyValueDeleted,),
         timeout_s=10,
         destroys=True,
+        effect="idempotent",
     ),
 )
 

@@ -6,15 +6,15 @@ Each searches or reads the library of its tenant alone, as a recorded step. Five
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, Final, TypeVar
 
 import orjson
 from pydantic import Field
 
-from organism.config.json_text import NotJson, read_json
 from organism.config.settings import ShippedTool
 from organism.errors import (
     InvalidField,
@@ -28,6 +28,7 @@ from organism.errors import (
 )
 from organism.model.commands import Idempotency
 from organism.model.handler import HandlerMetadata, HandlerResponse
+from organism.model.json_value import JsonObject
 from organism.model.tool import Confirmed, Preview, Previewed, ToolError
 from organism.pump.decide.respond import Recorded
 from organism.rag.documents import ID_PATTERN, MOST_TOP_K, Document, check, check_one
@@ -59,11 +60,11 @@ class RagQuery:
 
 @dataclass
 class Passage:
-    """A document that was found; ``metadata`` is JSON. The higher the score the better, within one answer."""
+    """A document that was found. The higher the score the better, within one answer."""
 
     id: str
     text: str
-    metadata: str
+    metadata: JsonObject
     score: float
 
 
@@ -126,11 +127,11 @@ class RagDocGet:
 
 @dataclass
 class RagDocument:
-    """A document; ``metadata`` is JSON."""
+    """A document."""
 
     id: str
     text: str
-    metadata: str
+    metadata: JsonObject
 
 
 @dataclass
@@ -144,11 +145,13 @@ class RagDocuments:
 
 @dataclass
 class NewDocument:
-    """A document that is written; ``metadata`` is a JSON object, as text."""
+    """A document that is written."""
 
     id: DocumentId
     text: str
-    metadata: str = "{}"
+    metadata: Annotated[JsonObject, Field(description='What else is known of it, such as {"lang": "de"}.')] = field(
+        default_factory=dict
+    )
 
 
 @dataclass
@@ -176,7 +179,7 @@ class RagDocPatch:
     index_id: IndexId
     doc_id: DocumentId
     text: Annotated[str | None, Field(description="The new text.")] = None
-    metadata: Annotated[str | None, Field(description="The new metadata, a JSON object as text.")] = None
+    metadata: Annotated[JsonObject | None, Field(description="The new metadata, all of it.")] = None
     confirm_token: str = ""
 
 
@@ -214,13 +217,14 @@ class RagDeleted:
 
 
 _of_library = partial(ShippedTool, timeout_s=SECONDS + 5)
-_of_texts = partial(_of_library, brings_outside_text=True)
-_of_writing = partial(_of_library, confirm=True)
+_of_reading = partial(_of_library, effect="pure")
+_of_texts = partial(_of_reading, brings_outside_text=True)
+_of_writing = partial(_of_library, confirm=True, effect="idempotent")
 
 TOOLS: Final = (
     _of_texts(name="rag_query", payload_class=RagQuery, replies=(RagPassages,)),
-    _of_library(name="rag_index_list", payload_class=RagIndexList, replies=(RagIndices,)),
-    _of_library(name="rag_index_describe", payload_class=RagIndexDescribe, replies=(RagIndex,)),
+    _of_reading(name="rag_index_list", payload_class=RagIndexList, replies=(RagIndices,)),
+    _of_reading(name="rag_index_describe", payload_class=RagIndexDescribe, replies=(RagIndex,)),
     _of_texts(name="rag_doc_list", payload_class=RagDocList, replies=(RagDocuments,)),
     _of_texts(name="rag_doc_get", payload_class=RagDocGet, replies=(RagDocument,)),
     _of_writing(name="rag_index_create", payload_class=RagIndexCreate, replies=(RagIngested,)),
@@ -247,7 +251,7 @@ class LibraryTools:
             }
 
         def reply(index_id: str, results: list[dict[str, Any]]) -> RagPassages:
-            return RagPassages(index_id, [Passage(**each) for each in results])
+            return RagPassages(index_id, [Passage(**_with_object(each)) for each in results])
 
         return await _as_step(metadata, "query", found, reply)
 
@@ -275,7 +279,7 @@ class LibraryTools:
             return {"index_id": payload.index_id, "documents": list(fitting(listed.documents)), "total": total}
 
         def reply(index_id: str, documents: list[dict[str, Any]], total: int) -> RagDocuments:
-            return RagDocuments(index_id, [RagDocument(**each) for each in documents], total)
+            return RagDocuments(index_id, [_document(**each) for each in documents], total)
 
         return await _as_step(metadata, "list", found, reply)
 
@@ -283,14 +287,14 @@ class LibraryTools:
         async def found() -> dict[str, Any]:
             return next(fitting([await self._library.document(payload.index_id, payload.doc_id)]))
 
-        return await _as_step(metadata, "get", found, RagDocument)
+        return await _as_step(metadata, "get", found, _document)
 
     def writing(self) -> dict[str, Previewed]:
         """The handlers of the tools that write, with their previews."""
         return {
             "rag_index_create": self._previewed(self._to_create, self._create, RagIngested, _whole_index),
             "rag_doc_append": self._previewed(self._to_append, self._append, RagIngested, _given_documents),
-            "rag_doc_patch": self._previewed(self._to_patch, self._patch, RagDocument, _one_document),
+            "rag_doc_patch": self._previewed(self._to_patch, self._patch, _document, _one_document),
             "rag_doc_delete": self._previewed(self._to_delete, self._delete, RagDeleted, _one_document, quotes=True),
             "rag_index_delete": self._previewed(
                 self._to_delete_index, self._delete_index, RagDeleted, _whole_index, quotes=True
@@ -345,7 +349,7 @@ class LibraryTools:
         return _ingested(payload, await self._library.append(payload.index_id, _read(payload.documents), None, by))
 
     async def _to_patch(self, payload: RagDocPatch) -> dict[str, Any]:
-        given: dict[str, Any] = {"text": payload.text, "metadata": _object(payload.metadata)}
+        given: dict[str, Any] = {"text": payload.text, "metadata": payload.metadata}
         changed = {name: value for name, value in given.items() if value is not None}
         if not changed:
             raise InvalidField("A patch has a text, metadata or both.", param="/text")
@@ -360,8 +364,8 @@ class LibraryTools:
         }
 
     async def _patch(self, payload: RagDocPatch, by: By) -> dict[str, Any]:
-        new = _object(payload.metadata)
-        return next(fitting([await self._library.patch(payload.index_id, payload.doc_id, payload.text, new, by)]))
+        named = payload.index_id, payload.doc_id
+        return next(fitting([await self._library.patch(*named, payload.text, payload.metadata, by)]))
 
     async def _to_delete(self, payload: RagDocDelete) -> dict[str, Any]:
         found = await self._library.document(payload.index_id, payload.doc_id)
@@ -409,22 +413,9 @@ def _given_documents(payload: RagDocAppend) -> list[str]:
 
 def _read(given: Iterable[NewDocument]) -> list[Document]:
     """The documents. Raises ``InvalidField``."""
-    read = [Document(each.id, each.text, _object(each.metadata) or {}) for each in given]
+    read = [Document(each.id, each.text, each.metadata) for each in given]
     check(read)
     return read
-
-
-def _object(text: str | None) -> dict[str, Any] | None:
-    """The JSON object that the text is. Raises ``InvalidField``."""
-    if text is None:
-        return None
-    try:
-        found = read_json(text)
-    except NotJson as error:
-        raise InvalidField(f"metadata is a JSON object, as text: {error}", param="/metadata") from error
-    if not isinstance(found, dict):
-        raise InvalidField('metadata is a JSON object, as text: {"lang":"de"}.', param="/metadata")
-    return found
 
 
 def _shape(index_id: str, given: list[Document], semantics: str) -> dict[str, Any]:
@@ -437,14 +428,24 @@ def _ingested(payload: RagIndexCreate | RagDocAppend, row: Mapping[str, Any]) ->
 
 
 def fitting(documents: Iterable[Document]) -> Iterator[dict[str, Any]]:
-    """The first documents, as many as an answer has room for, without what XML cannot carry."""
+    """The first documents, as many as an answer has room for; their texts without what XML cannot carry."""
     left = MOST_BYTES
     for each in documents:
-        text, metadata = clean(each.text), clean(orjson.dumps(each.metadata).decode())
-        left -= written_bytes(text) + written_bytes(metadata)
+        text = clean(each.text)
+        left -= written_bytes(text) + written_bytes(json.dumps(each.metadata))
         if left < 0:
             return
-        yield {"id": each.id, "text": text, "metadata": metadata}
+        yield {"id": each.id, "text": text, "metadata": each.metadata}
+
+
+def _document(**recorded: Any) -> RagDocument:
+    return RagDocument(**_with_object(recorded))
+
+
+def _with_object(recorded: dict[str, Any]) -> dict[str, Any]:
+    """A document as a step recorded it; earlier versions recorded its metadata as the text of its JSON."""
+    metadata = recorded["metadata"]
+    return {**recorded, "metadata": orjson.loads(metadata) if isinstance(metadata, str) else metadata}
 
 
 async def _as_step(

@@ -78,6 +78,7 @@ def tools(settings: Tools) -> tuple[ShippedTool, ShippedTool]:
         name="wikipedia_search",
         payload_class=WikipediaSearch,
         replies=(WikipediaArticles,),
+        effect="pure",
         brings_outside_text=True,
         timeout_s=settings.wikipedia.timeout_s + EXTRA_SECONDS,
         settings=settings.wikipedia,

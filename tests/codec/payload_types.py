@@ -19,6 +19,8 @@ from annotated_types import Ge, Gt, Interval, Le, Len, Lt, MinLen
 from hypothesis import strategies as st
 from pydantic import Field
 
+from organism import Json, JsonObject
+
 Make = Callable[[Random], Any]
 
 
@@ -85,6 +87,23 @@ def _many(chance: Random, make: Make, least: int = 0, most: int = 3) -> list[Any
     return [make(chance) for _ in range(chance.randint(least, most))]
 
 
+def _json(chance: Random, levels: int = 3) -> Any:
+    kind = chance.randrange(7 if levels else 5)
+    if kind == 5:
+        return _many(chance, lambda inner: _json(inner, levels - 1))
+    if kind == 6:
+        return _json_object(chance, levels)
+    return [None, chance.random() < 0.5, _int(chance), _float(chance), _json_text(chance)][kind]
+
+
+def _json_object(chance: Random, levels: int = 3) -> dict[str, Any]:
+    return {_json_text(chance): _json(chance, levels - 1) for _ in range(chance.randint(0, 3))}
+
+
+def _json_text(chance: Random) -> str:
+    return _text(chance) + chance.choice(["", "\x00", "\ufffe", "\x1f"])
+
+
 def _choice(values: Sequence[Any]) -> Make:
     return lambda chance: chance.choice(values)
 
@@ -108,6 +127,8 @@ PLAIN = [
     Recipe(bytes, lambda chance: chance.randbytes(chance.randint(0, 8))),
     Recipe(date, _date),
     Recipe(datetime, _datetime),
+    Recipe(Json, _json),
+    Recipe(JsonObject, _json_object),
 ]
 CONSTRAINED = [
     Recipe(Annotated[str, Field(min_length=1, max_length=6)], lambda chance: _text(chance, 1, 6)),

@@ -6,7 +6,7 @@ import asyncio
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, make_dataclass
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from enum import Enum, IntEnum, StrEnum
@@ -17,7 +17,8 @@ import orjson
 import pytest
 from annotated_types import Interval, Len, MinLen
 
-from organism.codec import Codec, Encoded
+from organism import Json, JsonObject
+from organism.codec import Codec, Encoded, UnsupportedPayload
 from organism.errors import Fault, InvalidPayload
 from tests.growth import growth_fault
 
@@ -80,6 +81,11 @@ class Any1:
     single: Annotated[dict[str, int], Len(0, 1)] = field(default_factory=dict)
     open_: Annotated[Decimal, Interval(gt=-1, lt=1)] = Decimal(0)
     empty: Empty | None = None
+    json: Json = None
+    meta: JsonObject = field(default_factory=dict)
+    maybe_meta: JsonObject | None = None
+    jsons: list[Json] = field(default_factory=list)
+    json_table: dict[str, Json] = field(default_factory=dict)
 
 
 CODEC = Codec.of([Any1])
@@ -123,6 +129,26 @@ CARRIED += [{"shape": Square(1.5)}, {"shapes": [None, Circle(1.0), Square(2.0)]}
 CARRIED += [{"maybe": maybe} for maybe in (None, [], [""])]
 CARRIED += [{"five": five} for five in (None, 5, 6)]
 CARRIED += [{"some": some} for some in ([], [1], [2, 3])]
+JSON_CARRIED: list[Any] = [
+    None,
+    True,
+    0,
+    -(2**63),
+    2**64 - 1,
+    0.1,
+    -0.0,
+    1e22,
+    "",
+    " ",
+    "null",
+    "<&]]>\r\n",
+    "\x00\ufffe\uffff😀",
+]
+JSON_CARRIED += [[], {}, [None, [{}]], {"": {"a~/b": [1, 1.0]}, "\x00": "ü"}]
+CARRIED += [{"json": json} for json in JSON_CARRIED]
+CARRIED += [{"meta": {"deep": json}} for json in JSON_CARRIED]
+CARRIED += [{"maybe_meta": meta} for meta in (None, {}, {"a": None})]
+CARRIED += [{"jsons": JSON_CARRIED, "json_table": {"a": None, "\t": {"b": []}}}]
 
 
 @pytest.mark.parametrize("values", CARRIED)
@@ -426,6 +452,21 @@ JSON_REFUSED: list[tuple[str, Any, str]] = [
     ("open_", "1", "less than 1"),
     ("open_", "-1.0", "more than -1"),
     ("empty", {"a": 1}, "known are none"),
+    ("json", float("nan"), "finite"),
+    ("json", {"a": [0, float("-inf")]}, "finite"),
+    ("json", {"a": 2**64}, "64 bits"),
+    ("json", ["\ud800"], "half of a surrogate pair"),
+    ("json", {"\udfff": 1}, "half of a surrogate pair"),
+    ("json", {1: 2}, "as the key of a JSON object"),
+    ("json", [{"a": (1, 2)}], "expected JSON, came a tuple"),
+    ("json", [Decimal(1)], "expected JSON, came a Decimal"),
+    ("json", [0] * 40_000, "at most 40,000 values"),
+    ("meta", [], "expected JSON object, came a list"),
+    ("meta", None, "expected JSON object, came nothing"),
+    ("meta", "lang", "expected JSON object, came str"),
+    ("meta", '{"a":1,"a":2}', "stands here twice"),
+    ("meta", {"a": float("inf")}, "finite"),
+    ("jsons", {}, "expected a list"),
 ]
 
 
@@ -443,6 +484,66 @@ def test_another_form_is_refused_with_words_that_help(name: str, value: Any, wor
     (fault,) = error.value.details
     assert words in fault.message
     assert fault.pointer.startswith(f"/{name}")
+
+
+def nested(levels: int) -> Any:
+    return [nested(levels - 1)] if levels else 1
+
+
+def test_json_is_carried_to_64_levels_and_no_further() -> None:
+    assert encoded(json=nested(64)).payload.json == nested(64)
+    for refuse in (lambda: encoded(json=nested(65)), lambda: CODEC.from_json("Any1", {"json": nested(65)})):
+        with pytest.raises(InvalidPayload, match="at most 64 levels"):
+            refuse()
+
+
+def test_json_that_holds_itself_is_refused() -> None:
+    loop: dict[str, Any] = {}
+    loop["a"] = [loop, loop]
+    with pytest.raises(InvalidPayload, match="at /json"):
+        encoded(json=loop)
+
+
+def test_what_is_wrong_within_json_is_told_at_its_place() -> None:
+    assert [fault.pointer for fault in refused(json={"a~/": [0, {"b": math.nan}]})] == ["/json/a~0~1/1/b"]
+    with pytest.raises(InvalidPayload) as error:
+        CODEC.from_xml(b'<Any1><json>{"a": [{"b": 1, "b": 2}]}</json></Any1>')
+    assert [(fault.pointer, fault.message) for fault in error.value.details] == [
+        ("/json/a/0/b", "this key stands here twice")
+    ]
+
+
+@pytest.mark.parametrize(
+    "text", ["", " ", "lang", "{'a':1}", "[NaN]", "1e999", "18446744073709551616", '"\\ud800"', "[1,]"]
+)
+def test_text_that_is_no_json_is_refused_in_a_document(text: str) -> None:
+    with pytest.raises(InvalidPayload, match="/json"):
+        CODEC.from_xml(f"<Any1><json>{text}</json></Any1>".encode())
+
+
+def test_json_has_one_text_whatever_the_order_of_its_keys() -> None:
+    one, other = encoded(meta={"b": 1, "a": {"d": 1, "c": 2}}), encoded(meta={"a": {"c": 2, "d": 1}, "b": 1})
+    assert one.xml == other.xml
+    assert b'<meta>{"a":{"c":2,"d":1},"b":1}</meta>' in one.xml
+    assert b'"meta":{"a":{"c":2,"d":1},"b":1}' in one.json
+
+
+def test_an_object_may_come_as_the_text_of_its_json() -> None:
+    for value in ({"a": [1]}, '{"a": [1]}', '\n{"a":[1]}'):
+        assert CODEC.from_json("Any1", {"meta": value}).meta == {"a": [1]}
+    assert CODEC.from_json("Any1", {"json": '{"a": 1}'}).json == '{"a": 1}'
+
+
+def test_a_payload_and_its_fresh_copy_share_no_json() -> None:
+    given = {"a": [1]}
+    fresh = encoded(meta=given).payload.meta
+    given["a"].append(2)
+    assert fresh == {"a": [1]}
+
+
+def test_json_takes_no_constraints() -> None:
+    with pytest.raises(UnsupportedPayload, match="fits str, bytes, list and dict only"):
+        Codec.of([make_dataclass("Bounded", [("json", Annotated[Json, MinLen(1)])])])
 
 
 def test_json_of_a_payload_that_the_codec_did_not_make_may_be_refused() -> None:

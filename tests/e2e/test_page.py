@@ -46,6 +46,14 @@ async def ready(page: Page, server: Process) -> None:
     await expect(page.locator("#connection")).to_have_text("Live")
 
 
+async def test_a_form_without_room_scrolls_within_its_panel(page: Page, tmp_path: Path) -> None:
+    async with serving(tmp_path / "data") as server:
+        await ready(page, server)
+        await expect(page.locator("#inject-fields .field")).to_have_count(1)
+        await page.set_viewport_size({"width": 1280, "height": 400})
+        assert await page.evaluate("document.documentElement.scrollHeight") == 400
+
+
 async def test_a_hop_is_seen_live_from_greeter_to_console(page: Page, tmp_path: Path) -> None:
     async with serving(tmp_path / "data") as server, server.client() as client:
         await ready(page, server)

@@ -168,7 +168,7 @@ async def test_a_model_writes_the_library_in_two_steps(play: Thinking) -> None:
 
 
 async def test_a_preview_that_quotes_a_document_taints_the_run_that_reads_it(play: Thinking) -> None:
-    patch: dict[str, Any] = {"index_id": "berlin", "doc_id": PARK.id, "metadata": '{"lang":"en"}'}
+    patch: dict[str, Any] = {"index_id": "berlin", "doc_id": PARK.id, "metadata": {"lang": "en"}}
     delete = {"index_id": "berlin", "doc_id": TOR.id}
     async with reading(play, TOR, PARK) as o:
         (patching,) = await told(o, play, call("rag_doc_patch", **patch))

@@ -238,7 +238,7 @@ WAYS: Final[Mapping[str, Way]] = {
     "rag_doc_get": told("finder", said("rag_doc_get", **DOCUMENT)),
     "rag_doc_list": told("finder", said("rag_doc_list", index_id="notes")),
     "rag_doc_delete": told("finder", said("rag_doc_delete", **DOCUMENT)),
-    "rag_doc_patch": told("finder", said("rag_doc_patch", **DOCUMENT, metadata="{}")),
+    "rag_doc_patch": told("finder", said("rag_doc_patch", **DOCUMENT, metadata={})),
     "rag_index_delete": told("finder", said("rag_index_delete", index_id="notes") + ORDER),
     "key_value_get": after_another_user(said("key_value_get", key="note")),
     "key_value_list": after_another_user(said("key_value_list") + ORDER),

@@ -24,6 +24,12 @@ NO_ROUTE: Final = frozenset({"not_found", "forbidden", "credential_in_url", "met
 """What may be said where there is no route: none of them asks who it is."""
 
 
+def refusal_of(answer: httpx2.Response) -> dict[str, Any]:
+    """What is wrong, which an error of JSON-RPC has in its ``data``."""
+    error: dict[str, Any] = answer.json()["error"]
+    return error["data"] if "jsonrpc" in answer.json() else error
+
+
 class Contract:
     """What the documents say, ready to be asked."""
 
@@ -79,10 +85,10 @@ class Contract:
         return None
 
     def _check_no_route(self, answer: httpx2.Response, place: str) -> None:
-        refusal = orjson.loads(answer.content) if answer.request.method != "HEAD" else None
-        if refusal is not None:
-            _hold(self._error, refusal, place)
-            assert refusal["error"]["code"] in NO_ROUTE, f"{place}: {answer.text}"
+        if answer.request.method != "HEAD":
+            refusal = refusal_of(answer)
+            _hold(self._error, {"error": refusal}, place)
+            assert refusal["code"] in NO_ROUTE, f"{place}: {answer.text}"
 
     def _check_form(self, said: Schema, answer: httpx2.Response, place: str) -> None:
         if "content" not in said or answer.request.method == "HEAD":

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import traceback
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx2
+import jsonschema_rs
+import orjson
 import pytest
 import pytest_asyncio
 from mcp import Client, MCPError, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.types import CallToolResult
+from mcp.types import CallToolResult, ToolAnnotations
 
 from organism.bootstrap import VERSION
 from organism.events.record import Record
@@ -172,6 +175,120 @@ async def test_what_is_no_message_of_the_protocol_is_refused(shared: Served, bod
         assert (await http.get(f"{shared.url}/mcp", headers=headers)).status_code == 405
     async with speaking(shared) as client:
         assert await names(client) == LISTED
+
+
+PING = {"jsonrpc": "2.0", "id": 7, "method": "ping"}
+MODERN = {"MCP-Protocol-Version": "2026-07-28"}
+ACCEPT = "application/json, text/event-stream"
+RPC_REFUSED: dict[str, tuple[dict[str, str], Any, tuple[int, int, str]]] = {
+    "no token": ({"Authorization": ""}, PING, (401, -32600, "missing_authorization")),
+    "a wrong token": ({"Authorization": "Bearer wrong"}, PING, (401, -32600, "invalid_authorization")),
+    "no scope": (bearer("acme", "reader"), PING, (403, -32600, "forbidden")),
+    "no JSON": ({}, "{", (400, -32700, "invalid_json")),
+    "a key twice": ({}, '{"jsonrpc":"2.0","id":1,"id":2}', (400, -32700, "invalid_json")),
+    "no message": ({}, [], (400, -32600, "invalid_field")),
+    "an unknown field": ({}, {**PING, "x": 1}, (400, -32600, "unknown_field")),
+    "another host": ({"Host": "evil.example"}, PING, (403, -32600, "forbidden")),
+    "another type": ({"Content-Type": "text/plain"}, PING, (415, -32600, "unsupported_media_type")),
+    "no form that is taken": ({**MODERN, "Accept": "text/html"}, PING, (406, -32600, "not_acceptable")),
+}
+
+
+@pytest.mark.parametrize(("headers", "body", "refusal"), RPC_REFUSED.values(), ids=RPC_REFUSED)
+async def test_a_refusal_is_an_error_of_json_rpc(
+    shared_tools: Served, headers: dict[str, str], body: Any, refusal: tuple[int, int, str]
+) -> None:
+    usual = {"Authorization": f"Bearer {TOKEN}", "Content-Type": "application/json", "Accept": ACCEPT}
+    content = body if isinstance(body, str) else orjson.dumps(body)
+    async with httpx2.AsyncClient(trust_env=False) as http:
+        answer = await http.post(f"{shared_tools.url}/mcp", content=content, headers={**usual, **headers})
+    told = answer.json()
+    assert (answer.status_code, told["error"]["code"], told["error"]["data"]["code"]) == refusal
+    assert (told["jsonrpc"], told["id"]) == ("2.0", None)
+    assert told["error"]["message"].startswith(f"{refusal[2]}: ")
+    assert told["error"]["data"]["request_id"] == answer.headers["x-request-id"]
+    assert ("www-authenticate" in answer.headers) == (answer.status_code == 401)
+
+
+@pytest.mark.parametrize(
+    ("headers", "params", "method", "refusal"),
+    [
+        ({}, {}, "no/such", (200, -32601)),
+        ({}, {}, "tools/call", (200, -32602)),
+        (MODERN, {}, "ping", (400, -32602)),
+        ({"MCP-Protocol-Version": "1999-01-01"}, {}, "ping", (400, -32602)),
+    ],
+)
+async def test_an_error_of_the_protocol_is_passed_on_as_it_is(
+    shared: Served, headers: dict[str, str], params: Any, method: str, refusal: tuple[int, int]
+) -> None:
+    asked = {"jsonrpc": "2.0", "id": "a7", "method": method, "params": params}
+    answer = await shared.call("POST", "//mcp", json=asked, headers={"Accept": ACCEPT, **headers})
+    told = answer.json()
+    assert (answer.status_code, told["error"]["code"], told["id"]) == (*refusal, "a7")
+    assert "type" not in told["error"]
+
+
+@pytest.mark.parametrize("mode", ERAS)
+async def test_a_client_is_told_what_is_wrong_with_its_token(shared: Served, mode: str) -> None:
+    with pytest.raises((MCPError, ExceptionGroup)) as raised:
+        async with speaking(shared, mode, {"Authorization": "Bearer wrong"}) as client:
+            await client.list_tools()
+    assert "invalid_authorization" in "".join(traceback.format_exception(raised.value))
+
+
+async def hinted(client: Client) -> dict[str, tuple[bool | None, ...]]:
+    """Of each tool whether it only reads, destroys, is idempotent, and reaches outside."""
+    tools = (await client.list_tools()).tools
+    hints = {tool.name: tool.annotations or ToolAnnotations() for tool in tools}
+    return {
+        name: (each.read_only_hint, each.destructive_hint, each.idempotent_hint, each.open_world_hint)
+        for name, each in hints.items()
+    }
+
+
+@pytest.mark.parametrize("by", ["http", "stdio"])
+async def test_each_tool_carries_what_a_call_does_and_the_schema_of_its_answer(shared: Served, by: str) -> None:
+    async with (
+        speaking(shared) if by == "http" else Client(stdio_client(bridge(shared.url, TOKEN)), cache=None) as client
+    ):
+        hints = await hinted(client)
+        assert hints["calculator"] == (True, False, True, False)
+        assert hints["wikipedia_search"] == (True, False, True, True)
+        assert hints["key_value_set"] == (False, True, True, False)
+        assert hints["rag_doc_append"] == (False, True, True, False)
+        document = {"id": "d1", "text": "x", "metadata": {"lang": "de", "tags": [1, None]}}
+        asked = await client.call_tool("rag_index_create", {"index_id": by, "documents": [document]})
+        assert asked.structured_content is not None  # the client holds it against the schema
+        assert asked.structured_content["preview"]["doc_count"] == 1
+        token = asked.structured_content["confirm_token"]
+        confirmed = {"index_id": by, "documents": [document], "confirm_token": token}
+        assert not (await client.call_tool("rag_index_create", confirmed)).is_error
+        found = await client.call_tool("rag_doc_get", {"index_id": by, "doc_id": "d1"})
+        assert found.structured_content == document
+        schemas = {tool.name: tool.output_schema or {} for tool in (await client.list_tools()).tools}
+        assert {schema["type"] for schema in schemas.values()} == {"object"}
+        assert not jsonschema_rs.is_valid(schemas["rag_doc_get"], {**document, "metadata": "{}"})
+
+
+async def test_of_a_tool_of_one_s_own_nothing_is_promised(shared_tools: Served) -> None:
+    async with speaking(shared_tools) as client:
+        assert (await hinted(client))["helper"] == (False, True, False, True)
+        tools = {tool.name: tool for tool in (await client.list_tools()).tools}
+        assert tools["helper"].output_schema == {"type": "object"}
+        assert (await client.call_tool("helper", {"text": "x"})).structured_content == {"text": "told x"}
+        assert (await client.call_tool("helper", {"text": "nothing"})).structured_content == {"result": None}
+
+
+async def test_an_agent_as_a_tool_answers_by_its_schema(world: MakeWorld) -> None:
+    thinker = {"handler": None, "model": "offline", "prompt": "Be brief."}
+    made = world(SOURCE, {**LISTENERS, "agent": {"tools": ["thinker"]}, "thinker": thinker})
+    async with served(made.config) as server, speaking(server) as client:
+        assert (await hinted(client))["thinker"] == (False, True, False, False)
+        (tool,) = [tool for tool in (await client.list_tools()).tools if tool.name == "thinker"]
+        assert set((tool.output_schema or {})["$defs"]) == {"Answer"}
+        answer = await client.call_tool("thinker", {"message": "Hello?"})
+        assert set(answer.structured_content or {}) == {"text", "citations"}
 
 
 def requests_to_mcp(said: Terminal) -> int:

@@ -23,6 +23,7 @@ from organism.server.http.rights import OPEN, right_of
 from organism.server.http.words import Object
 from organism.server.ws.commands import COMMANDS, RIGHTS
 from tests.flows.world import World
+from tests.server.contract import refusal_of
 from tests.server.served import Frames, Served, served
 from tests.server.tenanted import Wanted, bearer, hello_with, write_tokens
 
@@ -171,8 +172,8 @@ async def test_a_route_opens_to_its_scope_and_to_admin_alone(shared_scopes: Serv
         opens = route.right is OPEN or scope in {route.right.scope, "admin"}
         assert (scope, answer.status_code not in {401, 403}) == (scope, opens), answer.text
         if not opens:
-            assert answer.json()["error"]["code"] == "forbidden"
-            assert repr(route.right.scope) in answer.json()["error"]["message"]
+            assert refusal_of(answer)["code"] == "forbidden"
+            assert repr(route.right.scope) in refusal_of(answer)["message"]
 
 
 @pytest.mark.parametrize("route", [route for route in ROUTES if route.right.of_process], ids=lambda route: route.path)

@@ -20,6 +20,7 @@ from organism.server.http.bodies import IngestBody
 from organism.server.http.call import MAX_BODY_BYTES, MAX_GATEWAY_BODY_BYTES, USER, Route
 from organism.server.http.rights import OPEN
 from tests.flows.world import MakeWorld
+from tests.server.contract import refusal_of
 from tests.server.served import TOKEN, Frames, Served, served
 
 JSON = {"Content-Type": "application/json"}
@@ -45,7 +46,7 @@ def address(route: Route, name: str = "greeter") -> str:
 def refused(answer: httpx2.Response, *statuses: int) -> str:
     """The code of a refusal that keeps to the contract."""
     assert answer.status_code in statuses, (answer.request.url, answer.status_code, answer.text[:300])
-    error = answer.json()["error"]
+    error = refusal_of(answer)
     assert {"type", "code", "message", "param", "request_id"} <= set(error) <= {
         "type", "code", "message", "param", "request_id", "details",
     }  # fmt: skip
@@ -316,7 +317,7 @@ async def test_no_route_answers_without_a_token(shared: Served) -> None:
         path = route.address.replace("{id}", "x").replace("{name}", "greeter")
         answer = await shared.client.request(route.method, path)
         assert (route, answer.status_code) == (route, 401)
-        assert answer.json()["error"]["code"] == "missing_authorization"
+        assert refusal_of(answer)["code"] == "missing_authorization"
 
 
 @pytest.mark.parametrize("path", ["//healthz", "//readyz", "//errors", "/errors"])

@@ -2058,6 +2058,24 @@ export interface Retry {
 /** The injection at the root of a causal chain, which decides the rights of all that follows from it. `principal` injected it (None: the host program) for `user`; `depth` counts the agent runs around it. */
 export type Root = [string | null, number, string | null];
 
+/** A refusal as JSON-RPC has it. */
+export interface RpcError {
+  jsonrpc: "2.0";
+  /** The request's, if that could be read. */
+  id: string | number | null;
+  error: RpcRefusal;
+}
+
+/** An error of JSON-RPC. */
+export interface RpcRefusal {
+  /** -32700, -32600, -32603, or one of the protocol's. */
+  code: number;
+  /** What went wrong. */
+  message: string;
+  /** All of it, as `Refusal`, or as the protocol has it. */
+  data?: unknown;
+}
+
 /** Anything for a front end. */
 export interface RunDataData {
   message: string;
@@ -2882,6 +2900,16 @@ export interface Tool {
   approval: boolean;
   /** A call is previewed, then confirmed. */
   confirm: boolean;
+  /** A call changes nothing. */
+  read_only: boolean;
+  /** A call may change what is there, as far as it is known. */
+  destructive: boolean;
+  /** A repeated call changes nothing more. */
+  idempotent: boolean;
+  /** A call may reach what is outside of the organism. */
+  open_world: boolean;
+  /** The JSON Schema of its result. */
+  result: Record<string, unknown>;
 }
 
 /** A tool of the caller's, who makes the calls of it. */

@@ -14,8 +14,9 @@ from organism.server.documents import events
 from organism.server.documents.schemas import Schema, Schemas, example
 from organism.server.http.call import USER, Route
 from organism.server.http.contract import HEADERS, JSON, XML
+from organism.server.http.problems import MCP
 from organism.server.http.rights import OPEN, Right
-from organism.server.http.shapes import Error
+from organism.server.http.shapes import Error, RpcError
 from organism.server.http.words import AgentName
 
 Kinds = tuple[type[errors.OrganismError], ...]
@@ -92,14 +93,16 @@ def refusals(route: Route) -> Mapping[str, Schema]:
     kinds += (errors.BadPosition,) if "at" in route.query else ()
     for kind in (*kinds, *route.refuses):
         by_status.setdefault(kind.status, {})[kind.code] = " ".join((kind.__doc__ or "").split())
-    return {str(status): _refusal(status, by_status[status]) for status in sorted(by_status)}
+    return {str(status): _refusal(route, status, by_status[status]) for status in sorted(by_status)}
 
 
-def _refusal(status: int, codes: Mapping[str, str]) -> Schema:
+def _refusal(route: Route, status: int, codes: Mapping[str, str]) -> Schema:
     code = {"properties": {"code": {"enum": sorted(codes)}}}
     schema: dict[str, Any] = {
         "allOf": [{"$ref": "#/components/schemas/Error"}, {"properties": {"error": code}}],
     }
+    if route.address == MCP:
+        schema = {"$ref": "#/components/schemas/RpcError"}
     headers = ("X-Request-Id", *_ASKS.get(status, ()))
     return {
         "description": " ".join(f"`{code}`: {meaning}" for code, meaning in sorted(codes.items())),
@@ -174,7 +177,7 @@ def document(routes: Sequence[Route]) -> Schema:
 
 def schemas_of(routes: Sequence[Route]) -> Schemas:
     """The schemas of all that these routes take and give."""
-    kinds: list[Any] = [*HEADERS.values(), *PATH.values(), Error]
+    kinds: list[Any] = [*HEADERS.values(), *PATH.values(), Error, RpcError]
     for route in routes:
         kinds += [*(form.shape for form in route.gives), *route.parameters().values(), route.takes]
     return Schemas((kind for kind in kinds if kind is not None), events.components())

@@ -179,7 +179,9 @@ HEADERS: Final[Mapping[str, Any]] = {
     "x-ag-messages-format": _text("`vercel`: as the AI SDK's UI messages; `agenta`, or another value: as they are."),
     "x-ag-workflow-embeds": _text("`resolve`, which is also the default."),
     "x-ag-session-id": _text("The session; that of the body wins."),
-    "Last-Event-ID": _text("The position that the client has; goes before `since`.", "3"),
+    "Last-Event-ID": _text(
+        "The `id` of the last event that the client has; of `GET /events` it goes before `since`.", "3"
+    ),
 }
 """Every request header that a route looks at, besides those of authentication and of content and its forms."""
 

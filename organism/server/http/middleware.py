@@ -135,7 +135,8 @@ class Guard:
                 self._check_origin(headers)
             scope["state"]["query"] = query_of(scope["query_string"], takes_ticket=is_socket)
         except OrganismError as error:
-            refusal = problems.response(error, scope["state"]["access"].request_id, self._redactor)
+            request_id = scope["state"]["access"].request_id
+            refusal = problems.response(error, request_id, self._redactor, scope["path"])
             await refusal(scope, receive, send)
             return
         await self._app(scope, receive, send)

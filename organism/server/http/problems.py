@@ -10,7 +10,7 @@ from typing import Any, Final
 import orjson
 from starlette.responses import Response
 
-from organism.errors import MethodNotAllowed, NotAcceptable, OrganismError, RateLimitExceeded, Unavailable
+from organism.errors import InvalidJson, MethodNotAllowed, NotAcceptable, OrganismError, RateLimitExceeded, Unavailable
 from organism.model.redact import Redactor
 
 TABLE_VERSION: Final = 1
@@ -47,11 +47,15 @@ MOST_DETAILS: Final = 20
 
 def body(error: OrganismError, request_id: str) -> bytes:
     """The JSON body: what was wrong, and the id to find it by in the server's log; no trace, path or secret."""
+    return orjson.dumps({"error": _content(error, request_id)})
+
+
+def _content(error: OrganismError, request_id: str) -> dict[str, Any]:
     content: dict[str, Any] = {"type": error.type, "code": error.code, **fields(error)}
     if isinstance(error, NotAcceptable) and error.requested:
         content["requested"], content["supported"] = error.requested, error.supported
     content["request_id"] = request_id
-    return orjson.dumps({"error": content})
+    return content
 
 
 def fields(error: OrganismError) -> dict[str, Any]:
@@ -86,10 +90,25 @@ def headers(error: OrganismError) -> dict[str, str]:
     return {}
 
 
-def response(error: OrganismError, request_id: str, redactor: Redactor) -> Response:
-    """The answer that says what was wrong, without secrets."""
-    shown = redactor.shown(body(error, request_id))
+MCP: Final = "/mcp"
+"""Where JSON-RPC is spoken."""
+INVALID_JSON, INVALID_RPC, INTERNAL = -32700, -32600, -32603
+"""Codes of JSON-RPC 2.0."""
+
+
+def response(error: OrganismError, request_id: str, redactor: Redactor, path: str) -> Response:
+    """The answer to a request for the path that says what was wrong, without secrets."""
+    shown = redactor.shown(_rpc_body(error, request_id) if path == MCP else body(error, request_id))
     return Response(shown, error.status, headers(error), "application/json")
+
+
+def _rpc_body(error: OrganismError, request_id: str) -> bytes:
+    """The same as an error of JSON-RPC, with all of it in ``data``; of which request it is may not be known yet."""
+    code = INVALID_JSON if isinstance(error, InvalidJson) else INVALID_RPC
+    code = INTERNAL if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR else code
+    content = _content(error, request_id)
+    told = {"code": code, "message": f"{error.code}: {content['message']}", "data": content}
+    return orjson.dumps({"jsonrpc": "2.0", "id": None, "error": told})
 
 
 def kinds() -> dict[str, type[OrganismError]]:

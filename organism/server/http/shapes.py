@@ -264,6 +264,11 @@ class Tool(TypedDict):
     brings_outside_text: Annotated[bool, Field(description="Its answers may hold text of strangers.")]
     approval: Annotated[bool, Field(description="A person consents to each call.")]
     confirm: Annotated[bool, Field(description="A call is previewed, then confirmed.")]
+    read_only: Annotated[bool, Field(description="A call changes nothing.")]
+    destructive: Annotated[bool, Field(description="A call may change what is there, as far as it is known.")]
+    idempotent: Annotated[bool, Field(description="A repeated call changes nothing more.")]
+    open_world: Annotated[bool, Field(description="A call may reach what is outside of the organism.")]
+    result: Annotated[words.Object, Field(description="The JSON Schema of its result.")]
 
 
 class ToolList(TypedDict):
@@ -677,6 +682,22 @@ class Error(TypedDict):
     """The one shape of errors."""
 
     error: Refusal
+
+
+class RpcRefusal(TypedDict):
+    """An error of JSON-RPC."""
+
+    code: Annotated[int, Field(description="-32700, -32600, -32603, or one of the protocol's.", examples=[-32600])]
+    message: Annotated[str, Field(description="What went wrong.", examples=["missing_authorization: No token."])]
+    data: NotRequired[Annotated[Any, Field(description="All of it, as `Refusal`, or as the protocol has it.")]]
+
+
+class RpcError(TypedDict):
+    """A refusal as JSON-RPC has it."""
+
+    jsonrpc: Literal["2.0"]
+    id: Annotated[str | int | None, Field(description="The request's, if that could be read.", examples=[1])]
+    error: RpcRefusal
 
 
 class ErrorCode(TypedDict):

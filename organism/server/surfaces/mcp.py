@@ -26,7 +26,7 @@ from organism.model.commands import Inject
 from organism.pump.rules import call_json, tool_spec
 from organism.server.http import problems
 from organism.server.http.call import Call, caller_fields
-from organism.server.surfaces.tool_calls import checked, permitted, result_of
+from organism.server.surfaces.tool_calls import checked, hints_of, permitted, result_of, result_schema
 from organism.server.surfaces.waiting import send_and_wait
 
 CALL: Final = "organism.call"
@@ -57,20 +57,16 @@ async def answer(call: Call) -> Response:
         await manager.handle_request({**call.scope, "query_string": b"", CALL: call}, receive, send)
     start, *rest = sent or [{"status": 500, "headers": []}]
     body = b"".join(message.get("body", b"") for message in rest)
-    if start["status"] >= HTTPStatus.BAD_REQUEST:
-        raise _refusal(start["status"], body)
+    if start["status"] >= HTTPStatus.BAD_REQUEST and not body:
+        raise _refusal(start["status"])
     kind = dict(start["headers"]).get(b"content-type", b"application/json").decode()
     shown = call.process.redactor.masked_bytes(body)  # it repeats the request's id, whatever that is
     return Response(shown, int(start["status"]), media_type=kind if body else None)
 
 
-def _refusal(status: int, body: bytes) -> OrganismError:
-    """The error of a request that the library refuses, with its reason."""
-    try:
-        reason = orjson.loads(body)["error"]["message"]
-    except (ValueError, LookupError, TypeError):
-        reason = ""
-    message = f"The Model Context Protocol does not take this: {str(reason).splitlines()[0] if reason else status}"
+def _refusal(status: int) -> OrganismError:
+    """The error of a request that the library refuses without a word."""
+    message = f"The Model Context Protocol does not take this: {status}."
     if status == HTTPStatus.NOT_ACCEPTABLE:
         return NotAcceptable(message, param="headers.accept")
     return InvalidField(message) if status < HTTPStatus.INTERNAL_SERVER_ERROR else OrganismError()
@@ -82,10 +78,15 @@ async def _listed(context: Any, _page: PaginatedRequestParams | None) -> ListToo
     codec = call.tenant.pump.state.rules.codec
     tools = []
     for listener in permitted(call):
-        spec = tool_spec(listener, codec)
-        hints = ToolAnnotations(open_world_hint=listener.brings_outside_text)
-        schema = dict(spec.parameters)
-        tools.append(Tool(name=spec.name, description=spec.description, input_schema=schema, annotations=hints))
+        spec, hints = tool_spec(listener, codec), hints_of(listener)
+        tool = Tool(
+            name=spec.name,
+            description=spec.description,
+            input_schema=dict(spec.parameters),
+            output_schema=result_schema(listener),
+            annotations=ToolAnnotations(**{f"{name}_hint": value for name, value in hints._asdict().items()}),
+        )
+        tools.append(tool)
     return ListToolsResult(tools=tools)
 
 

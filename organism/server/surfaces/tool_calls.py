@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 
+from organism.codec import PayloadSchema, json_schema_of_any
 from organism.config.settings import Listener
 from organism.errors import (
     ConfirmExpired,
@@ -20,31 +21,23 @@ from organism.errors import (
     OrganismError,
     PreviewStale,
     ThreadKilled,
-    Upstream,
-    UpstreamTimeout,
+    ToolFailed,
 )
 from organism.model.commands import Injected
 from organism.model.tool import ConfirmRequired, ToolError
-from organism.pump.rules import Rules
+from organism.pump.rules import Rules, replies_of
 from organism.server.http.call import Call
 from organism.server.http.rights import tool_right
 from organism.server.surfaces.waiting import Ending
 
 REFUSALS: Final[Mapping[str, type[OrganismError]]] = {
-    kind.code: kind
-    for kind in (
-        InvalidField,
-        NotFound,
-        Forbidden,
-        PreviewStale,
-        ConfirmMismatch,
-        ConfirmExpired,
-        ConfirmUsed,
-        Upstream,
-        UpstreamTimeout,
-    )
+    **{
+        kind.code: kind
+        for kind in (InvalidField, NotFound, Forbidden, PreviewStale, ConfirmMismatch, ConfirmExpired, ConfirmUsed)
+    },
+    **dict.fromkeys(("upstream_error", "upstream_timeout"), ToolFailed),
 }
-"""The error that a tool's ``ToolError`` becomes, by its code."""
+"""The error that a tool's ``ToolError`` becomes, by its code. No gateway failed: clients would call it again."""
 
 
 def tools_of(rules: Rules) -> Iterator[Listener]:
@@ -73,6 +66,43 @@ def checked(call: Call, name: str) -> Listener:
     for receiver in call.tenant.receivers(name):
         tool_right(rules.listeners[receiver]).check(call.who, {"name": receiver})
     return listener
+
+
+class Hints(NamedTuple):
+    """What a call does, as far as it is known; of tools of others it is what their servers say."""
+
+    read_only: bool
+    destructive: bool
+    idempotent: bool
+    open_world: bool
+
+
+def hints_of(tool: Listener) -> Hints:
+    """What is not known to be harmless counts as destructive."""
+    changes = tool.effect != "pure"
+    return Hints(not changes, changes, tool.effect != "unsafe", tool.brings_outside_text)
+
+
+_RUNNING: Final = {
+    "type": "object",
+    "description": "The call takes long and goes on in this thread.",
+    "properties": {"thread_id": {"type": "string"}, "status": {"const": "running"}},
+    "required": ["thread_id", "status"],
+    "additionalProperties": False,
+}
+
+
+def result_schema(tool: Listener) -> dict[str, Any]:
+    """The JSON Schema of what ``/mcp`` answers to a call. Any object, where it is not known what the tool answers."""
+    kinds = () if tool.broadcast else replies_of(tool)
+    if not kinds:
+        return {"type": "object"}
+    if tool.confirm:
+        kinds = (*kinds, ConfirmRequired)
+    schema = json_schema_of_any(PayloadSchema.of(kind).shapes for kind in kinds)
+    if tool.confirm:
+        schema["$defs"][ConfirmRequired.__name__]["properties"]["preview"] = {}  # ``result_of`` reads its text
+    return {**schema, "anyOf": [*schema["anyOf"], _RUNNING]}
 
 
 def result_of(sent: Injected, ending: Ending) -> Any:

@@ -21,12 +21,13 @@ from organism.pump.rules import call_json, tool_spec
 from organism.server.http.bodies import ExecuteBody, McpBody
 from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields
 from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
+from organism.server.http.problems import MCP
 from organism.server.http.rights import gone_tool_right
 from organism.server.http.shapes import Injected as Sent
 from organism.server.http.shapes import ModelList, ToolList, ToolResult
 from organism.server.http.words import Object
 from organism.server.surfaces.costs import tell_cost
-from organism.server.surfaces.tool_calls import REFUSALS, checked, permitted, result_of
+from organism.server.surfaces.tool_calls import REFUSALS, checked, hints_of, permitted, result_of, result_schema
 from organism.server.surfaces.waiting import send_and_wait
 
 
@@ -80,6 +81,8 @@ def _shown(listener: Listener, codec: Codec) -> dict[str, Any]:
         "brings_outside_text": listener.brings_outside_text,
         "approval": listener.approval,
         "confirm": listener.confirm,
+        **hints_of(listener)._asdict(),
+        "result": result_schema(listener),
     }
 
 
@@ -148,7 +151,7 @@ FOR_MODELS: Final = (
 
 AT_ROOT: Final = (
     Route(
-        *("POST", "/mcp", mcp),
+        *("POST", MCP, mcp),
         gives=gives(Object, Gives(None, status=202)),
         takes=McpBody,
         refuses=(NotFound, NotAcceptable, Stopping),

@@ -60,7 +60,7 @@ async def _stream(call: Call, subscription: Subscribe) -> AsyncGenerator[bytes, 
 
 
 async def _start(call: Call, subscription: Subscribe, tail: Tail) -> Start:
-    """The position that the client has: the header's is the newer one, since a browser comes again by the same URL."""
+    """The position that the client has: the header's is the newer one, since a client comes again by the same URL."""
     seen = call.headers.get("last-event-id", "").strip()
     since = position_in(seen, LAST_SEEN) if seen else subscription.since
     if since is None and subscription.log is None:

@@ -197,5 +197,5 @@ def _description(tool: Tool) -> str:
 
 def _shipped(listener: str, server: McpServer, offered: _OfferedTool) -> ShippedTool:
     tool = offered.tool
-    shipped = served_tool(listener, server, tool.input_schema, _description(tool))
-    return replace(shipped, destroys=effect_kind(tool) != "pure", check=arguments_check(offered.schema))
+    shipped, effect = served_tool(listener, server, tool.input_schema, _description(tool)), effect_kind(tool)
+    return replace(shipped, destroys=effect != "pure", effect=effect, check=arguments_check(offered.schema))

@@ -10,7 +10,9 @@ import orjson
 import pytest
 
 from organism.bootstrap import Parts
+from organism.codec import Codec
 from organism.rag.hashed_words import HashedWords
+from organism.tools.library import LibraryTools, NewDocument, RagDocAppend, RagDocGet, RagDocList, RagQuery
 from tests.server.library.asking import DAMM, PARK, TOR, LibraryClient
 from tests.server.served import served
 from tests.server.tenanted import bearer, hello_with
@@ -31,7 +33,7 @@ async def test_a_tool_searches_an_index(library: LibraryClient) -> None:
     found = await result(library, "rag_query", index_id="berlin-info", query="Wo ist der größte Park?", top_k=2)
     first, second = found["results"]
     assert (found["index_id"], first["id"], first["text"]) == ("berlin-info", "d2", PARK["text"])
-    assert orjson.loads(first["metadata"]) == {"lang": "de"}
+    assert first["metadata"] == {"lang": "de"}
     assert first["score"] > second["score"]
 
 
@@ -44,7 +46,7 @@ async def test_tools_list_and_read(library: LibraryClient) -> None:
     assert described == await library.ok("GET", "/a")
     documents = await result(library, "rag_doc_list", index_id="a", offset=1, limit=1)
     assert ([each["id"] for each in documents["documents"]], documents["total"]) == (["d2"], 3)
-    assert await result(library, "rag_doc_get", index_id="a", doc_id="d1") == {**TOR, "metadata": "{}"}
+    assert await result(library, "rag_doc_get", index_id="a", doc_id="d1") == {**TOR, "metadata": {}}
 
 
 @pytest.mark.parametrize(
@@ -74,7 +76,50 @@ async def test_what_xml_cannot_carry_does_not_stop_a_tool(library: LibraryClient
     await library.put("a", {"id": "d1", "text": "bell \x07 and <b>&amp;</b>\x00", "metadata": {"x": "\ufffe"}})
     found = await result(library, "rag_doc_get", index_id="a", doc_id="d1")
     assert found["text"] == "bell \ufffd and <b>&amp;</b>\ufffd"
+    assert found["metadata"] == {"x": "\ufffe"}
     assert (await library.ok("GET", "/a/documents/d1"))["text"] == "bell \x07 and <b>&amp;</b>\x00"
+
+
+class Recorded:
+    """A handler's metadata whose effects were all recorded before."""
+
+    def __init__(self, answer: dict[str, Any]) -> None:
+        self._answer = answer
+
+    async def effect(self, *_: object) -> dict[str, Any]:
+        return {"answer": self._answer}
+
+
+OLD = {"id": "d1", "text": "x", "metadata": '{"lang":"de"}'}
+"""A document as earlier versions recorded it."""
+
+
+@pytest.mark.parametrize(
+    ("tool", "payload", "answer"),
+    [
+        ("doc_get", RagDocGet("a", "d1"), OLD),
+        ("doc_list", RagDocList("a"), {"index_id": "a", "documents": [OLD], "total": 1}),
+        ("query", RagQuery("a", "x"), {"index_id": "a", "results": [{**OLD, "score": 1.0}]}),
+    ],
+)
+async def test_metadata_that_was_recorded_as_text_is_answered_as_an_object(
+    tool: str, payload: object, answer: dict[str, Any]
+) -> None:
+    nothing_is_asked: Any = None
+    reply = (await getattr(LibraryTools(nothing_is_asked), tool)(payload, Recorded(answer))).payload
+    shown = orjson.loads(Codec.of([type(reply)]).encode("a", "b", "t", reply).json)
+    (document,) = shown.get("documents") or shown.get("results") or [shown]
+    assert document["metadata"] == {"lang": "de"}
+
+
+async def test_messages_of_earlier_versions_with_metadata_as_text_are_read() -> None:
+    codec = Codec.of([RagDocAppend])
+    append = RagDocAppend("a", [NewDocument("d1", "x", {"lang": "de"})])
+    xml = codec.encode("a", "b", "t", append).xml
+    assert b'<metadata>{"lang":"de"}</metadata>' in xml  # as it was written as text
+    assert codec.decode(xml).payload == append
+    json = {"index_id": "a", "documents": [OLD], "confirm_token": ""}
+    assert codec.from_json("RagDocAppend", json) == append
 
 
 async def test_an_answer_has_as_many_documents_as_it_has_room_for(library: LibraryClient) -> None:

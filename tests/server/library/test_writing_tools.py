@@ -38,7 +38,7 @@ async def test_each_write_is_previewed_then_done(library: LibraryClient) -> None
     assert shown == {**shape, "total_bytes": size(TOR, PARK), "replace_semantics": "replace"}
     assert done == {"index_id": "a", "ingested": 2, "doc_count": 2}
 
-    shown, done = await confirmed("rag_doc_append", documents=[PARK, {**DAMM, "metadata": '{"lang": "de"}'}])
+    shown, done = await confirmed("rag_doc_append", documents=[PARK, {**DAMM, "metadata": {"lang": "de"}}])
     upsert = {"total_bytes": size(PARK, DAMM), "replace_semantics": "upsert"}
     assert shown == {**shape, **upsert, "conflicting_existing_ids": [PARK["id"]]}
     assert done == {"index_id": "a", "ingested": 2, "doc_count": 3}
@@ -52,7 +52,7 @@ async def test_each_write_is_previewed_then_done(library: LibraryClient) -> None
         "new_text_size_bytes": 600,
         "new_metadata_size_bytes": 2,
     }
-    assert done == {"id": "d1", "text": "ü" * 300, "metadata": "{}"}
+    assert done == {"id": "d1", "text": "ü" * 300, "metadata": {}}
 
     shown, done = await confirmed("rag_doc_delete", doc_id="d1")
     assert shown == {
@@ -106,7 +106,7 @@ async def test_a_token_is_good_for_its_own_call_once(library: LibraryClient) -> 
 
 CHANGED: dict[str, tuple[str, dict[str, Any], str]] = {
     "a document by a patch": ("rag_doc_delete", {"doc_id": "d1"}, "d1"),
-    "a document that is patched": ("rag_doc_patch", {"doc_id": "d1", "metadata": "{}"}, "d1"),
+    "a document that is patched": ("rag_doc_patch", {"doc_id": "d1", "metadata": {}}, "d1"),
     "a document that is replaced": ("rag_doc_append", {"documents": [TOR]}, "d1"),
     "any document of an index that is deleted": ("rag_index_delete", {}, "d2"),
     "any document of an index that is replaced": ("rag_index_create", {"documents": [TOR]}, "d2"),
@@ -213,7 +213,7 @@ async def test_a_token_outlives_a_restart_and_ends_after_sixty_seconds(tmp_path:
         ("rag_doc_delete", {"index_id": "a", "doc_id": "none"}, (404, "not_found")),
         ("rag_index_delete", {"index_id": "none"}, (404, "not_found")),
         ("rag_doc_patch", {"index_id": "a", "doc_id": "d1"}, (400, "invalid_field")),
-        ("rag_doc_patch", {"index_id": "a", "doc_id": "d1", "metadata": "[]"}, (400, "invalid_field")),
+        ("rag_doc_patch", {"index_id": "a", "doc_id": "d1", "metadata": []}, (400, "invalid_payload")),
         ("rag_doc_append", {"index_id": "a", "documents": [TOR, TOR]}, (400, "invalid_field")),
         ("rag_index_create", {"index_id": "a", "documents": [{"id": "x", "text": ""}]}, (400, "invalid_field")),
     ],

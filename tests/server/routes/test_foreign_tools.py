@@ -108,6 +108,21 @@ async def test_a_tool_that_is_new_is_off_one_that_is_gone_waits_no_more_and_one_
         assert (await called(server)).status_code == 200
 
 
+async def test_what_a_server_says_that_its_tools_do_is_passed_on(world: MakeWorld) -> None:
+    hints: dict[str, dict[str, bool]] = {
+        "reads": {"readOnlyHint": True},
+        "puts": {"idempotentHint": True, "destructiveHint": False},
+        "adds": {"destructiveHint": False, "openWorldHint": False},
+    }
+    async with web(text) as far:
+        far.tools = [{**TOOL, "name": name, "annotations": said} for name, said in hints.items()]
+        async with served(world(SOURCE, {}, tools={"mcp": {"far": {"url": far.url}}}).config) as server:
+            data = (await server.get("//v1/tools"))["data"]
+    told = {each["function"]["name"]: (each["read_only"], each["destructive"], each["idempotent"]) for each in data}
+    assert (told["far__reads"], told["far__puts"]) == ((True, False, True), (False, True, True))
+    assert told["far__adds"] == (False, True, False)
+
+
 async def test_a_server_that_is_named_later_is_accepted_at_first_sight(world: MakeWorld) -> None:
     async with web(text) as far:
         made = world(SOURCE, {"clerk": {}})

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, get_args
 
 import httpx2
+import jsonschema_rs
 import pytest
 
 from organism.events.record import Record
@@ -131,6 +132,52 @@ async def test_a_token_that_names_its_tools_lists_and_executes_no_other(tmp_path
         assert told(refused) == (403, "forbidden", None)
 
 
+PURE, IDEMPOTENT, UNSAFE = (True, False, True), (False, True, True), (False, True, False)
+"""What is read only, destructive, idempotent."""
+
+
+async def test_each_tool_says_what_a_call_does(world: MakeWorld, tmp_path: Path) -> None:
+    command = [sys.executable, "-S", str(ROUGH), str(tmp_path / "diary")]
+    made = world(SOURCE, LISTENERS, tools={"mcp": {"rough": {"command": command}}})
+    async with served(made.config) as server:
+        data = (await server.get("//v1/tools"))["data"]
+    told = {each["function"]["name"]: (each["read_only"], each["destructive"], each["idempotent"]) for each in data}
+    reading = [
+        "calculator",
+        "current_datetime",
+        "wikipedia_search",
+        "wikipedia_summary",
+        "key_value_get",
+        "key_value_list",
+    ]
+    assert {name for name, said in told.items() if said == PURE} == {*reading, *READING}
+    assert {name for name, said in told.items() if said == IDEMPOTENT} >= {
+        "key_value_set",
+        "key_value_delete",
+        *WRITING,
+    }
+    assert (told["helper"], told["rough__do"]) == (UNSAFE, UNSAFE)
+
+
+async def test_each_tool_gives_the_schema_of_its_result(hello: Served) -> None:
+    data = (await hello.get("//v1/tools"))["data"]
+    schemas = {each["function"]["name"]: each["result"] for each in data}
+    calls = {
+        "calculator": {"expression": "1/3"},
+        "current_datetime": {},
+        "key_value_set": {"key": "k", "value": "v"},
+        "key_value_get": {"key": "k"},
+        "key_value_list": {},
+        "key_value_delete": {"key": "k"},
+        "rag_index_list": {},
+        "rag_index_create": {"index_id": "a", "documents": [{"id": "d1", "text": "x", "metadata": {"a": [1]}}]},
+    }
+    for name, arguments in calls.items():
+        jsonschema_rs.validate(schemas[name], (await execute(hello, name, arguments)).json()["result"])
+        assert not jsonschema_rs.is_valid(schemas[name], {"made": "up"})
+    assert all(schema["type"] == "object" for schema in schemas.values())
+
+
 # ── POST /v1/tools/execute ───────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -190,8 +237,15 @@ async def test_a_tool_s_own_error_comes_in_the_one_shape(world: MakeWorld) -> No
     async with served(world(SOURCE, LISTENERS).config) as server:
         for code in REFUSALS:
             answer = await execute(server, "helper", {"text": f"!{code}"})
-            assert (answer.status_code, answer.json()["error"]["code"]) == (REFUSALS[code].status, code)
+            refusal = REFUSALS[code]
+            assert (answer.status_code, answer.json()["error"]["code"]) == (refusal.status, refusal.code)
             assert answer.json()["error"]["message"] == f"it is {code}"
+
+
+@pytest.mark.parametrize("code", ["upstream_error", "upstream_timeout"])
+async def test_what_a_tool_could_not_do_is_no_bad_gateway(world: MakeWorld, code: str) -> None:
+    async with served(world(SOURCE, LISTENERS).config) as server:
+        assert told(await execute(server, "helper", {"text": f"!{code}"})) == (422, "tool_error", None)
 
 
 def test_every_code_that_a_tool_may_answer_with_is_known_here() -> None:
@@ -345,7 +399,7 @@ async def test_a_tool_of_an_mcp_server_is_listed_and_called_as_the_shipped_ones(
         if status == 200:
             assert answer.json() == {"result": {"text": "did this", "json": "", "truncated": False}}
         refused = await execute(server, "rough__do", {"do": "wrong"}, headers=bearer("acme", "all-tools"))
-        assert told(refused)[:2] == (502, "upstream_error")
+        assert told(refused)[:2] == (422, "tool_error")
         listed = (await server.get("//v1/tools", headers=bearer("acme", "all-tools")))["data"]
         found = next(tool for tool in listed if tool["function"]["name"] == "rough__do")
         assert (found["function"]["parameters"], found["brings_outside_text"]) == ({"type": "object"}, True)
