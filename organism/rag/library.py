@@ -135,6 +135,7 @@ class Library:
         self._is_closed = False
         self._incomplete: set[str] = set()
         self._altered: dict[str, set[str]] = {}
+        self._background: set[asyncio.Future[None]] = set()
 
     async def open(self) -> None:
         """Make the store ready, and drop what no fact names. A damaged one refuses whatever is asked of it."""
@@ -153,6 +154,7 @@ class Library:
                 name: each for name, each in saved.items() if name in indices and each.model == indices[name].model
             }
             await asyncio.to_thread(self._graphs.load, fitting)
+            self._background.add(asyncio.ensure_future(self._make_words()))
         if self._damage or self._incomplete or self._altered:
             damaged = sorted({*self._incomplete, *self._altered})
             _log.error("library_damaged", error=self._damage, indices=damaged)
@@ -162,6 +164,9 @@ class Library:
         if self._is_closed:
             return
         self._is_closed = True
+        for each in self._background:
+            each.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
         saved = await self._graphs.close()
         if saved:
             with suppress(OrganismError):  # they will be made again
@@ -176,6 +181,19 @@ class Library:
             found += [await self.index(row["id"]) for row in orjson.loads(page.rows)]
             page = await self._views.rows(_MODEL, Query(order_by="position", limit=MOST_INDICES_READ, after=page.last))
         return found
+
+    async def _make_words(self) -> None:
+        """Index texts as this version does it where an earlier one wrote them; searches go on meanwhile."""
+        try:
+            if count := await self._store.read(store.count_without_words):
+                _log.info("library_words_begun", documents=count)
+            after: int | None = 0
+            while after is not None:
+                after = await self._store.write(store.make_words, after)
+            if count:
+                _log.info("library_words_made", documents=count)
+        except (LibraryDamaged, LibraryUnavailable) as error:  # the next start goes on
+            _log.warning("library_words_not_made", error=str(error))
 
     # -- reading
 

@@ -524,7 +524,7 @@ class RetrievedDocument(LibraryDocument):
     """A document that was found."""
 
     score: Annotated[
-        float, Field(description="The higher the better, among those of one answer; by `vector` a cosine.")
+        float, Field(description="The higher the better, among those of this answer alone; by `vector` it is a cosine.")
     ]
 
 
