@@ -206,14 +206,11 @@ async def test_a_pdf_whose_cipher_is_not_installed_is_told(tmp_path: Path) -> No
     assert b"Unreadable: it is encrypted; decrypt it first" in err
 
 
-@pytest.mark.parametrize("document", ["..", "."])
-async def test_a_document_whose_id_a_path_would_swallow_is_deleted_alone(server: Served, document: str) -> None:
-    body = {"documents": [{"id": document, "text": "x"}, {"id": "d1", "text": "y"}]}
-    put = await server.call("POST", "//a1/rag/indices/kb/documents", json=body, headers={"SPASS-User-Id": "dan"})
-    assert put.status_code == 200
-    assert (await rag(server, "docs", "kb", document)).code == 0
-    assert (await rag(server, "rm", "kb", document)).out == "Deleted.\n"
-    assert [each["id"] for each in (await rag(server, "docs", "kb", "--json")).json] == ["d1"]
+@pytest.mark.parametrize("index", ["..", "."])
+async def test_an_index_that_no_url_can_name_is_refused(server: Served, folder: Path, index: str) -> None:
+    ran = await rag(server, "add", index, folder)
+    assert ran.code == 1
+    assert "but not `.` or `..`" in ran.err
 
 
 def pdf(*pages: str) -> bytes:

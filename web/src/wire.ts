@@ -2040,7 +2040,7 @@ export interface RetrievedDocument {
   id: string;
   text: string;
   metadata: Record<string, unknown>;
-  /** The higher the better, among those of one answer; by `vector` a cosine. */
+  /** The higher the better, among those of this answer alone; by `vector` it is a cosine. */
   score: number;
 }
 
