@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import Any, Final, Literal
 
@@ -51,13 +51,22 @@ class Hit:
     score: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The rows of an index as of a generation, and the vectors of those that are embedded."""
+
+    generation: int
+    rows: Rows
+    vectors: Vectors
+
+
 class Searcher:
     """The searches of one tenant. It belongs to the reading thread."""
 
     def __init__(self, graphs: Graphs, key: bytes) -> None:
         self._graphs = graphs
         self._key = key
-        self._indices: OrderedDict[str, tuple[int, Vectors]] = OrderedDict()
+        self._indices: OrderedDict[str, _Held] = OrderedDict()
 
     def search(self, connection: Connection, question: Question) -> list[Hit]:
         """The best hits, the best first. Raises ``StalePosition`` if the generation is over, ``LibraryDamaged``."""
@@ -98,6 +107,11 @@ class Searcher:
         scores = {row: near.get(row, 0.0) / 2 + telling.get(row, 0.0) / reach / 2 for row in near.keys() | telling}
         return sorted(scores.items(), key=lambda each: (-each[1], each[0]))[:count]
 
+    def read_again(self, _: Connection, index_id: str) -> None:
+        """Texts of the index were embedded: the next search reads their vectors."""
+        if (held := self._indices.get(index_id)) is not None:
+            self._indices[index_id] = replace(held, generation=-1)
+
     def forget(self, _: Connection, index_id: str) -> None:
         """The index is gone."""
         self._indices.pop(index_id, None)
@@ -105,25 +119,29 @@ class Searcher:
 
     def _rows(self, connection: Connection, index: InForce) -> Rows:
         """Those of the index as of the generation, from memory if its vectors are there."""
-        generation, held = self._indices.get(index.index_id, (-1, None))
-        if held is not None and generation == index.generation:
+        held = self._indices.get(index.index_id)
+        if held is not None and held.generation == index.generation:
             return held.rows
         return store.rows_in_force(connection, index)
 
     def _vectors(self, connection: Connection, question: Question, query: Vector) -> Vectors:
-        """The vectors of the index as of the generation, read as far as they changed."""
-        index_id, dim = question.index.index_id, len(query)
-        generation, held = self._indices.pop(index_id, (-1, None))
-        if held is None or held.model != question.model:
-            generation, held = -1, Vectors(index_id, question.model, dim, self._graphs)
-        if generation != question.index.generation:
-            rows = store.rows_in_force(connection, question.index)
-            new = rows[~np.isin(rows, held.rows, assume_unique=True)]
-            held.change(rows, store.vectors(connection, new, question.model, dim, self._key))
-        self._indices[index_id] = (question.index.generation, held)
+        """The vectors of the index as of the generation, read as far as they changed; some may not be made yet."""
+        index_id, generation = question.index.index_id, question.index.generation
+        held = self._indices.pop(index_id, None)
+        if held is None or held.vectors.model != question.model:
+            vectors = Vectors(index_id, question.model, len(query), self._graphs)
+            held = _Held(-1, vectors.rows, vectors)
+        if held.generation != generation:
+            rows, there = store.rows_in_force(connection, question.index), held.vectors.rows
+            new = store.rows_embedded(connection, np.setdiff1d(rows, there, assume_unique=True), question.model)
+            stays = there[np.isin(there, rows, assume_unique=True)]
+            made = store.vectors(connection, new, question.model, len(query), self._key)
+            held.vectors.change(np.sort(np.concatenate([stays, new])), made)
+            held = _Held(generation, rows, held.vectors)
+        self._indices[index_id] = held
         while len(self._indices) > MOST_INDICES:
             self._indices.popitem(last=False)
-        return held
+        return held.vectors
 
 
 def _wanted(connection: Connection, question: Question) -> Rows | None:

@@ -274,8 +274,8 @@ def damage_of(connection: Connection, index: InForce, model: str, key: bytes) ->
     if layout < LAYOUT_OF_SEALS:  # its vectors are sealed by the next start
         return
     for document_id, text_digest, vector, checksum in connection.execute(_SQL["all_vectors"], (*index.place, model)):
-        if vector is None or seal_of(key, text_digest, model, vector) != checksum:
-            yield document_id, "its vector is missing or was changed; write it again"
+        if vector is not None and seal_of(key, text_digest, model, vector) != checksum:
+            yield document_id, "its vector was changed; write it again"  # one that is missing is made by the server
 
 
 def seal_of(key: bytes, text_digest: str, model: str, vector: bytes) -> int:
@@ -489,9 +489,19 @@ def text_bytes(connection: Connection, index: InForce) -> int:
 
 
 def unembedded(connection: Connection, index: InForce, model: str, limit: int) -> list[str]:
-    """Texts of an index that the model has not embedded."""
+    """Texts of an index that the model has not embedded. Raises ``LibraryDamaged``."""
     with snapshot(connection, index):
-        return [text for (text,) in connection.execute(_SQL["unembedded"], (*index.place, model, limit))]
+        found = connection.execute(_SQL["unembedded"], (*index.place, model, limit)).fetchall()
+    if any(text_digest_of(text) != text_digest for text, text_digest in found):  # its vector would find no text
+        raise LibraryDamaged(f"Documents of the index {index.index_id!r} are not as they were written.")
+    return [text for text, _ in found]
+
+
+def count_unembedded(connection: Connection, index: InForce, model: str) -> int:
+    """How many documents of an index have texts that the model has not embedded."""
+    with snapshot(connection, index):
+        ((count,),) = connection.execute(_SQL["count_unembedded"], (*index.place, model))
+    return int(count)
 
 
 def rows_in_force(connection: Connection, index: InForce) -> Rows:
@@ -507,8 +517,13 @@ def rows_matching(connection: Connection, index: InForce, wanted: Mapping[str, A
     return _sorted(connection.execute(_SQL["matching"], (*index.place, conditions)))
 
 
+def rows_embedded(connection: Connection, rows: Rows, model: str) -> Rows:
+    """Those of the rows, rising, whose texts the model has embedded. Inside of a ``snapshot``."""
+    return _sorted(connection.execute(_SQL["rows_embedded"], (model, json_text(rows.tolist()))))
+
+
 def vectors(connection: Connection, rows: Rows, model: str, dim: int, key: bytes) -> Iterator[tuple[Rows, Matrix]]:
-    """The model's vectors of rows, a portion at a time. Raises ``LibraryDamaged``. Inside of a ``snapshot``."""
+    """The model's vectors of rows that are embedded, by portions. Raises ``LibraryDamaged``. In a ``snapshot``."""
     for begin in range(0, len(rows), PORTION_ROWS):
         portion = rows[begin : begin + PORTION_ROWS]
         found = connection.execute(_SQL["vectors"], (model, json_text(portion.tolist()))).fetchall()

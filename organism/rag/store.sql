@@ -213,10 +213,19 @@ DELETE FROM generations WHERE index_id NOT IN (SELECT value FROM json_each(?));
 SELECT text_digest, vector, checksum FROM vectors WHERE model = ? AND text_digest IN (SELECT value FROM json_each(?));
 
 -- unembedded: texts of an index that the model has not embedded
-SELECT DISTINCT text FROM documents
+SELECT DISTINCT text, text_digest FROM documents
 WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1)
     AND NOT EXISTS (SELECT 1 FROM vectors WHERE text_digest = documents.text_digest AND model = ?3)
 LIMIT ?4;
+
+-- count_unembedded: documents of an index with such texts
+SELECT count(*) FROM documents
+WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1)
+    AND NOT EXISTS (SELECT 1 FROM vectors WHERE text_digest = documents.text_digest AND model = ?3);
+
+-- rows_embedded: rows whose texts the model has embedded
+SELECT row FROM documents JOIN vectors USING (text_digest)
+WHERE model = ? AND row IN (SELECT value FROM json_each(?));
 
 -- document: one document
 SELECT id, text, metadata, salt, digest FROM documents

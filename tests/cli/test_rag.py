@@ -278,11 +278,11 @@ class Interrupting(HashedWords):
         self.ends = asyncio.Event()
 
     async def embed(self, model: str, texts: Sequence[str]) -> Embedded:
-        if not self.left:
+        if not self.left and texts:
             self.waits.set()
             await self.ends.wait()
             raise Upstream("The model is gone.")
-        self.left -= 1
+        self.left -= len(texts) > 0
         return await super().embed(model, texts)
 
 
@@ -302,7 +302,8 @@ async def test_an_ingest_that_was_killed_goes_on_where_it_was_and_embeds_no_text
     again = HashedWords()
     async with served(data=tmp_path / "data", parts=Parts(embeddings=again)) as server:
         counted = await added(server, tmp_path / "files")
-        assert (counted["files"], counted["sent"], counted["unchanged"]) == (80, 48, 32)
+        assert (counted["files"], counted["sent"] + counted["unchanged"]) == (80, 80)
+        assert counted["unchanged"] >= 32
         assert (await rag(server, "list", "--json")).json[0]["doc_count"] == 80
     assert sorted([*words.texts, *again.texts]) == sorted(f"This is text {number}." for number in range(80))
 

@@ -98,7 +98,8 @@ def turn_into_third(data: Path) -> None:
 async def told_by_doctor(data: Path) -> str:
     """What ``organism doctor`` says of the library."""
     checks = (await command("doctor", "--json", "--port", "0", "--data", data)).json["checks"]
-    return next(each["summary"] for each in checks if each["check"] == "library")
+    summary: str = next(each["summary"] for each in checks if each["check"] == "library")
+    return summary
 
 
 async def test_an_index_of_an_earlier_version_is_indexed_again_while_it_is_searched(tmp_path: Path) -> None:

@@ -1421,6 +1421,17 @@ export interface LibraryDocumentList {
   documents: LibraryDocument[];
 }
 
+/** How far an index is embedded. */
+export interface LibraryEmbedding {
+  index_id: string;
+  embedding_model: string;
+  doc_count: number;
+  /** How many of them have vectors; words find the others too. */
+  embedded: number;
+  /** Why the last attempt failed; another one follows by itself. */
+  error: string | null;
+}
+
 /** An index of the library. */
 export interface LibraryIndex {
   id: string;
@@ -3849,13 +3860,24 @@ export interface Routes {
     body: undefined;
     answer: LibraryDocumentList;
   };
-  "POST /a1/rag/indices/{index_id}/documents": {
+  "GET /a1/rag/indices/{index_id}/embedding": {
     query: {};
+    body: undefined;
+    answer: LibraryEmbedding;
+  };
+  "POST /a1/rag/indices/{index_id}/documents": {
+    query: {
+      /** `false`: 202 once they are stored, and embed them in the background. */
+      wait?: boolean;
+    };
     body: IngestBody;
     answer: Ingested;
   };
   "POST /a1/rag/indices/{index_id}/documents/append": {
-    query: {};
+    query: {
+      /** `false`: 202 once they are stored, and embed them in the background. */
+      wait?: boolean;
+    };
     body: IngestBody;
     answer: Ingested;
   };
