@@ -239,6 +239,7 @@ class Organism:
         await tenant.library.open()  # first: what it sweeps must not be what a resumed handling writes
         await tenant.start(self._rules(Held(log, views, tenant.library, redactor)), self._life())
         tell_faults_of_compaction(tenant)
+        tenant.library.start()
         return tenant
 
     def _follow(self, what: str, following: Coroutine[Any, Any, None]) -> None:

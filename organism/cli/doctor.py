@@ -31,11 +31,13 @@ from organism.codec import Codec
 from organism.config.load import load
 from organism.config.tenant import effective
 from organism.config.tokens import TOKENS_FILE, defaults_of, read_tokens
-from organism.errors import ConfigInvalid, LogDamaged, NotFound
+from organism.errors import ConfigInvalid, LibraryDamaged, LogDamaged, NotFound
 from organism.log.offline import SQLITE_IN_USE, last_at
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.times import spoken
 from organism.pump.rules import Rules, payload_classes
+from organism.rag.index import installed
+from organism.rag.verify import documents_without_words
 from organism.server.serve import ServerSettings, listen
 from organism.tools.toolbox import static_tools
 
@@ -47,6 +49,11 @@ CLOCK_WAS_SET_US: Final = 1_767_225_600_000_000
 """The beginning of 2026: no machine that runs this lives before it."""
 TOLERANCE_US: Final = 1_000_000
 PATIENCE_SECONDS: Final = 5.0
+GRAPH: Final = "more than 10,000 documents of an index are searched by a graph"
+NO_GRAPH: Final = (
+    "more than 10,000 documents of an index are searched exactly, since hnswlib is missing: "
+    "`apt-get install g++ python3-dev`, then `./scripts/setup run`"
+)
 
 
 class Fault(NamedTuple):
@@ -216,6 +223,20 @@ def _opened(log: TenantLog) -> Finding:
     return Finding(f"anchored at position {position}")
 
 
+def _library(options: Doctor) -> Finding:
+    """How large indices are searched, and whether documents are indexed as an earlier version did."""
+    summary, faults = GRAPH if installed() is not None else NO_GRAPH, []
+    waiting = 0
+    for log in logs_in(options, options.tenant):
+        try:
+            waiting += documents_without_words(log.directory)
+        except LibraryDamaged as damage:
+            faults.append(Fault(damage.message, damage.remediation))
+    if waiting:
+        summary += f"; {waiting} documents are indexed again by the server in the background, or at its next start"
+    return Finding(summary, faults)
+
+
 def clock(now_us: int, last_event_us: int) -> Finding:
     """Whether the wall clock is set, and not behind the log."""
     summary, behind_us = spoken(now_us), last_event_us - now_us
@@ -300,6 +321,7 @@ CHECKS: Final[Mapping[str, Callable[[Doctor], Finding]]] = {
     "disk": lambda options: disk(shutil.disk_usage(_nearest(options.data)).free, options.data),
     "permissions": lambda options: permissions([*_private(options)], os.geteuid()),
     "log": _log,
+    "library": _library,
     "clock": lambda options: clock(
         time.time_ns() // 1000, max(map(_last_at, logs_in(options, options.tenant)), default=0)
     ),

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Final
+from types import TracebackType
+from typing import Any, Final, Self
 
 import typer
 from rich.progress import Progress
@@ -14,12 +16,16 @@ from organism.cli.exits import Exit
 from organism.cli.ingest import Piece, Unreadable, files_in
 from organism.cli.options import AddDocuments, Documents, QueryIndex, ReembedIndex, Remote, RemoveDocuments
 from organism.cli.reading import FileReader
-from organism.cli.show import Columns, SafeConsole, fields, note, out, print_json, show_list, show_text
+from organism.cli.show import Columns, SafeConsole, fields, note, out, print_json, refuse, show_list, show_text
 
 BATCH: Final = 32
 """So many documents go in one request: what is sent after an interruption is soon sent again."""
 MOST: Final = 1 << 30
 EXCERPT_CHARS: Final = 60
+POLL_SECONDS: Final = 0.3
+LINE_SECONDS: Final = 3.0
+"""Without a terminal, progress is a line every so many seconds."""
+EMBEDDED: Final = "documents are embedded"
 _INDICES: Final[Columns] = {
     "INDEX": "id",
     "DOCUMENTS": lambda index: str(index["doc_count"]),
@@ -114,13 +120,13 @@ def add(options: AddDocuments) -> None:
     def send(most_left: int) -> None:
         while len(waiting) > most_left:
             batch = [piece._asdict() for piece in waiting[:BATCH]]
-            library.post({"documents": batch}, options.index, "documents", "append")
+            library.post({"documents": batch}, options.index, "documents", "append", params={"wait": "false"})
             counted["sent"] += len(batch)
             del waiting[:BATCH]
 
-    progress = Progress(console=SafeConsole(stderr=True), transient=True, disable=options.json)
-    with FileReader() as reader, progress:
-        for file in progress.track(files, description="Reading"):
+    with FileReader() as reader, _Progress(is_silent=options.json) as progress:
+        for number, file in enumerate(files, 1):
+            progress.show(number, len(files), "files are read")
             try:
                 pieces = reader.pieces_of(file, files[file])
             except Unreadable as why:
@@ -139,10 +145,54 @@ def add(options: AddDocuments) -> None:
                 library.delete(options.index, "documents", gone)
                 counted["deleted"] += 1
         send(0)
+        if known or counted["sent"]:
+            _embedded(library, options.index, progress)
     told = "{files} files: {sent} pieces sent, {unchanged} unchanged, {deleted} deleted.".format(**counted)
     show_text(options, {"index": options.index, **counted}, told)
     if failed:
         raise typer.Exit(Exit.FAILED)
+
+
+class _Progress:
+    """On a terminal a bar that goes at the end, else plain lines; on standard error, and with ``--json`` none."""
+
+    def __init__(self, *, is_silent: bool) -> None:
+        console = SafeConsole(stderr=True)
+        self._says_lines = not is_silent and not console.is_terminal
+        self._bar = Progress(console=console, transient=True, disable=is_silent or self._says_lines)
+        self._task = self._bar.add_task("")
+        self._said = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._bar.stop()
+
+    def show(self, done: int, total: int, what: str, *, always: bool = False) -> None:
+        """So many of all are done; ``always``: without a terminal too, however long the last line is ago."""
+        self._bar.update(self._task, completed=done, total=total, description=what)
+        now = time.monotonic()
+        if self._says_lines and (always or now - self._said >= LINE_SECONDS):
+            self._said = now
+            note(f"{done} of {total} {what}.")
+
+
+def _embedded(library: _Library, index: str, progress: _Progress) -> None:
+    """Wait until the server has embedded the index, which it goes on with if this command ends before."""
+    while (told := library.get(index, "embedding"))["embedded"] < told["doc_count"]:
+        progress.show(told["embedded"], told["doc_count"], EMBEDDED)
+        if told["error"]:
+            refuse(
+                Exit.FAILED,
+                f"All is stored, but {told['embedded']} of {told['doc_count']} documents are embedded: {told['error']}",
+                "The server tries again by itself; the same command again waits for it.",
+            )
+        time.sleep(POLL_SECONDS)
+    progress.show(told["embedded"], told["doc_count"], EMBEDDED, always=True)
 
 
 def _files(paths: Sequence[Path]) -> dict[Path, Path | None]:

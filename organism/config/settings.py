@@ -34,11 +34,11 @@ from organism.config.modules import ModuleSet
 from organism.config.prompts import PromptConfig, PromptKey
 from organism.config.tools import Tools
 from organism.model.handler import EffectKind
-from organism.model.ids import CONSOLE, SYSTEM_TODO, AgentName
+from organism.model.ids import CONSOLE, LIBRARY_ID, SYSTEM_TODO, AgentName
 
 FileName = Annotated[str, matching(r"[a-zA-Z0-9_-]+", "a name of letters, digits, `_` and `-`", 128)]
-_INDEX: Final = "the name of an index: at most 128 letters, digits, `.`, `_`, `:` or `-`"
-IndexName = Annotated[str, matching(r"[A-Za-z0-9._:-]{1,128}", _INDEX)]
+_INDEX: Final = "the name of an index: at most 128 letters, digits, `.`, `_`, `:` or `-`, but not `.` or `..`"
+IndexName = Annotated[str, matching(LIBRARY_ID, _INDEX)]
 INDEX_TOOL: Final = "rag_query"
 """The tool that asks an index of documents. An agent that names it goes without it where there is none, and says so."""
 INDICES_TOOL: Final = "rag_index_list"

@@ -21,6 +21,8 @@ SYSTEM_TODO = AgentName("system.todo")
 SYSTEM_CHAT = AgentName("system.chat")
 """The organism's own agent for callers that bring their own conversation; it stands in no list."""
 DEFAULT_TENANT = TenantId("default")
+LIBRARY_ID = r"[A-Za-z0-9_:-][A-Za-z0-9._:-]{0,127}|\.[A-Za-z0-9_:-][A-Za-z0-9._:-]{0,126}|\.\.[A-Za-z0-9._:-]{1,126}"
+"""Of an index or a document: 1 to 128 such characters, but not ``.`` and ``..``, which no URL can name."""
 
 
 def folder_of(tenant: str) -> str:

@@ -12,6 +12,7 @@ from typing import Any, Final
 import orjson
 
 from organism.errors import Fault, InvalidField
+from organism.model.ids import LIBRARY_ID
 
 MOST_DOCUMENTS: Final = 256
 """So many come at once."""
@@ -20,7 +21,8 @@ MOST_METADATA_BYTES: Final = 4096
 MOST_TOP_K: Final = 50
 MOST_CONDITIONS: Final = 16
 SALT_BYTES: Final = 16
-ID_PATTERN: Final = r"^[A-Za-z0-9._:-]{1,128}$"
+ID_PATTERN: Final = f"^(?:{LIBRARY_ID})$"
+ID_RULE: Final = "an id is 1 to 128 letters, digits, `.`, `_`, `:` and `-`, but not `.` or `..`, which no URL can name"
 _ID: Final = re.compile(ID_PATTERN.strip("^$"))
 
 
@@ -47,9 +49,7 @@ def text_digest_of(text: str) -> str:
 def check_id(index_id: str, place: str) -> None:
     """Raise ``InvalidField`` unless it can be the id of an index or a document."""
     if not _ID.fullmatch(index_id):
-        raise InvalidField(
-            f"An id is 1 to 128 letters, digits, `.`, `_`, `:` and `-`; came {index_id[:140]!r}.", param=place
-        )
+        raise InvalidField(f"{ID_RULE[0].upper()}{ID_RULE[1:]}; came {index_id[:140]!r}.", param=place)
 
 
 def check(documents: Sequence[Document], place: str = "/documents") -> None:
@@ -85,7 +85,7 @@ def refuse(faults: Sequence[Fault]) -> None:
 def _faults(document: Document, place: str) -> Iterator[Fault]:
     named = f"document {document.id[:140]!r}: "
     if not _ID.fullmatch(document.id):
-        yield Fault(f"{place}/id", f"{named}an id is 1 to 128 letters, digits, `.`, `_`, `:` and `-`")
+        yield Fault(f"{place}/id", f"{named}{ID_RULE}")
     size = len(document.text.encode())
     if not 0 < size <= MOST_TEXT_BYTES:
         yield Fault(f"{place}/text", f"{named}a text has 1 to {MOST_TEXT_BYTES} bytes of UTF-8; came {size}")

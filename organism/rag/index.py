@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import os
 import threading
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
 from types import ModuleType
@@ -227,3 +227,7 @@ class Vectors:
             with suppress(RuntimeError):  # too few are found: so many are marked
                 return graph.nearest(normalized(query), count)
         return exact.nearest(query, count, among)
+
+    def cosines(self, query: Vector, rows: Sequence[int]) -> dict[int, float]:
+        """The cosine with each of these rows that it has."""
+        return self._exact.cosines(query, rows)

@@ -47,6 +47,9 @@ from organism.views.views import Query, Row, ViewStore, all_rows
 _MODEL: Final = "indices"
 _log = structlog.get_logger("organism")
 T = TypeVar("T")
+EMBEDDED_AT_ONCE: Final = 16
+"""So many texts in the background: after each of these portions the progress is told, and survives a crash."""
+LONGEST_PAUSE_SECONDS: Final = 60
 
 
 class Embedded(Protocol):
@@ -101,6 +104,17 @@ class By:
     version: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Embedding:
+    """How far an index is embedded: so many of its documents have vectors by its model, and what failed last."""
+
+    index_id: str
+    embedding_model: str
+    doc_count: int
+    embedded: int
+    error: str | None
+
+
 class Library:
     """One tenant's."""
 
@@ -134,6 +148,10 @@ class Library:
         self._is_closed = False
         self._incomplete: set[str] = set()
         self._altered: dict[str, set[str]] = {}
+        self._background: set[asyncio.Future[None]] = set()
+        self._unembedded: dict[str, None] = {}
+        self._is_waiting = asyncio.Event()
+        self._failures: dict[str, list[str]] = {}
 
     async def open(self) -> None:
         """Make the store ready, and drop what no fact names. A damaged one refuses whatever is asked of it."""
@@ -152,15 +170,25 @@ class Library:
                 name: each for name, each in saved.items() if name in indices and each.model == indices[name].model
             }
             await asyncio.to_thread(self._graphs.load, fitting)
+            for name in indices:
+                self._embed_later(name)
         if self._damage or self._incomplete or self._altered:
             damaged = sorted({*self._incomplete, *self._altered})
             _log.error("library_damaged", error=self._damage, indices=damaged)
+
+    def start(self) -> None:
+        """Begin what runs in the background, once the tenant takes commands: embedding is in its budget."""
+        if not self._damage:
+            self._background |= {asyncio.ensure_future(each) for each in (self._make_words(), self._embed_waiting())}
 
     async def close(self) -> None:
         """End what runs."""
         if self._is_closed:
             return
         self._is_closed = True
+        for each in self._background:
+            each.cancel()
+        await asyncio.gather(*self._background, return_exceptions=True)
         saved = await self._graphs.close()
         if saved:
             with suppress(OrganismError):  # they will be made again
@@ -172,7 +200,56 @@ class Library:
         rows = await all_rows(self._views, _MODEL, Query(order_by="position"))
         return [await self.index(row["id"]) for row in rows]
 
+    async def _make_words(self) -> None:
+        """Index texts as this version does it where an earlier one wrote them; searches go on meanwhile."""
+        try:
+            if count := await self._store.read(store.count_without_words):
+                _log.info("library_words_begun", documents=count)
+            after: int | None = 0
+            while after is not None:
+                after = await self._store.write(store.make_words, after)
+            if count:
+                _log.info("library_words_made", documents=count)
+        except (LibraryDamaged, LibraryUnavailable) as error:  # the next start goes on
+            _log.warning("library_words_not_made", error=str(error))
+
+    def _embed_later(self, index_id: str) -> None:
+        """Have the background embed what the index has without vectors."""
+        self._unembedded[index_id] = None
+        self._is_waiting.set()
+
+    async def _embed_waiting(self) -> None:
+        """Embed what is waiting, an index after the other; one that fails is tried again after a growing pause."""
+        loop = asyncio.get_running_loop()
+        while await self._is_waiting.wait():
+            if not self._unembedded:
+                self._is_waiting.clear()
+                continue
+            index_id = next(iter(self._unembedded))
+            del self._unembedded[index_id]  # what comes from now on makes it wait again
+            try:
+                model = (await self.index(index_id))["embedding_model"]
+                await self._embed_all(index_id, model, EMBEDDED_AT_ONCE)
+            except (NotFound, LibraryDamaged):  # whoever asks for it is told
+                self._failures.pop(index_id, None)
+            except OrganismError as error:
+                failures = self._failures.setdefault(index_id, [])
+                failures.append(error.message)
+                pause = min(2.0 ** (len(failures) - 1), LONGEST_PAUSE_SECONDS)
+                _log.warning("library_not_embedded", index=index_id, error=error.message, again_in_seconds=pause)
+                loop.call_later(pause, self._embed_later, index_id)
+            else:
+                self._failures.pop(index_id, None)
+
     # -- reading
+
+    async def embedding(self, index_id: str) -> Embedding:
+        """How far the index is embedded. Raises ``NotFound``."""
+        row = await self.index(index_id)
+        model, count = row["embedding_model"], row["doc_count"]
+        missing = await self._read(index_id, lambda index: (store.count_unembedded, index, model))
+        error = self._failures.get(index_id, [None])[-1] if missing else None
+        return Embedding(index_id, model, count, max(0, count - missing), error)
 
     async def index(self, index_id: str) -> Row:
         """The index, with its generation. Raises ``NotFound``."""
@@ -274,17 +351,30 @@ class Library:
 
     # -- changing
 
-    async def replace(self, index_id: str, given: Sequence[Document], model: str | None, by: By) -> Row:
-        """Make these the documents of the index, which begins if there is none. Gives the index as it then is."""
-        await asyncio.to_thread(self._check_new, index_id, given)
-        change = partial(self._written, index_id, given, model, is_all=True)
-        return await self._changed(index_id, None, by, change)
+    async def replace(
+        self, index_id: str, given: Sequence[Document], model: str | None, by: By, *, later: bool = False
+    ) -> Row:
+        """Make these the documents of the index, which begins if there is none. Gives the index as it then is.
 
-    async def append(self, index_id: str, given: Sequence[Document], model: str | None, by: By) -> Row:
+        With ``later`` they are embedded in the background: see ``embedding``.
+        """
+        return await self._write(index_id, given, model, by, is_all=True, later=later)
+
+    async def append(
+        self, index_id: str, given: Sequence[Document], model: str | None, by: By, *, later: bool = False
+    ) -> Row:
         """Add these documents, or put them in the place of those with their ids; the index may begin with them."""
+        return await self._write(index_id, given, model, by, is_all=False, later=later)
+
+    async def _write(  # noqa: PLR0913 - of its callers
+        self, index_id: str, given: Sequence[Document], model: str | None, by: By, *, is_all: bool, later: bool
+    ) -> Row:
         await asyncio.to_thread(self._check_new, index_id, given)
-        change = partial(self._written, index_id, given, model, is_all=False)
-        return await self._changed(index_id, [each.id for each in given], by, change)
+        change = partial(self._written, index_id, given, model, is_all=is_all, later=later)
+        row = await self._changed(index_id, None if is_all else [each.id for each in given], by, change)
+        if later:
+            self._embed_later(index_id)
+        return row
 
     def _check_new(self, index_id: str, given: Sequence[Document]) -> None:
         documents.check_id(index_id, "/index_id")
@@ -307,7 +397,7 @@ class Library:
             new = replace(new, metadata=old.metadata if metadata is None else metadata)
             documents.check_one(new)
             self._refuse_secrets(documents.names_in([new], ""))
-            return await self._written(index_id, [new], None, row, is_all=False)
+            return await self._written(index_id, [new], None, row, is_all=False, later=False)
 
         await self._changed(index_id, [document_id], by, change)
         return await self.document(index_id, document_id)
@@ -336,27 +426,28 @@ class Library:
         Raises ``NotFound``, ``InvalidField``, ``Upstream``.
         """
         await self._embedded(model, ())  # there is such a model
-        await self._embed_all(index_id, model)
+        await self._embed_all(index_id, model, documents.MOST_DOCUMENTS)
 
         async def change(row: Row | None) -> _Change | None:
             index = _there(row, index_id)
             if index["embedding_model"] == model:
                 return None
-            await self._embed_all(index_id, model)  # what has come meanwhile
+            await self._embed_all(index_id, model, documents.MOST_DOCUMENTS)  # what has come meanwhile
             staging = self._staging(index_id, row)
             fact = DocumentsChanged(index_id, staging.generation, index["doc_count"], embedding_model=model)
             return _Change(staging, fact)
 
         return await self._changed(index_id, None, by, change)
 
-    async def _embed_all(self, index_id: str, model: str) -> None:
-        """Keep the model's vector of each text of the index."""
+    async def _embed_all(self, index_id: str, model: str, most: int) -> None:
+        """Keep the model's vector of each text of the index, ``most`` at a time."""
 
         def asked(index: InForce) -> tuple[Any, ...]:
-            return store.unembedded, index, model, documents.MOST_DOCUMENTS
+            return store.unembedded, index, model, most
 
         while texts := await self._read(index_id, asked):
             await self._store.write(store.keep, await self._embedded(model, texts), self._key)
+            await self._store.read(self._searcher.read_again, index_id)
 
     async def delete_index(self, index_id: str, by: By) -> None:
         """Delete the index with its documents. Raises ``NotFound``."""
@@ -368,12 +459,12 @@ class Library:
 
         await self._changed(index_id, None, by, change)
 
-    async def _written(
-        self, index_id: str, given: Sequence[Document], model: str | None, row: Row | None, *, is_all: bool
+    async def _written(  # noqa: PLR0913 - of its callers
+        self, index_id: str, given: Sequence[Document], model: str | None, row: Row | None, *, is_all: bool, later: bool
     ) -> _Change:
         """The change that writes these documents; if ``is_all``, no others stay."""
         chosen = self._model_of(index_id, row, model, is_all=is_all)
-        versions, embedded = await self._versions(chosen, given)
+        versions, embedded = await self._versions(chosen, given, later=later)
         written = {each.document.id: each.digest for each in versions}
         staging = self._staging(index_id, row, removed=None if is_all else ())
         staging = replace(staging, added=versions, embedded=embedded)
@@ -398,14 +489,19 @@ class Library:
             )
         return model or pinned or self._embeddings.default
 
-    async def _versions(self, model: str, given: Sequence[Document]) -> tuple[list[Version], store.Embedded]:
-        """The documents, and the vectors of their texts; what the model embedded before is not embedded again."""
+    async def _versions(
+        self, model: str, given: Sequence[Document], *, later: bool
+    ) -> tuple[list[Version], store.Embedded]:
+        """The documents, and the vectors of their texts; what the model embedded before is not embedded again.
+
+        With ``later`` the others have none yet.
+        """
         self._refuse_if_damaged()
         clean = await asyncio.to_thread(self._concealed, given)
         digests = await asyncio.to_thread(lambda: {each.text: documents.text_digest_of(each.text) for each in clean})
         known = await self._store.read(store.embedded, model, list(digests.values()), self._key)
         new = [text for text, digest in digests.items() if digest not in known]
-        known |= (await self._embedded(model, new)).vectors
+        known |= (await self._embedded(model, [] if later else new)).vectors
         salts = [self._random_bytes(documents.SALT_BYTES) for _ in clean]
         sealed = await asyncio.to_thread(lambda: list(map(documents.digest_of, salts, clean)))
         versions = [

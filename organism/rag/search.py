@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import re
-import unicodedata
 from collections import OrderedDict
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from typing import Any, Final, Literal
 
@@ -17,19 +15,16 @@ from organism.rag.documents import Document
 from organism.rag.index import Graphs, Vectors
 from organism.rag.store import InForce, Rows, Vector
 from organism.rag.vectors import Ranking
+from organism.rag.words import terms
 from organism.sqlite.driver import Connection
 
 Mode = Literal["vector", "keyword", "hybrid"]
 MOST_INDICES: Final = 16
 """The vectors of so many indices of a tenant stay in memory, those that were asked last."""
-MOST_WORDS: Final = 64
-DEPTH: Final = 4
-"""Each part of a hybrid search looks for so many times the documents that are wanted, and at least ``LEAST_DEPTH``."""
-LEAST_DEPTH: Final = 20
-RANK_CONSTANT: Final = 5
-"""That of reciprocal rank fusion: how little the first ranks differ. By 60 a good model is outvoted too often."""
-WEIGHTS: Final[Mapping[str, float]] = {"vector": 1.0, "keyword": 0.7}
-_WORD: Final = re.compile(r"\w+")
+CANDIDATES: Final = 40
+"""So many each part of a hybrid search contributes, or as many as are wanted if that is more."""
+SATURATED: Final = 2.2
+"""How many times its idf a word counts at most, however often a text has it: 1 + k1 of FTS5's BM25."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,38 +51,66 @@ class Hit:
     score: float
 
 
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The rows of an index as of a generation, and the vectors of those that are embedded."""
+
+    generation: int
+    rows: Rows
+    vectors: Vectors
+
+
 class Searcher:
     """The searches of one tenant. It belongs to the reading thread."""
 
     def __init__(self, graphs: Graphs, key: bytes) -> None:
         self._graphs = graphs
         self._key = key
-        self._indices: OrderedDict[str, tuple[int, Vectors]] = OrderedDict()
+        self._indices: OrderedDict[str, _Held] = OrderedDict()
 
     def search(self, connection: Connection, question: Question) -> list[Hit]:
         """The best hits, the best first. Raises ``StalePosition`` if the generation is over, ``LibraryDamaged``."""
         with store.snapshot(connection, question.index):
             among = _wanted(connection, question)
-            rankings = {
-                mode: self._ranking(connection, question, mode, among)
-                for mode in ("vector", "keyword")
-                if question.mode in {mode, "hybrid"}
-            }
-            ranking = fused(rankings) if question.mode == "hybrid" else rankings[question.mode]
-            chosen = ranking[: question.count]
-            documents = store.found(connection, question.index, [row for row, _ in chosen])
-        return [Hit(document, score) for document, (_, score) in zip(documents, chosen, strict=True)]
+            by_mode = {"vector": self._by_vector, "keyword": self._by_words, "hybrid": self._by_both}
+            ranking = by_mode[question.mode](connection, question, question.count, among)
+            documents = store.found(connection, question.index, [row for row, _ in ranking])
+        return [Hit(document, score) for document, (_, score) in zip(documents, ranking, strict=True)]
 
-    def _ranking(self, connection: Connection, question: Question, mode: str, among: Rows | None) -> Ranking:
-        is_part = question.mode == "hybrid"
-        count = max(LEAST_DEPTH, DEPTH * question.count) if is_part else question.count
-        if mode == "keyword":
-            rows = self._rows(connection, question.index) if among is None else among
-            return _by_words(connection, question.text, count, rows)
+    def _by_vector(self, connection: Connection, question: Question, count: int, among: Rows | None) -> Ranking:
         if question.vector is None:
             return ()
-        vectors = self._vectors(connection, question, len(question.vector))
-        return vectors.nearest(question.vector, count, among)
+        return self._vectors(connection, question, question.vector).nearest(question.vector, count, among)
+
+    def _by_words(self, connection: Connection, question: Question, count: int, among: Rows | None) -> Ranking:
+        rows, found = self._rows(connection, question.index) if among is None else among, list[tuple[int, float]]()
+        for portion in store.rows_with_words(connection, terms(question.text)):
+            at = np.array([row for row, _ in portion], dtype=np.int64)
+            found += compress(portion, np.searchsorted(rows, at) < np.searchsorted(rows, at, "right"))
+            if len(found) >= count:
+                break
+        return found[:count]
+
+    def _by_both(self, connection: Connection, question: Question, count: int, among: Rows | None) -> Ranking:
+        """By half the cosine, and half of what BM25 is of the most that it could be for these words.
+
+        So rare words decide where a text has them, and words that all texts have do not outvote the meaning.
+        """
+        most, asked = max(CANDIDATES, count), terms(question.text)
+        near = dict(self._by_vector(connection, question, most, among))
+        telling = dict(self._by_words(connection, question, most, among))
+        if question.vector is not None:
+            vectors = self._vectors(connection, question, question.vector)
+            near |= vectors.cosines(question.vector, sorted(telling.keys() - near.keys()))
+        telling |= store.scores_by_words(connection, asked, sorted(near.keys() - telling.keys()))
+        reach = SATURATED * sum(store.idfs(connection, asked)) or 1.0
+        scores = {row: near.get(row, 0.0) / 2 + telling.get(row, 0.0) / reach / 2 for row in near.keys() | telling}
+        return sorted(scores.items(), key=lambda each: (-each[1], each[0]))[:count]
+
+    def read_again(self, _: Connection, index_id: str) -> None:
+        """Texts of the index were embedded: the next search reads their vectors."""
+        if (held := self._indices.get(index_id)) is not None:
+            self._indices[index_id] = replace(held, generation=-1)
 
     def forget(self, _: Connection, index_id: str) -> None:
         """The index is gone."""
@@ -96,50 +119,29 @@ class Searcher:
 
     def _rows(self, connection: Connection, index: InForce) -> Rows:
         """Those of the index as of the generation, from memory if its vectors are there."""
-        generation, held = self._indices.get(index.index_id, (-1, None))
-        if held is not None and generation == index.generation:
+        held = self._indices.get(index.index_id)
+        if held is not None and held.generation == index.generation:
             return held.rows
         return store.rows_in_force(connection, index)
 
-    def _vectors(self, connection: Connection, question: Question, dim: int) -> Vectors:
-        """The vectors of the index as of the generation, read as far as they changed."""
-        index_id = question.index.index_id
-        generation, held = self._indices.pop(index_id, (-1, None))
-        if held is None or held.model != question.model:
-            generation, held = -1, Vectors(index_id, question.model, dim, self._graphs)
-        if generation != question.index.generation:
-            rows = store.rows_in_force(connection, question.index)
-            new = rows[~np.isin(rows, held.rows, assume_unique=True)]
-            held.change(rows, store.vectors(connection, new, question.model, dim, self._key))
-        self._indices[index_id] = (question.index.generation, held)
+    def _vectors(self, connection: Connection, question: Question, query: Vector) -> Vectors:
+        """The vectors of the index as of the generation, read as far as they changed; some may not be made yet."""
+        index_id, generation = question.index.index_id, question.index.generation
+        held = self._indices.pop(index_id, None)
+        if held is None or held.vectors.model != question.model:
+            vectors = Vectors(index_id, question.model, len(query), self._graphs)
+            held = _Held(-1, vectors.rows, vectors)
+        if held.generation != generation:
+            rows, there = store.rows_in_force(connection, question.index), held.vectors.rows
+            new = store.rows_embedded(connection, np.setdiff1d(rows, there, assume_unique=True), question.model)
+            stays = there[np.isin(there, rows, assume_unique=True)]
+            made = store.vectors(connection, new, question.model, len(query), self._key)
+            held.vectors.change(np.sort(np.concatenate([stays, new])), made)
+            held = _Held(generation, rows, held.vectors)
+        self._indices[index_id] = held
         while len(self._indices) > MOST_INDICES:
             self._indices.popitem(last=False)
-        return held
-
-
-def fused(rankings: Mapping[str, Ranking]) -> Ranking:
-    """Reciprocal rank fusion, weighted: each ranking gives a row its weight over the rank, counted from a constant."""
-    scores: dict[int, float] = {}
-    for name, ranking in rankings.items():
-        for rank, (row, _) in enumerate(ranking, 1):
-            scores[row] = scores.get(row, 0.0) + WEIGHTS[name] / (RANK_CONSTANT + rank)
-    return sorted(scores.items(), key=lambda each: (-each[1], each[0]))
-
-
-def expression_of(text: str) -> str:
-    """What FTS5 is asked for: any of the text's words, each quoted, so that none is taken for an operator."""
-    words = dict.fromkeys(word.lower() for word in _WORD.findall(unicodedata.normalize("NFC", text)))
-    return " OR ".join(f'"{word}"' for word in list(words)[:MOST_WORDS])
-
-
-def _by_words(connection: Connection, text: str, count: int, among: Rows) -> Ranking:
-    expression, found = expression_of(text), list[tuple[int, float]]()
-    for portion in store.rows_with_words(connection, expression) if expression else ():
-        rows = np.array([row for row, _ in portion], dtype=np.int64)
-        found += compress(portion, np.searchsorted(among, rows) < np.searchsorted(among, rows, "right"))
-        if len(found) >= count:
-            break
-    return found[:count]
+        return held.vectors
 
 
 def _wanted(connection: Connection, question: Question) -> Rows | None:

@@ -9,6 +9,7 @@ comes from the log's.
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -25,6 +26,7 @@ from numpy.typing import NDArray
 from organism.errors import LibraryDamaged, LibraryUnavailable, StalePosition
 from organism.rag.digests import Digests
 from organism.rag.documents import Document, digest_of, text_digest_of
+from organism.rag.words import indexed
 from organism.sqlite.driver import (
     Connection,
     Failure,
@@ -41,10 +43,13 @@ T = TypeVar("T")
 LIBRARY_FILE: Final = "library.sqlite"
 LIBRARY: Final = "library"
 """What its key is for."""
-LAYOUT: Final = 3
+LAYOUT: Final = 4
+LAYOUT_OF_SEALS: Final = 3
 PRIVATE_FILE: Final = 0o600
 SEAL_BYTES: Final = 8
 """What fits into an integer of SQLite: whoever guesses asks the server each time."""
+LEAST_IDF: Final = 1e-6
+"""What FTS5 takes for a word that at least half of the texts have."""
 PORTION_ROWS: Final = 256
 """So many vectors are copied at a time: what holds the interpreter's lock stays short."""
 _SQL: Final = statements("rag", "store.sql")
@@ -227,8 +232,10 @@ def _lay_out(connection: Connection, layout: int, indices: Mapping[str, Expected
         _execute_all(connection, *(name for name in _SQL if name.startswith("create_")))
     elif layout == 1:
         _take_over_layout_1(connection, indices, key)
-    elif layout < LAYOUT:
+    elif layout == 2:  # noqa: PLR2004 - the second layout
         _take_over_layout_2(connection, key)
+    if 0 < layout < LAYOUT:
+        _take_over_layout_3(connection)
     connection.execute(_SQL["set_layout"])
 
 
@@ -264,11 +271,11 @@ def damage_of(connection: Connection, index: InForce, model: str, key: bytes) ->
         if document_id in digests:
             yield document_id, "it is not as the log has it; write it again, or delete it"
     ((layout,),) = connection.execute(_SQL["layout"])
-    if layout < LAYOUT:  # its vectors are sealed by the next start
+    if layout < LAYOUT_OF_SEALS:  # its vectors are sealed by the next start
         return
     for document_id, text_digest, vector, checksum in connection.execute(_SQL["all_vectors"], (*index.place, model)):
-        if vector is None or seal_of(key, text_digest, model, vector) != checksum:
-            yield document_id, "its vector is missing or was changed; write it again"
+        if vector is not None and seal_of(key, text_digest, model, vector) != checksum:
+            yield document_id, "its vector was changed; write it again"  # one that is missing is made by the server
 
 
 def seal_of(key: bytes, text_digest: str, model: str, vector: bytes) -> int:
@@ -305,6 +312,37 @@ def _take_over_layout_2(connection: Connection, key: bytes) -> None:
         after = rows[-1][0]
 
 
+def _take_over_layout_3(connection: Connection) -> None:
+    """In the third layout the index of words had the texts as they are; ``make_words`` does the rest meanwhile."""
+    _execute_all(connection, "from_3_words", "from_3_added", "from_3_deleted", "from_3_index")
+    _execute_all(connection, "create_indexed_texts", *(name for name in _SQL if name.startswith("create_words")))
+    connection.execute(_SQL["make_words"])
+
+
+def make_words(connection: Connection, after: int) -> int | None:
+    """Index texts behind a row as this version does it, where they are not; gives the last row, None at the end."""
+    rows = connection.execute(_SQL["words_behind"], (after, PORTION_ROWS)).fetchall()
+    wrong = [(made, row) for row, text, words in rows if (made := _words_of(text)) != words]
+    if wrong:
+        with _transaction(connection):
+            for each in wrong:
+                connection.execute(_SQL["set_words"], each)
+        truncate_wal(connection)
+    return rows[-1][0] if rows else None
+
+
+def count_without_words(connection: Connection) -> int:
+    """How many texts are indexed as an earlier layout did it; all of them, if the file is of such a layout."""
+    ((layout,),) = connection.execute(_SQL["layout"])
+    ((count,),) = connection.execute(_SQL["count_texts" if layout < LAYOUT else "count_without_words"])
+    return int(count)
+
+
+def _words_of(text: str) -> str:
+    made = indexed(text)
+    return made if made != text else ""
+
+
 def _execute_all(connection: Connection, *names: str) -> None:
     for name in names:
         connection.execute(_SQL[name])
@@ -323,7 +361,7 @@ def stage(connection: Connection, staging: Staging, key: bytes) -> None:
         for each in staging.added:
             document = each.document
             what = (staging.index_id, document.id, staging.generation, staging.at, each.text_digest)
-            texts = (each.salt, each.digest, json_text(document.metadata), document.text)
+            texts = (each.salt, each.digest, json_text(document.metadata), document.text, _words_of(document.text))
             connection.execute(_SQL["add"], (*what, *texts))
         if staging.embedded is not None:
             _keep(connection, staging.embedded, key)
@@ -451,9 +489,19 @@ def text_bytes(connection: Connection, index: InForce) -> int:
 
 
 def unembedded(connection: Connection, index: InForce, model: str, limit: int) -> list[str]:
-    """Texts of an index that the model has not embedded."""
+    """Texts of an index that the model has not embedded. Raises ``LibraryDamaged``."""
     with snapshot(connection, index):
-        return [text for (text,) in connection.execute(_SQL["unembedded"], (*index.place, model, limit))]
+        found = connection.execute(_SQL["unembedded"], (*index.place, model, limit)).fetchall()
+    if any(text_digest_of(text) != text_digest for text, text_digest in found):  # its vector would find no text
+        raise LibraryDamaged(f"Documents of the index {index.index_id!r} are not as they were written.")
+    return [text for text, _ in found]
+
+
+def count_unembedded(connection: Connection, index: InForce, model: str) -> int:
+    """How many documents of an index have texts that the model has not embedded."""
+    with snapshot(connection, index):
+        ((count,),) = connection.execute(_SQL["count_unembedded"], (*index.place, model))
+    return int(count)
 
 
 def rows_in_force(connection: Connection, index: InForce) -> Rows:
@@ -469,8 +517,13 @@ def rows_matching(connection: Connection, index: InForce, wanted: Mapping[str, A
     return _sorted(connection.execute(_SQL["matching"], (*index.place, conditions)))
 
 
+def rows_embedded(connection: Connection, rows: Rows, model: str) -> Rows:
+    """Those of the rows, rising, whose texts the model has embedded. Inside of a ``snapshot``."""
+    return _sorted(connection.execute(_SQL["rows_embedded"], (model, json_text(rows.tolist()))))
+
+
 def vectors(connection: Connection, rows: Rows, model: str, dim: int, key: bytes) -> Iterator[tuple[Rows, Matrix]]:
-    """The model's vectors of rows, a portion at a time. Raises ``LibraryDamaged``. Inside of a ``snapshot``."""
+    """The model's vectors of rows that are embedded, by portions. Raises ``LibraryDamaged``. In a ``snapshot``."""
     for begin in range(0, len(rows), PORTION_ROWS):
         portion = rows[begin : begin + PORTION_ROWS]
         found = connection.execute(_SQL["vectors"], (model, json_text(portion.tolist()))).fetchall()
@@ -481,9 +534,9 @@ def vectors(connection: Connection, rows: Rows, model: str, dim: int, key: bytes
         yield portion, np.frombuffer(joined, dtype="<f4").reshape(len(portion), dim)
 
 
-def rows_with_words(connection: Connection, expression: str) -> Iterator[list[tuple[int, float]]]:
+def rows_with_words(connection: Connection, terms: Sequence[str]) -> Iterator[list[tuple[int, float]]]:
     """(row, score) of what has any of the words, in any index, the best first. Inside of a ``snapshot``."""
-    cursor = connection.execute(_SQL["with_words"], (expression,))
+    cursor = connection.execute(_SQL["with_words"], (_any_of(terms),)) if terms else ()
     portion: list[tuple[int, float]] = []
     for row in cursor:
         portion.append((row[0], row[1]))
@@ -491,6 +544,24 @@ def rows_with_words(connection: Connection, expression: str) -> Iterator[list[tu
             yield portion
             portion = []
     yield portion
+
+
+def scores_by_words(connection: Connection, terms: Sequence[str], rows: Sequence[int]) -> dict[int, float]:
+    """The scores of those of the rows that have any of the words. Inside of a ``snapshot``."""
+    if not terms or not rows:
+        return {}
+    return dict(connection.execute(_SQL["scores_by_words"], (_any_of(terms), json_text(rows))).fetchall())
+
+
+def idfs(connection: Connection, terms: Sequence[str]) -> list[float]:
+    """How telling FTS5 takes each of the words for, by how few of all texts have it. Inside of a ``snapshot``."""
+    ((count,),) = connection.execute(_SQL["count_texts"])
+    having = [each for term in terms for (each,) in connection.execute(_SQL["count_with_word"], (term,))]
+    return [max(LEAST_IDF, math.log((count - each + 0.5) / (each + 0.5))) for each in having]
+
+
+def _any_of(terms: Sequence[str]) -> str:
+    return " OR ".join(terms)
 
 
 def found(connection: Connection, index: InForce, rows: Sequence[int]) -> list[Document]:

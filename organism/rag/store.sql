@@ -13,8 +13,12 @@ CREATE TABLE documents (
     salt BLOB NOT NULL,
     digest TEXT NOT NULL,
     metadata TEXT NOT NULL,
-    text TEXT NOT NULL
+    text TEXT NOT NULL,
+    words TEXT
 ) STRICT;
+
+-- create_indexed_texts: what the index of words has; `words` is empty if that is the text, NULL if it was not made yet
+CREATE VIEW indexed_texts AS SELECT row, coalesce(nullif(words, ''), text) AS text FROM documents;
 
 -- create_vectors: the texts as vectors, by each model once, whatever documents have them
 CREATE TABLE vectors (
@@ -39,7 +43,7 @@ CREATE INDEX documents_by_text ON documents (text_digest);
 
 -- create_words: the words of the texts
 CREATE VIRTUAL TABLE words USING fts5 (
-    text, content = documents, content_rowid = row, tokenize = 'unicode61 remove_diacritics 2'
+    text, content = indexed_texts, content_rowid = row, tokenize = 'unicode61 remove_diacritics 2'
 );
 
 -- create_words_secure: what is deleted is overwritten
@@ -47,12 +51,19 @@ INSERT INTO words (words, rank) VALUES ('secure-delete', 1);
 
 -- create_words_added: each row has its words
 CREATE TRIGGER words_added AFTER INSERT ON documents BEGIN
-    INSERT INTO words (rowid, text) VALUES (new.row, new.text);
+    INSERT INTO words (rowid, text) VALUES (new.row, coalesce(nullif(new.words, ''), new.text));
+END;
+
+-- create_words_changed: it has others
+CREATE TRIGGER words_changed AFTER UPDATE OF words ON documents
+WHEN coalesce(nullif(old.words, ''), old.text) IS NOT coalesce(nullif(new.words, ''), new.text) BEGIN
+    INSERT INTO words (words, rowid, text) VALUES ('delete', old.row, coalesce(nullif(old.words, ''), old.text));
+    INSERT INTO words (rowid, text) VALUES (new.row, coalesce(nullif(new.words, ''), new.text));
 END;
 
 -- create_words_deleted: and takes them with it
 CREATE TRIGGER words_deleted AFTER DELETE ON documents BEGIN
-    INSERT INTO words (words, rowid, text) VALUES ('delete', old.row, old.text);
+    INSERT INTO words (words, rowid, text) VALUES ('delete', old.row, coalesce(nullif(old.words, ''), old.text));
 END;
 
 -- create_vectors_deleted: the last document with a text takes its vectors with it
@@ -77,7 +88,7 @@ CREATE TABLE graphs (
 PRAGMA user_version;
 
 -- set_layout: they are laid out so
-PRAGMA user_version = 3;
+PRAGMA user_version = 4;
 
 -- from_1_by_text: in the first layout a document had its vector itself, and a text as many as there were documents
 DROP INDEX documents_by_text;
@@ -106,6 +117,18 @@ SELECT rowid, text_digest, model, vector, checksum FROM vectors WHERE rowid > ? 
 -- from_2_seal: a seal in the place of a checksum
 UPDATE vectors SET checksum = ? WHERE rowid = ?;
 
+-- from_3_words: the words are made of what the texts are indexed as
+ALTER TABLE documents ADD COLUMN words TEXT;
+
+-- from_3_added: which has triggers of its own
+DROP TRIGGER words_added;
+
+-- from_3_deleted: both of them
+DROP TRIGGER words_deleted;
+
+-- from_3_index: and another index
+DROP TABLE words;
+
 -- tables: whether there are any
 SELECT name FROM sqlite_schema LIMIT 1;
 
@@ -120,6 +143,15 @@ INSERT INTO words (words, rank) VALUES ('integrity-check', 1);
 
 -- make_words: all of them again
 INSERT INTO words (words) VALUES ('rebuild');
+
+-- words_behind: texts behind a row, and what they are indexed as
+SELECT row, text, words FROM documents WHERE row > ? ORDER BY row LIMIT ?;
+
+-- set_words: what a text is indexed as
+UPDATE documents SET words = ? WHERE row = ?;
+
+-- count_without_words: how many texts are indexed as an earlier layout did it
+SELECT count(*) FROM documents WHERE words IS NULL;
 
 -- drop_unnamed: rows that no fact names
 DELETE FROM documents WHERE index_id = ? AND added > ?;
@@ -148,8 +180,8 @@ UPDATE documents SET removed = ? WHERE index_id = ? AND removed IS NULL;
 
 -- add: a version of a document, in the place of the one before it or at the end
 INSERT INTO documents
-    (index_id, id, added, at, text_digest, salt, digest, metadata, text, ordinal)
-SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, coalesce(
+    (index_id, id, added, at, text_digest, salt, digest, metadata, text, words, ordinal)
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, coalesce(
     (SELECT ordinal FROM documents WHERE index_id = ?1 AND id = ?2 AND removed = ?3),
     (SELECT max(ordinal) FROM documents WHERE index_id = ?1) + 1,
     1
@@ -181,10 +213,19 @@ DELETE FROM generations WHERE index_id NOT IN (SELECT value FROM json_each(?));
 SELECT text_digest, vector, checksum FROM vectors WHERE model = ? AND text_digest IN (SELECT value FROM json_each(?));
 
 -- unembedded: texts of an index that the model has not embedded
-SELECT DISTINCT text FROM documents
+SELECT DISTINCT text, text_digest FROM documents
 WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1)
     AND NOT EXISTS (SELECT 1 FROM vectors WHERE text_digest = documents.text_digest AND model = ?3)
 LIMIT ?4;
+
+-- count_unembedded: documents of an index with such texts
+SELECT count(*) FROM documents
+WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed > ?2, 1)
+    AND NOT EXISTS (SELECT 1 FROM vectors WHERE text_digest = documents.text_digest AND model = ?3);
+
+-- rows_embedded: rows whose texts the model has embedded
+SELECT row FROM documents JOIN vectors USING (text_digest)
+WHERE model = ? AND row IN (SELECT value FROM json_each(?));
 
 -- document: one document
 SELECT id, text, metadata, salt, digest FROM documents
@@ -233,6 +274,15 @@ SELECT row FROM documents WHERE index_id = ?1 AND added <= ?2 AND ifnull(removed
 
 -- with_words: the rows of all indices that have any of the words, the most telling first
 SELECT rowid, -rank FROM words WHERE words MATCH ? ORDER BY rank;
+
+-- scores_by_words: the same of some rows; the plus sign keeps SQLite from asking FTS5 once a row
+SELECT rowid, -rank FROM words WHERE words MATCH ? AND +rowid IN (SELECT value FROM json_each(?));
+
+-- count_with_word: how many rows of all indices have a word
+SELECT count(*) FROM words WHERE words MATCH ?;
+
+-- count_texts: how many rows there are
+SELECT count(*) FROM documents;
 
 -- found: documents by their rows
 SELECT row, id, text, metadata, salt, digest FROM documents WHERE row IN (SELECT value FROM json_each(?));

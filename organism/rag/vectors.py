@@ -49,6 +49,12 @@ class Exact:
             rows, matrix = rows[at], matrix[at]
         return best(rows, np.vecdot(matrix, normalized(query)), count)
 
+    def cosines(self, query: Vector, rows: Sequence[int]) -> dict[int, float]:
+        """The cosine with each of these rows that it has."""
+        wanted = np.flatnonzero(np.isin(self.rows, np.array(rows, dtype=np.int64), assume_unique=True))
+        found = np.vecdot(self.matrix[wanted], normalized(query))
+        return dict(zip(self.rows[wanted].tolist(), found.tolist(), strict=True))
+
 
 def best(rows: Rows, scores: Vector, count: int) -> Ranking:
     """The highest scores; of equal ones the earlier row."""

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from organism.errors import LogDamaged, LogUnavailable, NotFound
+from organism.errors import LibraryDamaged, LogDamaged, LogUnavailable, NotFound
 from organism.events.vocabulary import DocumentsChanged, IndexCreated, IndexDeleted
 from organism.log.directory import LogDirectory
 from organism.log.encode import mac
 from organism.log.offline import facts_in, reading_together
+from organism.rag import store
 from organism.rag.digests import FACTS, apply
 from organism.rag.store import LIBRARY, LIBRARY_FILE, InForce, damage_of
 from organism.sqlite.driver import Connection, Pysqlite
@@ -39,6 +40,18 @@ def library_damage(directory: Path, key_path: Path | None, tenant: str) -> list[
         return [error.message]
     except Pysqlite.errors as error:
         return [f"{LIBRARY_FILE} cannot be read: {error}"]
+
+
+def documents_without_words(directory: Path) -> int:
+    """How many documents in ``directory`` are indexed as an earlier version did. Raises ``LibraryDamaged``."""
+    file = directory / LIBRARY_FILE
+    if not file.exists():
+        return 0
+    try:
+        with Pysqlite().reading(file) as library:
+            return store.count_without_words(library)
+    except Pysqlite.errors as error:
+        raise LibraryDamaged(f"{file} cannot be read: {error}.") from error
 
 
 def _indices(log: Connection) -> Mapping[str, _Index]:

@@ -49,7 +49,7 @@ def _environment(clone: Path, python: str) -> None:
 def _setup(clone: Path, purpose: str = "run", **environment: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [clone / "scripts/setup", purpose],
-        env={**os.environ, **environment},
+        env={**os.environ, "CXX": "true", **environment},
         capture_output=True,
         check=False,
         text=True,
@@ -103,6 +103,38 @@ def test_a_changed_lock_is_installed_again(clone: Path) -> None:
     _setup(clone)
     (clone / "uv.lock").write_text("version = 2\n")
     assert "Installing what uv.lock names" in _setup(clone).stderr
+
+
+def _installed(clone: Path, uv: str = "exit 0") -> None:
+    _environment(clone, "exit 0")
+    _program(clone / ".venv/bin/uv", uv)
+    _program(clone / ".venv/bin/organism", "exit 0")
+
+
+def test_the_graph_is_installed_where_a_compiler_is_there(clone: Path) -> None:
+    _installed(clone, f'echo "$@" >> "{clone}/asked"')
+    assert "hnswlib" in _setup(clone).stderr
+    assert (clone / "asked").read_text().splitlines()[-1].endswith("--extra hnsw")
+
+
+@pytest.mark.parametrize("compiler", ["false", "/nowhere/g++"])
+def test_without_a_compiler_a_line_says_what_is_slower_and_what_to_install(clone: Path, compiler: str) -> None:
+    _installed(clone)
+    _setup(clone)
+    (clone / ".venv/.installed-graph").unlink()
+    run = _setup(clone, CXX=compiler)
+    assert (run.returncode, len(run.stderr.splitlines())) == (0, 1)
+    assert "10,000 documents" in run.stderr
+    assert "apt-get install g++ python3-dev" in run.stderr
+
+
+def test_a_graph_that_cannot_be_compiled_ends_no_start_and_is_tried_again(clone: Path) -> None:
+    _installed(clone, 'case "$*" in *hnsw*) echo "error: command failed"; exit 1 ;; esac')
+    for _ in range(2):
+        run = _setup(clone)
+        assert run.returncode == 0
+        assert "hnswlib could not be installed (why: .venv/hnswlib.log)" in run.stderr
+    assert "command failed" in (clone / ".venv/hnswlib.log").read_text()
 
 
 def test_an_unknown_purpose_is_refused(clone: Path) -> None:

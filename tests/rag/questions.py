@@ -1,7 +1,9 @@
-"""The questions of `tests/golden/retrieval`, each with the passage that answers it, and how well a library finds it.
+"""Sets of questions in `tests/golden`, each with the passage that answers it, and how well a library finds it.
 
-The passages are paragraphs of `docs/` as they once were, and German ones told after them; the questions share as few
-words with them as a person would who has not read them.
+- `retrieval`: paragraphs of `docs/` as they once were, and German ones told after them; the questions share as few
+  words with them as a person would who has not read them.
+- `manuals`: what manual pages say of commands; the questions are by purpose, or by the name of an option.
+- `parts`: a catalogue of parts that differ in little but their numbers, by which the questions ask.
 """
 
 from __future__ import annotations
@@ -15,7 +17,7 @@ from organism.rag.documents import Document
 from organism.rag.library import By, Library
 from organism.rag.search import Mode
 
-FOLDER = Path(__file__).parents[1] / "golden" / "retrieval"
+GOLDEN = Path(__file__).parents[1] / "golden"
 INDEX = "passages"
 DEPTH = 10
 """A passage that is not among so many is not found."""
@@ -46,9 +48,9 @@ class Quality:
     mrr: float
 
 
-def read() -> tuple[list[Passage], list[Asked]]:
-    """All passages and all questions."""
-    passages, questions = (FOLDER / f"{name}.jsonl" for name in ("passages", "questions"))
+def read(name: str = "retrieval") -> tuple[list[Passage], list[Asked]]:
+    """All passages and all questions of a set."""
+    passages, questions = (GOLDEN / name / f"{part}.jsonl" for part in ("passages", "questions"))
     return (
         [msgspec.json.decode(line, type=Passage) for line in passages.read_bytes().splitlines()],
         [msgspec.json.decode(line, type=Asked) for line in questions.read_bytes().splitlines()],

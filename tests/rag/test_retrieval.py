@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, get_args
 
-from organism.rag.documents import MOST_DOCUMENTS
+import pytest
+
+from organism.rag.documents import MOST_DOCUMENTS, Document
+from organism.rag.library import By
 from organism.rag.search import Mode
 from organism.testing import running
 from tests.rag import questions
 from tests.server.served import HELLO
 
 LANGUAGES = ("en", "de")
-PARTS: Final[tuple[Mode, ...]] = ("vector", "keyword")
-LEAST_RECALL_3 = 0.43
+SETS: Final = {"retrieval": 0.48, "manuals": 0.88, "parts": 0.95}
+"""The part of the questions of each set whose passage must be among the first three."""
+TOLERANCE: Final = 0.01
 
 
 def repeated(names: Sequence[str]) -> list[str]:
@@ -38,17 +42,28 @@ def test_there_are_questions_enough_in_both_languages() -> None:
     assert min(counted.values()) >= 80
 
 
-async def test_a_hybrid_search_finds_more_than_each_of_its_parts() -> None:
-    passages, asked = questions.read()
+@pytest.mark.parametrize(("name", "least_recall_3"), SETS.items())
+async def test_a_hybrid_search_finds_as_much_as_the_better_of_its_parts(name: str, least_recall_3: float) -> None:
+    passages, asked = questions.read(name)
     async with running(HELLO) as o:
         library = o.tenant.library
         await questions.fill(library, passages)
-        for language in LANGUAGES:
-            mine = [each for each in asked if each.language == language]
-            hybrid = await questions.quality(library, mine, "hybrid")
-            assert hybrid.recall_3 >= LEAST_RECALL_3
-            for mode in PARTS:
-                part = await questions.quality(library, mine, mode)
-                assert hybrid.recall_1 >= part.recall_1
-                assert hybrid.recall_3 > part.recall_3
-                assert hybrid.mrr > part.mrr
+        by_mode = {mode: await questions.quality(library, asked, mode) for mode in get_args(Mode)}
+    hybrid = by_mode["hybrid"]
+    assert hybrid.recall_3 >= least_recall_3
+    for part in by_mode.values():
+        assert hybrid.recall_3 >= part.recall_3 - TOLERANCE
+
+
+async def test_a_score_tells_a_document_that_fits_from_one_that_does_not_within_an_answer() -> None:
+    """1 would be a text that means just what is asked and has all of its words as often as counts."""
+    async with running(HELLO) as o:
+        library = o.tenant.library
+        given = {"belt": "Toothed belt BT-4711", "seal": "Hydraulic seal KX-3041", "park": "The largest park"}
+        await library.replace("x", [Document(name, text) for name, text in given.items()], None, By())
+        hits, _ = await library.query("x", "KX-3041", 3, "hybrid", {})
+        scores = [hit.score for hit in hits]
+        assert hits[0].document.id == "seal"
+        assert scores == sorted(scores, reverse=True)
+        assert max(scores) <= 1
+        assert scores[0] > 2 * scores[1]

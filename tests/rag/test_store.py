@@ -23,6 +23,7 @@ from organism.rag.library import By, Library
 from organism.rag.store import Damage, Expected, InForce, Span, Staging, Store, Version
 from organism.sqlite.driver import Pysqlite
 from organism.views.views import Page, Query, Row, ViewStore
+from tests.rag.layouts import make_second
 from tests.rag.libraries import WORDS, content, organism, texts
 
 ALL = Span(0, 0, 100)
@@ -93,9 +94,8 @@ async def test_a_file_of_the_second_layout_is_taken_over_and_its_vectors_are_sea
     await files.write(store.stage, replace(given, embedded=store.Embedded("plain", vectors)), KEY)
     await files.close()
     with closing(Pysqlite().connect(str(tmp_path / "library.sqlite"))) as connection:
-        connection.execute("ALTER TABLE graphs DROP COLUMN seal")
+        make_second(connection)
         connection.execute("UPDATE vectors SET checksum = ? WHERE vector = ?", (crc32(b"one"), b"one"))
-        connection.execute("PRAGMA user_version = 2")
     again = Store(tmp_path / "library.sqlite", Pysqlite())
     digests = {each.document.id: each.digest for each in given.added}
     assert await again.write(store.open_tables, {"x": Expected(1, "plain", digests)}, KEY) == WHOLE

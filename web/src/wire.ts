@@ -1425,6 +1425,17 @@ export interface LibraryDocumentList {
   documents: LibraryDocument[];
 }
 
+/** How far an index is embedded. */
+export interface LibraryEmbedding {
+  index_id: string;
+  embedding_model: string;
+  doc_count: number;
+  /** How many of them have vectors; words find the others too. */
+  embedded: number;
+  /** Why the last attempt failed; another one follows by itself. */
+  error: string | null;
+}
+
 /** An index of the library. */
 export interface LibraryIndex {
   id: string;
@@ -2044,7 +2055,7 @@ export interface RetrievedDocument {
   id: string;
   text: string;
   metadata: Record<string, unknown>;
-  /** The higher the better, among those of one answer; by `vector` a cosine. */
+  /** The higher the better, among those of this answer alone; by `vector` it is a cosine. */
   score: number;
 }
 
@@ -3889,13 +3900,24 @@ export interface Routes {
     body: undefined;
     answer: LibraryDocumentList;
   };
-  "POST /a1/rag/indices/{index_id}/documents": {
+  "GET /a1/rag/indices/{index_id}/embedding": {
     query: {};
+    body: undefined;
+    answer: LibraryEmbedding;
+  };
+  "POST /a1/rag/indices/{index_id}/documents": {
+    query: {
+      /** `false`: 202 once they are stored, and embed them in the background. */
+      wait?: boolean;
+    };
     body: IngestBody;
     answer: Ingested;
   };
   "POST /a1/rag/indices/{index_id}/documents/append": {
-    query: {};
+    query: {
+      /** `false`: 202 once they are stored, and embed them in the background. */
+      wait?: boolean;
+    };
     body: IngestBody;
     answer: Ingested;
   };

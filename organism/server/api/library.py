@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Coroutine
 from dataclasses import asdict
 from functools import partial
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 import orjson
+from pydantic import Field
 from starlette.responses import Response
 
 from organism.errors import BudgetExhausted, LibraryDamaged, LibraryUnavailable, MissingField, NotFound, Upstream
@@ -24,13 +26,14 @@ from organism.server.http.bodies import (
     named_in,
 )
 from organism.server.http.call import FOR_USER, Call, JsonResponse, Route
-from organism.server.http.contract import ACT, gives
+from organism.server.http.contract import ACT, Gives, gives
 from organism.server.http.lists import Listing, envelope, list_of, next_cursor
 from organism.server.http.shapes import (
     Deleted,
     Ingested,
     LibraryDocument,
     LibraryDocumentList,
+    LibraryEmbedding,
     LibraryIndex,
     LibraryIndexList,
     Retrieved,
@@ -53,6 +56,12 @@ async def library_index(call: Call) -> Response:
     return JsonResponse(await call.row("indices", call.path_params["index_id"]))
 
 
+async def index_embedding(call: Call) -> Response:
+    """How many documents of the index have vectors: all, unless some came with `wait=false` a moment ago."""
+    call.allow_query()
+    return JsonResponse(asdict(await call.tenant.library.embedding(call.path_params["index_id"])))
+
+
 async def delete_index(call: Call) -> Response:
     """Delete the index with all of its documents."""
     await call.body_as(NoBody)
@@ -62,20 +71,12 @@ async def delete_index(call: Call) -> Response:
 
 async def replace_documents(call: Call) -> Response:
     """Make these the only documents of the index, which begins if there is none."""
-    body = await call.body_as(IngestBody)
-    with named_in(_PLACES):
-        new = call.tenant.library.replace(call.path_params["index_id"], *_asked(body), _by(call))
-        row = await call.unless_left(new)
-    return _ingested(row, body)
+    return await _ingested(call, call.tenant.library.replace)
 
 
 async def append_documents(call: Call) -> Response:
     """Add these documents, or put them in the place of those with their ids; an index that is not there begins."""
-    body = await call.body_as(IngestBody)
-    with named_in(_PLACES):
-        more = call.tenant.library.append(call.path_params["index_id"], *_asked(body), _by(call))
-        row = await call.unless_left(more)
-    return _ingested(row, body)
+    return await _ingested(call, call.tenant.library.append)
 
 
 async def library_documents(call: Call) -> Response:
@@ -136,13 +137,16 @@ def _by(call: Call) -> By:
     return By(call.actor, call.idempotency())
 
 
-def _asked(body: IngestBody) -> tuple[list[Document], str | None]:
-    return [Document(each.id, each.text, each.metadata) for each in body.documents], body.embedding_model
-
-
-def _ingested(row: Row, body: IngestBody) -> Response:
-    count: Any = row["doc_count"]
-    return JsonResponse({"index_id": row["id"], "ingested": len(body.documents), "doc_count": count})
+async def _ingested(call: Call, write: Callable[..., Coroutine[Any, Any, Row]]) -> Response:
+    """Write the documents; with ``wait=false``, without waiting until they are embedded."""
+    later = not call.parameters().get("wait", True)
+    body = await call.body_as(IngestBody, "wait")
+    given = [Document(each.id, each.text, each.metadata) for each in body.documents]
+    with named_in(_PLACES):
+        writing = write(call.path_params["index_id"], given, body.embedding_model, _by(call), later=later)
+        row = await call.unless_left(writing)
+    shown = {"index_id": row["id"], "ingested": len(given), "doc_count": row["doc_count"]}
+    return JsonResponse(shown, 202 if later else 200)
 
 
 _read = partial(
@@ -155,6 +159,16 @@ _act = partial(
     is_recorded=True,
     refuses=(NotFound, LibraryDamaged, LibraryUnavailable, BudgetExhausted, Upstream),
 )
+_WAIT: Final = Annotated[
+    bool, Field(description="`false`: 202 once they are stored, and embed them in the background.", examples=[False])
+]
+_ingest = partial(
+    _act,
+    gives=gives(Ingested, Gives(Ingested, status=202)),
+    query=("wait",),
+    narrow={"wait": _WAIT},
+    takes=IngestBody,
+)
 _INDICES: Final = "/a1/rag/indices"
 _INDEX: Final = f"{_INDICES}/{{index_id}}"
 _DOCUMENTS: Final = f"{_INDEX}/documents"
@@ -165,8 +179,9 @@ ROUTES: Final = (
     _read("GET", _INDEX, library_index, gives=gives(LibraryIndex), refuses=(NotFound,)),
     _act("DELETE", _INDEX, delete_index, gives=gives(Deleted), takes=NoBody),
     _read("GET", _DOCUMENTS, library_documents, gives=gives(LibraryDocumentList), query=lists.PAGING),
-    _act("POST", _DOCUMENTS, replace_documents, gives=gives(Ingested), takes=IngestBody),
-    _act("POST", f"{_DOCUMENTS}/append", append_documents, gives=gives(Ingested), takes=IngestBody),
+    _read("GET", f"{_INDEX}/embedding", index_embedding, gives=gives(LibraryEmbedding)),
+    _ingest("POST", _DOCUMENTS, replace_documents),
+    _ingest("POST", f"{_DOCUMENTS}/append", append_documents),
     _read("GET", _DOCUMENT, library_document, gives=gives(LibraryDocument)),
     _act("PATCH", _DOCUMENT, patch_document, gives=gives(LibraryDocument), takes=PatchDocumentBody),
     _act("DELETE", _DOCUMENT, delete_document, gives=gives(Deleted), takes=NoBody),

@@ -271,9 +271,9 @@ class Call(Request):
             return await asyncio.to_thread(parse_json, self.content, most)
         return parse_json(self.content, most)
 
-    async def body_as(self, kind: type[Body]) -> Body:
-        """The body of a route that takes no parameter. Raises an ``InvalidRequest`` that names what is wrong."""
-        self.allow_query()
+    async def body_as(self, kind: type[Body], *parameters: str) -> Body:
+        """The body; its request takes these parameters alone. Raises an ``InvalidRequest`` that names what is wrong."""
+        self.allow_query(*parameters)
         value = await self.json()
         if self.route.needs_user and isinstance(value, dict) and "user_id" in value:
             raise InvalidField(f"The user is named by the header {USER} alone.", param="/user_id")

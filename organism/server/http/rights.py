@@ -110,6 +110,7 @@ ROUTES: Final[Mapping[str, Right]] = {
     "GET /a1/rag/indices": Right("rag:read"),
     "GET /a1/rag/indices/{index_id}": _READ_INDEX,
     "DELETE /a1/rag/indices/{index_id}": _WRITE_INDEX,
+    "GET /a1/rag/indices/{index_id}/embedding": _READ_INDEX,
     "GET /a1/rag/indices/{index_id}/documents": _READ_INDEX,
     "POST /a1/rag/indices/{index_id}/documents": _WRITE_INDEX,
     "POST /a1/rag/indices/{index_id}/documents/append": _WRITE_INDEX,

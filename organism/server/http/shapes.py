@@ -499,6 +499,16 @@ class LibraryIndex(TypedDict):
     created_at: words.Time
 
 
+class LibraryEmbedding(TypedDict):
+    """How far an index is embedded."""
+
+    index_id: Annotated[str, Field(examples=["berlin-info"])]
+    embedding_model: Annotated[str, Field(examples=["default"])]
+    doc_count: words.Count
+    embedded: Annotated[words.Count, Field(description="How many of them have vectors; words find the others too.")]
+    error: Annotated[str | None, Field(description="Why the last attempt failed; another one follows by itself.")]
+
+
 class LibraryIndexList(Page):
     """The indices, oldest first."""
 
@@ -537,7 +547,7 @@ class RetrievedDocument(LibraryDocument):
     """A document that was found."""
 
     score: Annotated[
-        float, Field(description="The higher the better, among those of one answer; by `vector` a cosine.")
+        float, Field(description="The higher the better, among those of this answer alone; by `vector` it is a cosine.")
     ]
 
 

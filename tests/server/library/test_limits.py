@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from tests.server.library.asking import DAN, PARK, TOR, LibraryClient
-from tests.server.library.test_tools import result
+from tests.server.library.test_tools import execute, result
 
 ALLOWED = string.ascii_letters + string.digits + "._:-"
 WRONG = [chr(code) for code in range(128) if chr(code) not in ALLOWED]
@@ -94,21 +94,11 @@ async def test_each_wrong_character_of_an_id_is_named_with_its_document(library:
 
 
 async def test_each_character_that_is_allowed_is_taken(library: LibraryClient) -> None:
-    ids = [*ALLOWED, ALLOWED, "x" * 128, "..", "...", "--"]
+    ids = [*ALLOWED.replace(".", ""), ALLOWED, "x" * 128, "...", "--"]
     await library.put("a", *({**TOR, "id": each} for each in ids))
     assert await library.ids("a") == ids
     for each in ids:
-        escaped = each.replace(".", "%2E")
-        assert (await library.ok("GET", f"/a/documents/{escaped}"))["id"] == each
-
-
-@pytest.mark.parametrize("name", [".", ".."])
-async def test_an_id_that_clients_shorten_a_path_by_is_reached_in_escapes(library: LibraryClient, name: str) -> None:
-    escaped = name.replace(".", "%2E")
-    await library.ok("POST", f"/{escaped}/documents", {"documents": [TOR, {**PARK, "id": name}]})
-    assert (await library.ok("GET", f"/{escaped}/documents/{escaped}"))["id"] == name
-    assert await library.ok("DELETE", f"/{escaped}/documents/{escaped}") == {"deleted": True}
-    assert await library.ids(escaped) == ["d1"]
+        assert (await library.ok("GET", f"/a/documents/{each}"))["id"] == each
 
 
 @pytest.mark.parametrize("name", ["a%0A", "a%20b", "%C3%A4", "x" * 129, "a%00", "%2e%2e%2fa", "a%2Fb", "%EF%BC%91"])
@@ -168,3 +158,26 @@ async def test_as_many_as_are_wanted_come_and_one_beyond_is_named(library: Libra
     beyond = 0 if count == 1 else 51
     error = await library.refused(400, "POST", "/a/query", {"query": "same", "top_k": beyond})
     assert error["param"] == "/top_k"
+
+
+@pytest.mark.parametrize("name", [".", ".."])
+async def test_an_id_that_no_url_can_name_is_refused_in_each_way_in(library: LibraryClient, name: str) -> None:
+    encoded = name.replace(".", "%2E")
+    for path in ("documents", "documents/append"):
+        error = await library.refused(400, "POST", f"/{encoded}/{path}", {"documents": [TOR]})
+        assert "not `.` or `..`" in error["message"]
+        error = await library.refused(400, "POST", f"/kept/{path}", {"documents": [{**TOR, "id": name}]})
+        assert "not `.` or `..`" in error["message"]
+        assert error["details"][0]["param"] == "/documents/0/id"
+    for tool in ("rag_index_create", "rag_doc_append"):
+        for index, document in ((name, TOR), ("kept", {**TOR, "id": name})):
+            answer = await execute(library, tool, index_id=index, documents=[document])
+            assert (answer.status_code, answer.json()["error"]["code"]) == (400, "invalid_payload")
+    assert (await library.ok("GET"))["indices"] == []
+
+
+@pytest.mark.parametrize("name", ["...", ".a", "..a", "a.", "..:", "." * 128, ".." + "a" * 126, "a" * 128])
+async def test_other_ids_with_dots_are_taken_and_addressed(library: LibraryClient, name: str) -> None:
+    await library.put(name, {**TOR, "id": name})
+    assert (await library.ok("GET", f"/{name}/documents/{name}"))["id"] == name
+    assert (await result(library, "rag_doc_get", index_id=name, doc_id=name))["id"] == name
