@@ -9,7 +9,7 @@ from typing import Any, Final
 import orjson
 from starlette.responses import Response
 
-from organism.errors import BudgetExhausted, LibraryDamaged, LibraryUnavailable, MissingField, NotFound, Upstream
+from organism.errors import LibraryDamaged, LibraryUnavailable, MissingField, NotFound
 from organism.rag.documents import Document
 from organism.rag.library import By
 from organism.rag.store import Span
@@ -24,7 +24,7 @@ from organism.server.http.bodies import (
     named_in,
 )
 from organism.server.http.call import FOR_USER, Call, JsonResponse, Route
-from organism.server.http.contract import ACT, gives
+from organism.server.http.contract import ACT, EMBEDDING_REFUSED, gives
 from organism.server.http.lists import Listing, envelope, list_of, next_cursor
 from organism.server.http.shapes import (
     Deleted,
@@ -153,7 +153,7 @@ _act = partial(
     needs_user=True,
     headers=(*ACT, *FOR_USER),
     is_recorded=True,
-    refuses=(NotFound, LibraryDamaged, LibraryUnavailable, BudgetExhausted, Upstream),
+    refuses=(NotFound, LibraryDamaged, LibraryUnavailable, *EMBEDDING_REFUSED),
 )
 _INDICES: Final = "/a1/rag/indices"
 _INDEX: Final = f"{_INDICES}/{{index_id}}"
@@ -177,6 +177,6 @@ ROUTES: Final = (
         takes=RetrieveBody,
         headers=FOR_USER,
         needs_user=True,
-        refuses=(NotFound, LibraryDamaged, LibraryUnavailable, BudgetExhausted, Upstream),
+        refuses=(NotFound, LibraryDamaged, LibraryUnavailable, *EMBEDDING_REFUSED),
     ),
 )
