@@ -42,9 +42,19 @@ class OrganismError(Exception):
     status: ClassVar[int] = 500
     type: ClassVar[str] = "internal_error"
     remediation: ClassVar[str] = "Try again; if it happens again, look for the request id in the server's log."
+    is_final: bool = False
+    """The same request would fail again, however long one waits."""
 
-    def __init_subclass__(cls, *, code: str = "", status: int = 0, type: str = "") -> None:  # noqa: A002 - as on the wire
+    def __init_subclass__(
+        cls,
+        *,
+        code: str = "",
+        status: int = 0,
+        type: str = "",  # noqa: A002 - as on the wire
+        is_final: bool | None = None,
+    ) -> None:
         cls.code, cls.status, cls.type = code or cls.code, status or cls.status, type or cls.type
+        cls.is_final = cls.is_final if is_final is None else is_final
 
     def __init__(self, message: str = "", *, param: str | None = None, details: tuple[Fault, ...] = ()) -> None:
         self.message = message or (type(self).__doc__ or "").strip().split("\n")[0]
@@ -53,7 +63,7 @@ class OrganismError(Exception):
         super().__init__(self.message)
 
 
-class InvalidRequest(OrganismError, code="invalid_field", status=400, type="invalid_request_error"):
+class InvalidRequest(OrganismError, code="invalid_field", status=400, type="invalid_request_error", is_final=True):
     """The request is not valid."""
 
     remediation = "Correct what is named, then send it again."
@@ -99,6 +109,18 @@ class ModelNotInAllowlist(InvalidRequest, code="model_not_in_allowlist"):
     remediation = "Name one of the models that the token allows."
 
 
+class ContextLengthExceeded(InvalidRequest, code="context_length_exceeded"):
+    """The conversation is longer than the model takes."""
+
+    remediation = "Send less of it, or ask a model with a larger window."
+
+
+class UpstreamRefused(InvalidRequest, code="upstream_refused"):
+    """The model's provider refused the request."""
+
+    remediation = "Correct what the provider names, or ask another model."
+
+
 class LeakRefused(InvalidRequest, code="leak_refused"):
     """The request holds a live secret of this installation."""
 
@@ -123,7 +145,9 @@ class TenantConfigKeyReadonly(InvalidRequest, code="tenant_config_key_readonly")
     remediation = "The operator changes it in the server's files."
 
 
-class NotAuthenticated(OrganismError, code="invalid_authorization", status=401, type="authentication_error"):
+class NotAuthenticated(
+    OrganismError, code="invalid_authorization", status=401, type="authentication_error", is_final=True
+):
     """The token is missing or not valid."""
 
     remediation = "Send `Authorization: Bearer TOKEN`; the local server keeps its token in DATA/token."
@@ -137,25 +161,27 @@ class InvalidAuthorization(NotAuthenticated):
     """The token is not valid."""
 
 
-class Forbidden(OrganismError, code="forbidden", status=403, type="permission_denied"):
+class Forbidden(OrganismError, code="forbidden", status=403, type="permission_denied", is_final=True):
     """The token does not allow this."""
 
     remediation = "Use a token with the scope that is named."
 
 
-class NotFound(OrganismError, code="not_found", status=404, type="not_found"):
+class NotFound(OrganismError, code="not_found", status=404, type="not_found", is_final=True):
     """There is nothing here by that name."""
 
     remediation = "Check the id or name; lists, such as `organism agents`, show what there is."
 
 
-class MethodNotAllowed(OrganismError, code="method_not_allowed", status=405, type="invalid_request_error"):
+class MethodNotAllowed(
+    OrganismError, code="method_not_allowed", status=405, type="invalid_request_error", is_final=True
+):
     """This route does not take that method."""
 
     remediation = "The Allow header names the methods it takes."
 
 
-class NotAcceptable(OrganismError, code="not_acceptable", status=406, type="invalid_request_error"):
+class NotAcceptable(OrganismError, code="not_acceptable", status=406, type="invalid_request_error", is_final=True):
     """The answer does not come in the form that was asked for, ``requested``; ``supported`` are what there is."""
 
     remediation = "Accept one of the forms that the message names, or ask for none."
@@ -172,7 +198,7 @@ class ForceNotSupported(NotAcceptable, code="force_not_supported"):
     remediation = "Send it without `force`."
 
 
-class Conflict(OrganismError, code="conflict", status=409, type="conflict"):
+class Conflict(OrganismError, code="conflict", status=409, type="conflict", is_final=True):
     """What was asked does not fit the present state."""
 
     remediation = "Look at the object as it is now, then decide again."
@@ -188,7 +214,7 @@ class StalePosition(Conflict, code="stale_position"):
     """The decision rests on a state that has changed since."""
 
 
-class RequestInProgress(Conflict, code="request_in_progress"):
+class RequestInProgress(Conflict, code="request_in_progress", is_final=False):
     """The first request with this idempotency key is still running."""
 
     remediation = "Wait briefly and send the same request again."
@@ -198,7 +224,7 @@ class AlreadyResolved(Conflict, code="already_resolved"):
     """It has been resolved already."""
 
 
-class SessionBusy(Conflict, code="session_busy"):
+class SessionBusy(Conflict, code="session_busy", is_final=False):
     """The session is in the middle of a turn."""
 
     remediation = "Wait for the turn's end, then send it again."
@@ -232,7 +258,7 @@ class ConfirmUsed(Conflict, code="confirm_used"):
     remediation = "What it confirmed was done; preview it anew to do it once more."
 
 
-class BodyTooLarge(OrganismError, code="body_too_large", status=413, type="invalid_request_error"):
+class BodyTooLarge(OrganismError, code="body_too_large", status=413, type="invalid_request_error", is_final=True):
     """The body is larger than this route takes."""
 
     remediation = "Send less at a time."
@@ -248,25 +274,29 @@ class MessageTooLarge(BodyTooLarge, code="message_too_large"):
     remediation = "Send it in parts, or as a document to an index; a model with a larger `context_window` takes more."
 
 
-class UnsupportedMediaType(OrganismError, code="unsupported_media_type", status=415, type="invalid_request_error"):
+class UnsupportedMediaType(
+    OrganismError, code="unsupported_media_type", status=415, type="invalid_request_error", is_final=True
+):
     """The Content-Type is not one that this route takes."""
 
     remediation = "Send `Content-Type: application/json`."
 
 
-class IdempotencyKeyReused(OrganismError, code="idempotency_key_reused", status=422, type="invalid_request_error"):
+class IdempotencyKeyReused(
+    OrganismError, code="idempotency_key_reused", status=422, type="invalid_request_error", is_final=True
+):
     """The idempotency key was used with another body."""
 
     remediation = "Use a new key for a new request."
 
 
-class ConfigInvalid(OrganismError, code="config_invalid", status=422, type="invalid_request_error"):
+class ConfigInvalid(OrganismError, code="config_invalid", status=422, type="invalid_request_error", is_final=True):
     """The configuration is not valid."""
 
     remediation = "Correct each fault; what was running goes on as it was."
 
 
-class ToolFailed(OrganismError, code="tool_error", status=422, type="upstream_error"):
+class ToolFailed(OrganismError, code="tool_error", status=422, type="upstream_error", is_final=True):
     """The tool was called, and says that it could not do it."""
 
     remediation = "Read the tool's own words; the same call most likely fails again."
@@ -286,7 +316,7 @@ class TooManyFailures(RateLimitExceeded, code="too_many_failures"):
     """Too many failed attempts to authenticate."""
 
 
-class BudgetExhausted(RateLimitExceeded, code="budget_exhausted"):
+class BudgetExhausted(RateLimitExceeded, code="budget_exhausted", is_final=True):
     """The budget is used up."""
 
     remediation = "Wait for the budget's next period, or raise it."
@@ -302,7 +332,7 @@ class UpstreamTimeout(Upstream, code="upstream_timeout", status=504):
     """A service that this one asks did not answer in time."""
 
 
-class HandlingFailed(OrganismError, code="handling_failed"):
+class HandlingFailed(OrganismError, code="handling_failed", is_final=True):
     """The handling of the message failed for good."""
 
     remediation = "Look at the thread's dead letter for the reason; correct it, then replay it."
@@ -346,13 +376,13 @@ class LibraryUnavailable(Unavailable, code="library_unavailable"):
     remediation = "Free disk space or repair the disk, then send it again; nothing was changed."
 
 
-class LibraryDamaged(OrganismError, code="library_damaged"):
+class LibraryDamaged(OrganismError, code="library_damaged", is_final=True):
     """The library's file is damaged."""
 
     remediation = "Stop the server, put a backup of the library in its place or move it away, then ingest again."
 
 
-class LogDamaged(OrganismError, code="log_damaged"):
+class LogDamaged(OrganismError, code="log_damaged", is_final=True):
     """The log is damaged."""
 
     remediation = "Run `organism log verify`, then restore a backup; nothing was overwritten."

@@ -65,10 +65,6 @@ class CallPlan:
         return self.need.input_tokens + self.need.output_tokens
 
 
-class RateExceeded(ProviderError):
-    """The configured rate leaves no tokens before the call's time is over."""
-
-
 class AnswerBuffer:
     """The current attempt's answer: ``tell`` gets its parts without secrets; far beyond ``most_tokens`` it is cut."""
 
@@ -170,25 +166,30 @@ class Attempts:
         self.answering: ServedModel | None = None  # whose answer is in the buffer
 
     async def answered(self) -> ServedModel:
-        """The model that answered; after any failure the next one is asked. Raises ``ProviderError`` if none did."""
-        failures: list[str] = []
+        """The model that answered; after any failure the next one is asked.
+
+        Raises ``ProviderError`` if none did: the first failure that may be over later, else the last one.
+        """
+        failures: dict[str, ProviderError] = {}
         for served in self._plan.chain:
             try:
                 await self._ask(served)
             except ProviderError as error:
-                failures.append(f"{served.name}: {error.message}")
-                if served is self._plan.chain[-1]:
-                    error.message = " ".join(failures)
-                    raise
+                failures[served.name] = error
             else:
                 return served
-        raise ProviderError("unavailable", "There is no model to ask.")
+        last = next(reversed(failures.values()))
+        told = next((error for error in failures.values() if error.may_retry), last)
+        told.message = " ".join([f"{name}: {error.message}" for name, error in failures.items()])
+        raise told
 
     async def _ask(self, served: ServedModel) -> None:
         wait = served.rate.take(self._plan.tokens, self._timing.now()) / SECOND_US
+        if wait > served.model.timeout_s:
+            served.rate.give_back(self._plan.tokens)
+            message = f"There is room for it in {wait:.0f} s (`rate_limit_tpm`)."
+            raise ProviderError("rate_limited", message, wait)
         try:
-            if wait > served.model.timeout_s:
-                raise RateExceeded("rate_limited", f"There is room for it in {wait:.0f} s (`rate_limit_tpm`).")
             if wait:
                 await self._timing.sleep(wait)
             async with served.used() as provider:

@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
+from math import ceil
 from typing import Any, Final
 
 import anyio
@@ -26,7 +27,15 @@ from organism.agents.turns import Turns
 from organism.config.check import record_of
 from organism.config.load import EmbeddingSection
 from organism.config.settings import Retry, Settings
-from organism.errors import InvalidField, OrganismError, Upstream, UpstreamTimeout
+from organism.errors import (
+    ContextLengthExceeded,
+    InvalidField,
+    OrganismError,
+    RateLimitExceeded,
+    Upstream,
+    UpstreamRefused,
+    UpstreamTimeout,
+)
 from organism.events.record import Actor
 from organism.events.vocabulary import StepError, TextsEmbedded
 from organism.model.commands import HOST_PROGRAM, Command, RecordEmbedding, ReserveEmbedding
@@ -42,6 +51,11 @@ TURN_BYTES: Final = 4096
 """So much text of a tenant becomes vectors before the next tenant's turn: some tenths of a second."""
 MOST_WAITING_BYTES: Final = 4 << 20
 """So much text of a tenant waits for the built-in model at most: two of the largest requests."""
+
+TOLD: Final[Mapping[str, type[OrganismError]]] = {
+    kind.code: kind for kind in (ContextLengthExceeded, UpstreamRefused, RateLimitExceeded, UpstreamTimeout)
+}
+"""What failed calls of a server raise, by the code; any other one raises ``Upstream``."""
 
 Matrix = NDArray[np.float32]
 
@@ -129,10 +143,11 @@ class Remote:
             try:
                 return await self._asked(texts)
             except ProviderError as error:
-                if not error.may_retry:
-                    raise
                 wait_s = min(self._retry.max_delay_s, self._retry.base_delay_s * 2 ** min(number - 1, 32))
-                await asyncio.sleep(wait_s if error.retry_after_s is None else error.retry_after_s)
+                wait_s = wait_s if error.retry_after_s is None else error.retry_after_s
+                if not error.may_retry or wait_s > TIMEOUT_SECONDS:
+                    raise
+                await asyncio.sleep(wait_s)
         return await self._asked(texts)
 
     async def _asked(self, texts: Sequence[str]) -> Embedded:
@@ -219,8 +234,15 @@ class Embeddings:
                 async for part in parts:
                     yield part
         except ProviderError as error:
-            kind = UpstreamTimeout if error.fault == "timeout" else Upstream
-            raise kind(f"{model}: {self._redactor.text(error.message)}") from None
+            raise self._told(model, error) from None
+
+    def _told(self, model: str, error: ProviderError) -> OrganismError:
+        """The failure as callers are told it."""
+        told = TOLD.get(error.code, Upstream)(f"{model}: {self._redactor.text(error.message)}")
+        told.is_final = not error.may_retry
+        if isinstance(told, RateLimitExceeded) and error.retry_after_s is not None:
+            told.retry_after_s = max(1, ceil(error.retry_after_s))
+        return told
 
 
 class TenantEmbeddings:

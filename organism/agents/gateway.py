@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import orjson
 
-from organism.agents.attempts import SECOND_US, AnswerBuffer, Attempts, CallPlan, RateExceeded, Timing
+from organism.agents.attempts import SECOND_US, AnswerBuffer, Attempts, CallPlan, Timing
 from organism.agents.providers import ProviderError
 from organism.agents.providers.messages import tokens_of_request
 from organism.agents.providers.replay import prompt_digest
@@ -124,10 +124,8 @@ class Gateway(Entity):
 
     def _recorded(self, error: ProviderError) -> StepError:
         """The error as it is recorded: a server may have written anything, so secrets are taken out."""
-        code = "upstream_timeout" if error.fault == "timeout" else "upstream_error"
-        if isinstance(error, RateExceeded):
-            code = "rate_limit_exceeded"
-        return StepError(code, self._redactor.text(error.message)[:MOST_ERROR_CHARS])
+        message = self._redactor.text(error.message)[:MOST_ERROR_CHARS]
+        return StepError(error.code, message, is_final=not error.may_retry, retry_after_s=error.retry_after_s)
 
 
 def _not_allowed(message: str) -> CompleteError:
@@ -171,10 +169,12 @@ def _check_rate(chain: tuple[ServedModel, ...], need: Need, now: int) -> None:
     """Raise ``CompleteError`` (``rate_limit_exceeded``) if the call would have to wait too long for every model."""
     tokens, first = need.input_tokens + need.output_tokens, chain[0]
     if all(served.rate.wait_us(tokens, now) / SECOND_US > served.model.timeout_s for served in chain):
+        wait_s = first.rate.wait_us(tokens, now) / SECOND_US
         raise CompleteError(
             "rate_limit_exceeded",
             f"{first.name} takes {first.rate.count} tokens a minute (`rate_limit_tpm`); "
-            f"there is room for this call in {first.rate.wait_us(tokens, now) / SECOND_US:.0f} s.",
+            f"there is room for this call in {wait_s:.0f} s.",
+            retry_after_s=wait_s,
         )
 
 

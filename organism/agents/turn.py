@@ -22,7 +22,7 @@ from organism.config.prompts import PromptConfig
 from organism.config.settings import INDEX_TOOL, INDICES_TOOL, Handler, Listener
 from organism.errors import InvalidPayload, MessageTooLarge
 from organism.model.agent import Answer, Prompt
-from organism.model.completion import CompleteError, CompleteOptions, Completion
+from organism.model.completion import WITHHELD, CompleteError, CompleteOptions, Completion
 from organism.model.handler import AskError, HandlerMetadata, HandlerResponse
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.ids import CONSOLE, SYSTEM_TODO
@@ -32,6 +32,8 @@ from organism.model.tool import ToolError, ToolSpec
 MAX_TOOL_ROUNDS: Final = 8
 MOST_CALLS: Final = 32
 """Per round; further calls get an error as their result."""
+OF_FUNCTIONS: Final = frozenset({"tool_choice", "parallel_tool_calls"})
+"""The parameters that servers refuse where no function is offered."""
 LONGEST_QUERY: Final = 2_000
 """So many characters of a prompt passages are looked for by."""
 ANSWER_TOKENS: Final = 1024
@@ -91,7 +93,8 @@ class Agent:
             options["block"] = f"say-{round_number + 1}"
         if self.response_format is not None:
             options["response_format"] = self.response_format
-        parameters = {name: each for name, each in self.parameters.items() if name != "tool_choice" or not round_number}
+        left_out = OF_FUNCTIONS if not tools else {"tool_choice"} if round_number else frozenset()
+        parameters = {name: each for name, each in self.parameters.items() if name not in left_out}
         if parameters:
             options["parameters"] = parameters
         if self.listener.model:
@@ -171,7 +174,7 @@ class Turn:
             reason = await self._rounds()
         except CompleteError as error:
             if error.code != "budget_exhausted" or not self._has_called:
-                await self._metadata.emit("error", {"code": error.code, "message": error.message})
+                await self._metadata.emit("error", error.told)
             if error.code != "budget_exhausted":
                 raise
             reason = "budget"
@@ -266,15 +269,20 @@ class Turn:
         for number in range(MAX_TOOL_ROUNDS + 1):
             completion = await self._complete(number)
             answer = self._reader.read(completion, number)
+            if completion.finish in WITHHELD:
+                answer = answer._replace(calls=())
             is_last = not answer.calls or number == MAX_TOOL_ROUNDS
             text = await self._shown(answer.text, is_last=is_last) if self._agent.notes else answer.text
+            if completion.finish in WITHHELD:  # never an empty answer, which would look like success
+                self._last_text = text or f"The model gave no answer ({completion.finish})."
+                return _reason(completion)
             self._last_text = text or self._last_text
             if not answer.calls:
                 return _reason(completion)
             if callers := [requested for requested in answer.calls if requested.is_callers]:
                 for requested in callers:
                     await self._metadata.emit("tool_call", _call_entry(requested))
-                return "stop"
+                return _reason(completion)
             if number < MAX_TOOL_ROUNDS:
                 await self._call_all(answer)
         return "tool_rounds"
@@ -379,9 +387,15 @@ def _failure(code: str, message: str, details: Sequence[Mapping[str, str]] = ())
 
 
 def _reason(completion: Completion) -> StopReason:
-    if completion.finish == "content_filter":
-        raise CompleteError("upstream_error", "The model's provider withheld the rest of the answer (content_filter).")
-    return "length" if completion.finish == "length" else "stop"
+    return "stop" if completion.finish == "tool_calls" else completion.finish
+
+
+def _whole(completion: Completion) -> Completion:
+    """The completion. Raises ``CompleteError`` if the rest of its answer was withheld."""
+    if completion.finish in WITHHELD:
+        message = f"The model gave no whole answer ({completion.finish})."
+        raise CompleteError("upstream_refused", message, is_final=True)
+    return completion
 
 
 def _call_entry(requested: RequestedCall) -> dict[str, Any]:
@@ -413,10 +427,10 @@ def prompted_turn_of(listener: Listener, config: PromptConfig, codec: Codec) -> 
         try:
             completion = await metadata.complete(messages, **options)
             await metadata.emit("usage", completion.used)
-            answered = prompt.parse_and_validate(completion)
+            answered = prompt.parse_and_validate(_whole(completion))
         except (CompleteError, AgentPromptValidationError) as error:
-            code = error.code if isinstance(error, CompleteError) else "upstream_error"
-            await metadata.emit("error", {"code": code, "message": str(error)})
+            failed = error if isinstance(error, CompleteError) else CompleteError("upstream_error", str(error))
+            await metadata.emit("error", failed.told)
             raise
         found, notes = repair_json(answered)
         text = orjson.dumps(found).decode()

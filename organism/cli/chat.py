@@ -15,6 +15,7 @@ from organism.cli.exits import Exit
 from organism.cli.options import Chat
 from organism.cli.send import read_text
 from organism.cli.show import compact, fail, note, out, print_json
+from organism.model.completion import WITHHELD
 
 AGENTS: Final = "/a1/agents"
 SHOWN_AT_RESUME: Final = 20
@@ -178,6 +179,8 @@ def _show(entries: Iterator[tuple[str, Mapping[str, Any]]]) -> str:
                 fail(data["message"])
             case "done":
                 reason = data["stopReason"]
+                if reason in WITHHELD:
+                    note(f"The rest of the answer was withheld ({reason}).")
     if is_mid_line:
         out().print()
     if not reason:

@@ -360,12 +360,17 @@ Resolution = Literal["done", "redo", "fail"]
 
 
 class StepError(Struct, frozen=True, gc=False, omit_defaults=True):
-    """How a step or a call failed. Of an ask also why, and the dead letter that it comes from."""
+    """How a step or a call failed. Of an ask also why, and the dead letter that it comes from.
+
+    Of a model call: whether the same call would fail again, and how long the provider asks to wait.
+    """
 
     code: str
     message: str
     cause: str = ""
     dead_letter: str = ""
+    is_final: bool = False
+    retry_after_s: float | None = None
 
 
 class StepStarted(Event, frozen=True):

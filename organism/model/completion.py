@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
-from typing import Any, Literal, TypedDict
+from typing import Any, Final, Literal, TypedDict
 
 from organism.model.tool import ToolSpec
 
-FinishReason = Literal["stop", "length", "tool_calls", "content_filter"]
+FinishReason = Literal["stop", "length", "tool_calls", "content_filter", "refusal"]
+WITHHELD: Final = frozenset({"content_filter", "refusal"})
+"""The answer is not whole: the provider withheld the rest, or the model refused to give it."""
 CostSource = Literal["upstream", "price", "zero"]
 CompleteCode = Literal[
     "model_not_in_allowlist", "recursion_depth_exceeded", "rate_limit_exceeded", "budget_exhausted", "leak_refused",
-    "context_length_exceeded", "upstream_error", "upstream_timeout",
+    "context_length_exceeded", "upstream_refused", "upstream_error", "upstream_timeout",
 ]  # fmt: skip
 
 ChatMessage = Mapping[str, Any]
@@ -155,12 +157,27 @@ def added_up(parts: Iterable[Part], **fields: Any) -> Completion:
 
 
 class CompleteError(Exception):
-    """A model call failed; ``code`` is one of the API's error codes."""
+    """A model call failed; ``code`` is one of the API's error codes.
 
-    def __init__(self, code: CompleteCode, message: str) -> None:
+    ``is_final``: the same call would fail again, however long one waits. ``retry_after_s`` is how long the provider
+    asks to wait, if it says so.
+    """
+
+    def __init__(
+        self, code: CompleteCode, message: str, *, is_final: bool = False, retry_after_s: float | None = None
+    ) -> None:
         super().__init__(message)
         self.code = code
         self.message = message
+        self.is_final = is_final
+        self.retry_after_s = retry_after_s
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """The data of the run's ``error`` entry."""
+        final = {"isFinal": True} if self.is_final else {}
+        wait = {} if self.retry_after_s is None else {"retryAfterSeconds": self.retry_after_s}
+        return {"code": self.code, "message": self.message, **final, **wait}
 
 
 def completed(recorded: Mapping[str, Any], text: str) -> Completion:

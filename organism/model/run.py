@@ -12,7 +12,7 @@
 | ``data`` | ``name``, ``data``: anything for a front end |
 | ``file`` | ``url``, ``mediaType`` |
 | ``usage`` | ``input``, ``output``, ``total``: tokens of one model call |
-| ``error`` | ``code``, ``message`` |
+| ``error`` | ``code``, ``message``; ``isFinal`` if the same would fail again, ``retryAfterSeconds`` if it is known |
 | ``done`` | ``stopReason``: the last entry of every run, and only there |
 """
 
@@ -24,7 +24,9 @@ from typing import Any, Final, Literal, get_args
 RunEntry = Mapping[str, Any]
 """One entry: ``type`` and ``data``."""
 
-StopReason = Literal["stop", "length", "tool_rounds", "budget", "paused", "killed", "error"]
+StopReason = Literal[
+    "stop", "length", "tool_rounds", "budget", "paused", "killed", "error", "content_filter", "refusal"
+]
 STOP_REASONS: Final = get_args(StopReason)
 
 BLOCKS: Final = ("message", "thought")

@@ -9,11 +9,18 @@ from typing import Any, Final, Literal
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A function offered to a model; ``parameters`` is the JSON Schema of its arguments."""
+    """A function offered to a model. ``parameters`` is the JSON Schema of its arguments; ``strict``: they follow it."""
 
     name: str
     description: str
     parameters: Mapping[str, Any]
+    strict: bool | None = None
+
+    @property
+    def told(self) -> dict[str, Any]:
+        """What a model is told of it."""
+        strict = {} if self.strict is None else {"strict": self.strict}
+        return {"name": self.name, "description": self.description, "parameters": self.parameters, **strict}
 
 
 ToolErrorCode = Literal[

@@ -22,6 +22,7 @@ from organism.events.vocabulary import (
     MessageHandled,
     MessageKept,
     MessageSent,
+    RunDone,
     RunEvent,
     RunMessage,
     RunMessageDelta,
@@ -31,6 +32,7 @@ from organism.events.vocabulary import (
     RunToolResult,
 )
 from organism.log.log import EventFilter, EventLog
+from organism.model.completion import WITHHELD
 from organism.model.ids import session_of
 from organism.views.run import Fold, Message, entry_of
 from organism.views.views import Query, Row, ViewStore, Where
@@ -52,6 +54,7 @@ READ: Final = (
     RunMessageEnd,
     RunToolCall,
     RunToolResult,
+    RunDone,
 )
 NO_RESULT: Final = "The turn ended before this call had a result."
 
@@ -204,7 +207,8 @@ class TurnMessages(Entity):
 
     def close(self) -> None:
         """There are no more: complete what a dead turn left open."""
-        said = self._run.result()["messages"]
+        run = self._run.result()
+        said = run["messages"]
         calls: dict[str, Message] = {}
         for place, message in zip(self._places, said, strict=True):
             if message["role"] != "tool":
@@ -218,6 +222,8 @@ class TurnMessages(Entity):
             self._answer(calls)
         if self._end in {"killed", "error"} and (last := self._last()) is not None:
             last["stop_reason"] = self._end
+        elif run["stop_reason"] in WITHHELD and (last := self._last()) is not None:
+            last["stop_reason"] = run["stop_reason"]
 
     def said(self, row: Row) -> Sequence[Message]:
         """The messages that begin where the row is."""

@@ -17,6 +17,7 @@ from pydantic import Field
 
 from organism.config.settings import ShippedTool
 from organism.errors import (
+    ContextLengthExceeded,
     InvalidField,
     LibraryDamaged,
     LibraryUnavailable,
@@ -25,6 +26,7 @@ from organism.errors import (
     RateLimitExceeded,
     Stopping,
     Upstream,
+    UpstreamRefused,
 )
 from organism.model.commands import Idempotency
 from organism.model.handler import HandlerMetadata, HandlerResponse
@@ -467,5 +469,7 @@ async def _told(ask: Callable[[], Awaitable[T]]) -> T:
         raise ToolFailure("invalid_field", error.message) from error
     except PreviewStale as error:
         raise ToolFailure("preview_stale", f"{error.message} {error.remediation}") from error
+    except (ContextLengthExceeded, UpstreamRefused) as error:
+        raise ToolFailure("upstream_error", error.message) from error
     except (LibraryDamaged, LibraryUnavailable, RateLimitExceeded, Stopping, Upstream) as error:
         raise ToolFailure("upstream_error", error.message) from error

@@ -13,8 +13,10 @@ from organism.pump.run.model_call import AnswerRestarted
 from tests.agents.desk import fails, model, says
 
 
-@pytest.mark.parametrize("kind", ["rate_limited", "unavailable"])
-async def test_what_may_go_well_a_moment_later_is_tried_again_with_growing_waits(desk: Any, kind: str) -> None:
+@pytest.mark.parametrize(("kind", "code"), [("rate_limited", "rate_limit_exceeded"), ("unavailable", "upstream_error")])
+async def test_what_may_go_well_a_moment_later_is_tried_again_with_growing_waits(
+    desk: Any, kind: str, code: str
+) -> None:
     d = await desk(fails(kind, 1), fails(kind, 1, retry_after_s=20), says(times=1), fails(kind, None))
     done = await d.complete(d.begun())
     assert (done.text, done.outcome.attempts, done.called.attempts) == ("Hello, Dan.", 3, 3)
@@ -23,7 +25,7 @@ async def test_what_may_go_well_a_moment_later_is_tried_again_with_growing_waits
     failed = (await d.complete(d.begun(), 2)).outcome
     assert (failed.attempts, failed.error) == (
         3,
-        StepError("upstream_error", f"m: The script says: {kind}."),
+        StepError(code, f"m: The script says: {kind}."),
     )
 
 
@@ -103,5 +105,7 @@ async def test_a_call_that_finds_no_room_in_time_once_it_is_its_turn_says_so(des
     call = d.reserve(d.begun(), max_tokens=294)
     d.registry.chain("m")[0].rate.take(1200, d.purse.at)
     outcome = await d.gateway.call(call, lambda _: None)
-    assert outcome.error == StepError("rate_limit_exceeded", "m: There is room for it in 90 s (`rate_limit_tpm`).")
+    assert outcome.error == StepError(
+        "rate_limit_exceeded", "m: There is room for it in 90 s (`rate_limit_tpm`).", retry_after_s=90
+    )
     assert d.providers["m"].requests == []

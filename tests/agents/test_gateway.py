@@ -254,7 +254,8 @@ async def test_a_call_that_failed_before_its_answer_began_costs_nothing(desk: An
     done = await d.complete(d.begun())
     called = done.called
     assert (called.input_tokens, called.output_tokens, called.cost_usd) == (0, 0, "0")
-    assert called.error == done.outcome.error == StepError("upstream_error", "m: The script says: rejected.")
+    refused = StepError("upstream_refused", "m: The script says: rejected.", is_final=True)
+    assert called.error == done.outcome.error == refused
     assert d.purse.state.folded.spend.tenant.reserved.tokens == 0
 
 

@@ -229,8 +229,11 @@ def characters() -> Iterator[Case]:
 def ends() -> Iterator[Case]:
     yield Case("cut off", said("It is", "length"), text="It is")
     yield Case("calls without a call", said("Fine.", "tool_calls"), text="Fine.")
-    yield Case("withheld", said("It is", "content_filter"), dead="content_filter")
-    yield Case("withheld at once", said("", "content_filter"), dead="content_filter")
+    for finish in ("content_filter", "refusal"):
+        yield Case(f"{finish}, withheld", said("It is", finish), text="It is")
+        yield Case(f"{finish}, withheld at once", said("", finish), text=f"The model gave no answer ({finish}).")
+        calling = Completion("m", "It", tool_calls=(ToolCall("c", TOOL, RIGHT),), finish=finish)
+        yield Case(f"{finish}, a call that is not made", calling, text="It")
     cut = Completion("m", tool_calls=(ToolCall("c", TOOL, None, '{"text": "te'),), finish="length")
     yield Case("a call that was cut off", cut, code="invalid_arguments")
     stopped = Completion("m", tool_calls=(ToolCall("c", TOOL, RIGHT),), finish="stop")

@@ -546,13 +546,15 @@ export interface CompletionBody {
 export interface CompletionChoice {
   index: number;
   message: CompletionMessage;
-  finish_reason: "stop" | "length" | "tool_calls";
+  finish_reason: "stop" | "length" | "tool_calls" | "content_filter";
 }
 
 /** What the model said, and the calls of the caller's own functions. */
 export interface CompletionMessage {
   role: "assistant";
   content: string | null;
+  /** What the model thought aloud. */
+  reasoning_content?: string;
   tool_calls?: Record<string, unknown>[];
 }
 
@@ -2437,7 +2439,7 @@ export interface SessionMessage {
   tool_name?: string;
   input?: unknown;
   is_error?: boolean;
-  /** Of the last one of a turn that died: why. */
+  /** Of the last one of a turn that died, or was withheld: why. */
   stop_reason?: string;
   erased?: boolean;
 }
@@ -2526,12 +2528,14 @@ export interface SpoofAttemptData {
   content_owner?: string;
 }
 
-/** How a step or a call failed. Of an ask also why, and the dead letter that it comes from. */
+/** How a step or a call failed. Of an ask also why, and the dead letter that it comes from. Of a model call: whether the same call would fail again, and how long the provider asks to wait. */
 export interface StepError {
   code: string;
   message: string;
   cause?: string;
   dead_letter?: string;
+  is_final?: boolean;
+  retry_after_s?: number | null;
 }
 
 /** A step got its result, which is the record's content (an ask has its reply instead), or its error. */

@@ -16,6 +16,7 @@ from msgspec import Struct, field
 from organism.agents.providers.failures import Failures
 from organism.events.entity import Entity
 from organism.model.completion import (
+    WITHHELD,
     Finish,
     FinishReason,
     Part,
@@ -36,12 +37,17 @@ FINISHES: Final[Mapping[str, FinishReason]] = {
     "max_length": "length",
     "model_length": "length",
     "model_context_window_exceeded": "length",
-    "content_filter": "content_filter",
-    "safety": "content_filter",
-    "refusal": "content_filter",
+    **dict.fromkeys(
+        ("content_filter", "content_filtered", "safety", "recitation", "blocklist", "prohibited_content", "spii"),
+        "content_filter",
+    ),
+    **dict.fromkeys(("sensitive", "guardrail_intervened"), "content_filter"),
+    "refusal": "refusal",
 }
 """Any other reason means that the model ended as it was meant to."""
-BROKEN_OFF: Final = frozenset({"error", "abort", "aborted", "cancelled", "network_error"})
+BROKEN_OFF: Final = frozenset(
+    {"error", "abort", "aborted", "cancelled", "network_error", "insufficient_system_resource"}
+)
 
 Index = int | str | None
 T = TypeVar("T", bound=Struct)
@@ -164,20 +170,26 @@ class Answer(Entity):
         """Note why the model stopped, if it says so."""
         if not reason:
             return
-        if reason.lower() in BROKEN_OFF:
+        word = reason.lower().partition(":")[0].strip()  # what follows a colon is why
+        if word in BROKEN_OFF:
             raise self.failures.cut()
-        self._finish = self._finish or FINISHES.get(reason.lower())
+        self._finish = self._finish or FINISHES.get(word)
         self.is_finished = True
 
     def refuse(self) -> None:
         """The text is a refusal."""
+        self._finish = "refusal"
+
+    def withhold(self) -> None:
+        """A content filter has stopped the request, or the rest of the answer."""
         self._finish = "content_filter"
+        self.is_finished = True
 
     def end(self) -> Iterator[Part]:
         """The last parts. Raises ``ProviderError`` if the answer is not whole."""
         if not self.is_finished:
             raise self.failures.cut()
-        calls = list(self._whole_calls())
+        calls = [] if self._finish in WITHHELD else list(self._whole_calls())
         if not all(call.name for call in calls):
             raise self.failures.malformed("with a tool call that names no tool")
         yield from calls
@@ -191,7 +203,8 @@ class Answer(Entity):
             text, id_ = whole_characters(call.text), whole_characters(call.id)
             id_ = id_ if id_ and id_ not in seen else f"{self.id_prefix}_{uuid4().hex}"
             seen.add(id_)
-            given = arguments_of(text) if text.strip() not in {"", "null"} else {}
+            is_cut = self._finish == "length" and call is self._calls[-1]
+            given = arguments_of(text) if is_cut or text.strip() not in {"", "null"} else {}
             yield ToolCall(id_, whole_characters(call.name), given, text if given is None else None)
 
 

@@ -15,6 +15,7 @@ from organism.agents.providers.failures import Access, server_error
 from organism.agents.providers.messages import SYSTEM_ROLES, images_of, text_of
 from organism.agents.providers.server import Api, Sdk, Server
 from organism.model.completion import ModelRequest, Part, whole_characters
+from organism.model.tool import ToolSpec
 
 if TYPE_CHECKING:
     import httpx2
@@ -32,7 +33,8 @@ def _connect(access: Access, key: str, http: httpx2.AsyncClient) -> Sdk:
         import anthropic
     except ImportError as error:
         remedy = "install it by `pip install 'organism[anthropic]'`"
-        raise ProviderError("rejected", f"The provider `anthropic` lacks its package: {remedy}.") from error
+        message = f"The provider `anthropic` lacks its package: {remedy}."
+        raise ProviderError("rejected", message, is_operators=True) from error
 
     client = anthropic.AsyncAnthropic(
         api_key=key, base_url=access.base_url, max_retries=0, open_telemetry=False, http_client=http
@@ -51,15 +53,17 @@ def _body(request: ModelRequest, without: frozenset[str]) -> dict[str, Any]:
     if system := _system(request.messages):
         sent["system"] = system
     if request.tools:
-        sent["tools"] = [
-            {"name": tool.name, "description": tool.description, "input_schema": tool.parameters}
-            for tool in request.tools
-        ]
+        sent["tools"] = [_tool(tool, without) for tool in request.tools]
     sent |= _parameters(request.parameters)
     schema = _schema(request.response_format)
     if schema is not None:
         sent["output_config"] = {"format": {"type": "json_schema", "schema": _accepted(schema)}}
     return {name: value for name, value in sent.items() if name not in without}
+
+
+def _tool(tool: ToolSpec, without: frozenset[str]) -> dict[str, Any]:
+    strict = {"strict": True} if tool.strict and "strict" not in without else {}
+    return {"name": tool.name, "description": tool.description, "input_schema": tool.parameters, **strict}
 
 
 def _parameters(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -226,7 +230,7 @@ class AnthropicProvider(Server):
         name="anthropic",
         base_url="https://api.anthropic.com",
         path="/v1/messages",
-        optional=("temperature", "output_config"),
+        optional=("temperature", "output_config", "strict"),
         headers=lambda key: {"x-api-key": key},
         connect=_connect,
         body=_body,

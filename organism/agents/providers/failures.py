@@ -14,7 +14,7 @@ from typing import Any, Final
 from urllib.parse import urlsplit
 
 from organism.agents.providers import Fault, ProviderError
-from organism.model.completion import ModelRequest
+from organism.model.completion import CompleteCode, ModelRequest
 from organism.model.redact import SHORTEST, Redactor
 
 BY_STATUS: Final[Mapping[int, Fault]] = {
@@ -33,8 +33,11 @@ NAMES: Final[Mapping[Fault, str]] = {
 BY_NAME: Final[Mapping[str, Fault]] = {name: fault for fault, names in NAMES.items() for name in names.split()}
 OUT_OF_CREDIT: Final = frozenset({"insufficient_quota", "billing_error"})
 """These come with 429, but waiting does not help."""
-PAYMENT_REQUIRED, NOT_FOUND, TOO_MANY = 402, 404, 429
-HAPPENING: Final[Mapping[Fault, str]] = {"rate_limited": "is asked too often", "rejected": "refused the request"}
+PAYMENT_REQUIRED, FORBIDDEN, NOT_FOUND, TOO_MANY = 402, 403, 404, 429
+HAPPENING: Final[Mapping[Fault, str]] = {
+    "rate_limited": "is asked too often",
+    **dict.fromkeys(("rejected", "too_long"), "refused the request"),
+}
 LOWEST_REDIRECT, LOWEST_ERROR, LOWEST_SERVER_ERROR = 300, 400, 500
 
 KEY_CHARACTERS: Final = frozenset(map(chr, range(0x21, 0x7F)))
@@ -48,6 +51,21 @@ LONG_WORD_CHARS: Final = 5
 _WORD: Final = re.compile(r"\w+")
 _QUOTED: Final = re.compile(r"[\"'`\u201c\u2018\xab](.+?)[\"'`\u201d\u2019\xbb]")
 _NAME: Final = re.compile(r"[\w.\[\]-]{1,80}")
+_TOO_LONG: Final = re.compile(
+    r"context[ _-]?(?:length|window|size|limit)|exceed_context|maximum (?:prompt|input|model|sequence) length"
+    r"|(?:prompt|input|request|conversation) (?:is )?too long|too many (?:input )?tokens|reduce the length"
+    r"|input token count|tokens? (?:limit|count)[^.]{0,40}exceed|exceed[^.]{0,40}(?:token limit|limit of \d+)"
+    r"|tokens_limit_reached|`inputs`[^.]{0,40}tokens|more than max tokens",
+    re.IGNORECASE,
+)
+"""How servers say that a request does not fit the model's window."""
+_WITHHELD: Final = re.compile(
+    r"content[ _-]?(?:filter|policy|management|moderation|violates)|moderation|usage polic|usage guidelines"
+    r"|(?:input|prompt|content|request|messages?) (?:was|were|is|has been) flagged|data_?inspection"
+    r"|inappropriate content|responsibleai",
+    re.IGNORECASE,
+)
+"""How servers say that a content filter stopped the request or its answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +119,14 @@ class Refused(ProviderError):
     """The server answered with an error status; ``report`` is its own account."""
 
     def __init__(self, fault: Fault, message: str, wait_s: float | None, status: int, report: ServerError) -> None:
-        super().__init__(fault, message, wait_s)
+        super().__init__(fault, message, wait_s, is_operators=status < LOWEST_ERROR)
         self.status = status
         self.report = report
+
+    @property
+    def code(self) -> CompleteCode:
+        """The API's code for it. An account without credit is told as its server tells it, as asked too often."""
+        return "rate_limit_exceeded" if self.status == TOO_MANY else super().code
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +158,7 @@ class Failures:
         fault = _fault(status, report)
         if fault == "unauthorized":
             return Refused(fault, self._unauthorized(status), None, status, report)
-        wait_s = None if fault == "rejected" else _retry_after_s(headers, self.now())
+        wait_s = _retry_after_s(headers, self.now()) if ProviderError(fault, "").may_retry else None
         text = f"{self.access.host} {HAPPENING.get(fault, 'failed')}{self._account(report, str(status))}"
         return Refused(fault, f"{text}{self._hint(status, fault, wait_s)}", wait_s, status, report)
 
@@ -143,7 +166,7 @@ class Failures:
         """The error for a failure that the server reports inside its answer."""
         status = int(report.code) if report.code.isdecimal() and len(report.code) <= len("500") else 0
         by_name: Fault = next((BY_NAME[name] for name in report.names if name in BY_NAME), "unavailable")
-        fault = _fault(status, report) if status >= LOWEST_ERROR else by_name
+        fault = _fault(status, report) if status >= LOWEST_ERROR else _in_words(by_name, report) or by_name
         if fault == "unauthorized":
             return ProviderError(fault, self._unauthorized(status))
         return ProviderError(fault, f"{self.access.host} broke off its answer{self._account(report)}")
@@ -196,7 +219,16 @@ class Failures:
 def _fault(status: int, report: ServerError) -> Fault:
     if OUT_OF_CREDIT.intersection(report.names):
         return "rejected"
-    return BY_STATUS.get(status) or ("unavailable" if status >= LOWEST_SERVER_ERROR else "rejected")
+    fault = BY_STATUS.get(status) or ("unavailable" if status >= LOWEST_SERVER_ERROR else "rejected")
+    return _in_words("rejected" if status == FORBIDDEN else fault, report) or fault
+
+
+def _in_words(fault: Fault, report: ServerError) -> Fault | None:
+    """What the server's own words say of a refusal, where they say more than its status."""
+    said = " ".join((report.text[:READ_CHARS], *report.names))
+    if fault == "rejected" and _WITHHELD.search(said):
+        return "withheld"
+    return "too_long" if fault in {"rejected", "unavailable"} and _TOO_LONG.search(said) else None
 
 
 def _retry_after_s(headers: Mapping[str, str], now: float) -> float | None:

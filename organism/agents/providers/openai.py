@@ -17,7 +17,7 @@ from organism.model.completion import ModelRequest, Part
 if TYPE_CHECKING:
     import httpx2
 
-OPTIONAL: Final = ("stream_options", "stream", "max_tokens", "temperature", "response_format")
+OPTIONAL: Final = ("stream_options", "stream", "max_tokens", "temperature", "response_format", "strict")
 UNNAMED: Final = "answer"
 
 _NO_NAME: Final = re.compile(r"[^A-Za-z0-9_-]+")
@@ -33,10 +33,7 @@ def body(request: ModelRequest, without: frozenset[str]) -> dict[str, Any]:
             sent["max_completion_tokens"] = request.max_tokens
     if request.tools:
         sent["tools"] = [
-            {
-                "type": "function",
-                "function": {"name": tool.name, "description": tool.description, "parameters": tool.parameters},
-            }
+            {"type": "function", "function": {name: each for name, each in tool.told.items() if name not in without}}
             for tool in request.tools
         ]
     if request.response_format is not None:

@@ -32,7 +32,7 @@ Recorded = Mapping[str, Sequence[Completion]]
 
 def prompt_digest(request: ModelRequest) -> str:
     """The digest of messages, tools and schema, independent of key order, as ``model_called`` records it."""
-    tools = [[tool.name, tool.description, tool.parameters] for tool in request.tools]
+    tools = [[*tool.told.values()] for tool in request.tools]
     prompt = [request.messages, tools, request.response_format]
     return hashlib.sha256(orjson.dumps(prompt, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
 

@@ -7,6 +7,7 @@ import json
 import re
 import time
 from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Final, NamedTuple, TypeVar
@@ -96,13 +97,26 @@ class Server:
         self._without: frozenset[str] = frozenset()
 
     async def stream(self, request: ModelRequest) -> AsyncGenerator[Part, None]:
-        """See ``Provider``. Closing it ends the call's connection."""
-        failures = Failures(self._access, request, self._waits.now)
-        sdk = await self._opened()
+        """See ``Provider``. Closing it ends the call's connection. What a content filter stops ends for that reason."""
+        answer = Answer(Failures(self._access, request, self._waits.now), self.api.id_prefix)
+        try:
+            async with aclosing(self._read(request, answer)) as parts:
+                async for part in parts:
+                    yield part
+        except ProviderError as error:
+            if error.fault != "withheld":
+                raise
+            answer.withhold()
+        for part in answer.end():
+            yield part
+
+    async def _read(self, request: ModelRequest, answer: Answer) -> AsyncGenerator[Part, None]:
+        """Gather the answer, and give its texts and thoughts as they come."""
+        sdk, failures = await self._opened(), answer.failures
         call = _Call(sdk, failures, request.timeout_s, self._waits)
         events = await self._open_stream(sdk, request, call)
         try:
-            answer = Answer(failures, self.api.id_prefix, dollars(events.response.headers.get(COST_HEADER)))
+            answer.cost_usd = dollars(events.response.headers.get(COST_HEADER))
             read = self.api.reader(answer)
             kind = events.response.headers.get("content-type", "").partition(";")[0].strip().lower()
             if kind == "text/html":
@@ -118,8 +132,6 @@ class Server:
                 while (event := await call.next(events, answer)) is not END:
                     for part in read(event):
                         yield part
-            for part in answer.end():
-                yield part
         finally:
             await events.close()
 
@@ -179,7 +191,9 @@ class Server:
         """The optional parameter that the server does not know, if that is why it refused."""
         if refusal.status not in UNKNOWN_STATUSES:
             return None
-        sent = (name for name in self.api.optional if name in body)
+        of_tools = (name for tool in body.get("tools", ()) for name in tool.get("function", tool))
+        named = {*body, *of_tools}
+        sent = (name for name in self.api.optional if name in named)
         return next((name for name in sent if _is_unknown(name, refusal.report)), None)
 
 

@@ -11,6 +11,7 @@ from organism.config.settings import Listener, Price, Spend
 from organism.events.vocabulary import BudgetReserved, BudgetSettled, ModelCalled, StepError, TextsEmbedded
 from organism.model.commands import ReserveEmbedding
 from organism.model.completion import ChatMessage, CompleteError, CompleteOptions, Completion, CostSource
+from organism.model.ids import SYSTEM_CHAT
 from organism.model.money import NOTHING, plain, priced
 from organism.model.thread import Message
 from organism.pump.decide.decision import Decision
@@ -102,7 +103,8 @@ def bounds(decision: Decision, call: ModelCall) -> Iterator[Bound]:
         turn, day = (_spend(thread.turn.budget.get(name, {})) for name in ("run", "day"))
         yield Bound("This turn", "`budget.run` of the session", turn, spend.thread(thread.id).used)
         yield Bound("The session today", "`budget.day` of the session", day, spend.session_on(thread.owner, at).used)
-    yield Bound("This thread", "`limits.max_tokens_per_thread`", most, spend.thread(thread.id).used)
+    if agent != SYSTEM_CHAT or message.id != message.correlation:  # a request of its caller's is as long as it is
+        yield Bound("This thread", "`limits.max_tokens_per_thread`", most, spend.thread(thread.id).used)
     yield Bound(f"{agent} today", f"`budget.day` of {agent}", own.day, spend.agent_on(agent, at).used)
     yield Bound("The tenant today", "`budget.day` of the tenant", tenant.day, spend.tenant_on(at).used)
 

@@ -368,9 +368,16 @@ class Steps(HandlerMetadata):
 
     async def _reply(self, to: str, step: Step) -> Any:
         if step.error is not None:
-            code, message, cause, letter = msgspec.structs.astuple(step.error)
-            sent = step.request or letter
-            raise AskError(code, message, listener=to, message_id=sent, cause=cause, dead_letter=letter)
+            error = step.error
+            sent, letter = step.request or error.dead_letter, error.dead_letter
+            raise AskError(
+                error.code,  # type: ignore[arg-type]  # only such codes are recorded
+                error.message,
+                listener=to,
+                message_id=sent,
+                cause=error.cause,
+                dead_letter=letter,
+            )
         values = self._handling.values
         if step.number not in values:
             values[step.number] = await self._handling.reply(step)
@@ -495,7 +502,13 @@ class Steps(HandlerMetadata):
     async def _completion(self, step: Step) -> Completion:
         handling = self._handling
         if step.error is not None:
-            raise CompleteError(step.error.code, step.error.message)  # type: ignore[arg-type]  # only such codes are recorded
+            failed = step.error
+            raise CompleteError(
+                failed.code,  # type: ignore[arg-type]  # only such codes are recorded
+                failed.message,
+                is_final=failed.is_final,
+                retry_after_s=failed.retry_after_s,
+            )
         if step.number not in handling.values:
             handling.values[step.number], shown_in = await handling.completion(step)
             if shown_in:
@@ -513,7 +526,10 @@ class Steps(HandlerMetadata):
             self._services.models.reserve(decision, call)
         except CompleteError as refused:
             spend.settle_lost(decision, call.message, call.step)
-            decision.record(step, StepError(refused.code, refused.message))
+            error = StepError(
+                refused.code, refused.message, is_final=refused.is_final, retry_after_s=refused.retry_after_s
+            )
+            decision.record(step, error)
             handling.writer.write(decision)
         else:
             running = RunningCall(self._services.models, handling.writer, self._open_stream(), call, step)

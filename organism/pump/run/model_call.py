@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 import orjson
 from msgspec import field
@@ -51,7 +51,9 @@ def request_json(model: str | None, messages: Sequence[ChatMessage], options: Co
     block = options.get("block", "-")
     if not isinstance(block, str) or not 0 < len(block) <= LONGEST_ID:
         raise ValueError(f"`block` is an id of 1 to {LONGEST_ID} characters; {block!r} came.")
-    sent = {name: value for name, value in options.items() if name not in NOT_SENT}
+    sent: dict[str, Any] = {name: value for name, value in options.items() if name not in NOT_SENT}
+    if "tools" in options:
+        sent["tools"] = [tool.told for tool in options["tools"]]
     model = options.get("model") or model
     try:
         return orjson.dumps([model, [dict(message) for message in messages], sent], option=orjson.OPT_SORT_KEYS)

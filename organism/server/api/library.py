@@ -11,7 +11,7 @@ import orjson
 from pydantic import Field
 from starlette.responses import Response
 
-from organism.errors import BudgetExhausted, LibraryDamaged, LibraryUnavailable, MissingField, NotFound, Upstream
+from organism.errors import LibraryDamaged, LibraryUnavailable, MissingField, NotFound
 from organism.rag.documents import Document
 from organism.rag.library import By
 from organism.rag.store import Span
@@ -26,7 +26,7 @@ from organism.server.http.bodies import (
     named_in,
 )
 from organism.server.http.call import FOR_USER, Call, JsonResponse, Route
-from organism.server.http.contract import ACT, Gives, gives
+from organism.server.http.contract import ACT, EMBEDDING_REFUSED, Gives, gives
 from organism.server.http.lists import Listing, envelope, list_of, next_cursor
 from organism.server.http.shapes import (
     Deleted,
@@ -157,7 +157,7 @@ _act = partial(
     needs_user=True,
     headers=(*ACT, *FOR_USER),
     is_recorded=True,
-    refuses=(NotFound, LibraryDamaged, LibraryUnavailable, BudgetExhausted, Upstream),
+    refuses=(NotFound, LibraryDamaged, LibraryUnavailable, *EMBEDDING_REFUSED),
 )
 _WAIT: Final = Annotated[
     bool, Field(description="`false`: 202 once they are stored, and embed them in the background.", examples=[False])
@@ -192,6 +192,6 @@ ROUTES: Final = (
         takes=RetrieveBody,
         headers=FOR_USER,
         needs_user=True,
-        refuses=(NotFound, LibraryDamaged, LibraryUnavailable, BudgetExhausted, Upstream),
+        refuses=(NotFound, LibraryDamaged, LibraryUnavailable, *EMBEDDING_REFUSED),
     ),
 )

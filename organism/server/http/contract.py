@@ -12,6 +12,7 @@ from typing_extensions import TypeAliasType
 from organism.errors import (
     AlreadyResolved,
     BudgetExhausted,
+    ContextLengthExceeded,
     HandlingFailed,
     InvalidField,
     InvalidPayload,
@@ -21,10 +22,12 @@ from organism.errors import (
     NotFound,
     OrganismError,
     PayloadTooLarge,
+    RateLimitExceeded,
     RecursionDepthExceeded,
     StalePosition,
     ThreadKilled,
     Upstream,
+    UpstreamRefused,
     UpstreamTimeout,
 )
 from organism.server.http.words import AgentName, EventType, Position, Time
@@ -193,7 +196,9 @@ QUESTION_REFUSED: Final = (*THREAD_REFUSED, AlreadyResolved)
 SENDING_REFUSED: Final = (*THREAD_REFUSED, InvalidPayload, PayloadTooLarge, MailboxFull)
 """What acts refuse: any, one on a thread, one that answers a question, one that sends a payload."""
 RUN_REFUSED: Final = (
-    *(ModelNotInAllowlist, LeakRefused, RecursionDepthExceeded, BudgetExhausted, Upstream, UpstreamTimeout),
-    HandlingFailed,
+    *(ModelNotInAllowlist, LeakRefused, RecursionDepthExceeded, ContextLengthExceeded, UpstreamRefused),
+    *(RateLimitExceeded, BudgetExhausted, Upstream, UpstreamTimeout, HandlingFailed),
 )
 """What a run may end with before its first word."""
+EMBEDDING_REFUSED: Final = (ContextLengthExceeded, UpstreamRefused, RateLimitExceeded, BudgetExhausted, Upstream)
+"""What a call of an embedding model may end with."""

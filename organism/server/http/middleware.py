@@ -57,7 +57,7 @@ CROSS_ORIGIN: Final[Mapping[str, Sequence[str]]] = {
         "spass-augment",
     ),
     "expose_headers": (
-        *("etag", "retry-after", "x-request-id", "spass-request-id", "spass-augment-applied"),
+        *("etag", "retry-after", "x-should-retry", "x-request-id", "spass-request-id", "spass-augment-applied"),
         *COSTS,
         *RATES,
     ),

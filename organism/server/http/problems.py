@@ -3,14 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from http import HTTPStatus
+from math import ceil
 from typing import Any, Final
 
 import orjson
 from starlette.responses import Response
 
-from organism.errors import InvalidJson, MethodNotAllowed, NotAcceptable, OrganismError, RateLimitExceeded, Unavailable
+from organism.errors import (
+    HandlingFailed,
+    InvalidJson,
+    MethodNotAllowed,
+    NotAcceptable,
+    OrganismError,
+    RateLimitExceeded,
+    Unavailable,
+)
 from organism.model.redact import Redactor
 
 TABLE_VERSION: Final = 1
@@ -97,9 +106,23 @@ INVALID_JSON, INVALID_RPC, INTERNAL = -32700, -32600, -32603
 
 
 def response(error: OrganismError, request_id: str, redactor: Redactor, path: str) -> Response:
-    """The answer to a request for the path that says what was wrong, without secrets."""
+    """The answer to a request for the path that says what was wrong, without secrets.
+
+    Clients of OpenAI and Anthropic heed its header ``x-should-retry``.
+    """
     shown = redactor.shown(_rpc_body(error, request_id) if path == MCP else body(error, request_id))
-    return Response(shown, error.status, headers(error), "application/json")
+    final = {"x-should-retry": "false"} if error.is_final else {}
+    return Response(shown, error.status, {**headers(error), **final}, "application/json")
+
+
+def told(data: Mapping[str, Any]) -> OrganismError:
+    """The error that a run's ``error`` entry tells."""
+    error = kinds().get(str(data.get("code")), HandlingFailed)(str(data.get("message", "")))
+    error.is_final = error.is_final or data.get("isFinal") is True
+    wait_s = data.get("retryAfterSeconds")
+    if isinstance(error, RateLimitExceeded) and isinstance(wait_s, int | float):
+        error.retry_after_s = max(1, ceil(wait_s))
+    return error
 
 
 def _rpc_body(error: OrganismError, request_id: str) -> bytes:

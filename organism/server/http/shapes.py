@@ -309,6 +309,7 @@ class CompletionMessage(TypedDict):
 
     role: Literal["assistant"]
     content: Annotated[str | None, Field(examples=["Hello!"])]
+    reasoning_content: NotRequired[Annotated[str, Field(description="What the model thought aloud.")]]
     tool_calls: NotRequired[list[words.Object]]
 
 
@@ -317,7 +318,7 @@ class CompletionChoice(TypedDict):
 
     index: Annotated[int, Field(examples=[0])]
     message: CompletionMessage
-    finish_reason: Literal["stop", "length", "tool_calls"]
+    finish_reason: Literal["stop", "length", "tool_calls", "content_filter"]
 
 
 class ChatCompleted(TypedDict):
@@ -453,7 +454,9 @@ class SessionMessage(TypedDict):
     tool_name: NotRequired[str]
     input: NotRequired[Any]
     is_error: NotRequired[bool]
-    stop_reason: NotRequired[Annotated[str, Field(description="Of the last one of a turn that died: why.")]]
+    stop_reason: NotRequired[
+        Annotated[str, Field(description="Of the last one of a turn that died, or was withheld: why.")]
+    ]
     erased: NotRequired[bool]
 
 

@@ -230,6 +230,7 @@ def request_of(asked: CompletionBody) -> dict[str, Any]:
                 "name": tool.name,
                 "description": tool.description or "",
                 "parameters": tool.parameters or {"type": "object", "properties": {}},
+                **({} if tool.strict is None else {"strict": tool.strict}),
             }
             for tool in tools
         ],

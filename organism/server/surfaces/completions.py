@@ -7,6 +7,7 @@ leaves before the end stops the turn, unless it sent an idempotency key, by whic
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from functools import partial
 from typing import Any, Final, NamedTuple
 
@@ -28,7 +29,7 @@ from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Giv
 from organism.server.http.shapes import ChatCompleted
 from organism.server.http.streaming import SSE, live_response
 from organism.server.surfaces.completion_bodies import CompletionBody, ToolChoice, request_of
-from organism.server.surfaces.costs import begun_or_costed, tell_cost, with_cost
+from organism.server.surfaces.costs import begun_or_costed, cost_of, tell_cost
 from organism.server.surfaces.run import entries_of, refusal, written
 from organism.server.surfaces.turns import killed_if_left
 from organism.server.surfaces.vercel import DONE
@@ -37,12 +38,12 @@ from organism.views.run import Fold
 AUGMENT: Final = "SPASS-Augment"
 APPLIED: Final = "SPASS-Augment-Applied"
 ADDITIONS: Final = ("system-prompt", "server-tools", "memory")
-FINISHES: Final = {"stop": "stop"}
+FINISHES: Final = {"stop": "stop", "content_filter": "content_filter", "refusal": "content_filter"}
 """A run's stop reason in the API's words; any other one means that the answer was cut: ``length``."""
 SEEING: Final = frozenset({"openai", "anthropic"})
 """The providers that take images; whether the model sees them is for its server to say."""
 BETWEEN: Final = "\n\n"
-"""Between the texts of two rounds."""
+"""Between the texts of two rounds, and between two thoughts."""
 
 
 class Additions(NamedTuple):
@@ -163,10 +164,12 @@ async def _batch(
     call: Call, sent: Injected, head: Head, entries: AsyncGenerator[RunEntry, None], headers: Mapping[str, str]
 ) -> Response:
     """The answer: a fold of all entries. Raises the error that the run ended with."""
-    run, usage, seen = Fold(), Usage(), list[RunEntry]()
+    run, usage, seen, thoughts, thought = Fold(), Usage(), list[RunEntry](), Said(), list[str]()
     async for entry in entries:
         seen.append(entry)
         run.add(entry)
+        if entry["type"].startswith("thought"):
+            thought.append(thoughts.add(entry))
         if entry["type"] == "usage":
             usage.add(entry["data"])
     await tell_cost(call, sent)
@@ -178,6 +181,7 @@ async def _batch(
     calls = _called(unanswered(seen))
     texts = [message["content"] for message in folded["messages"] if message["role"] == "assistant"]
     message: dict[str, Any] = {"role": "assistant", "content": BETWEEN.join(filter(None, texts)) or None}
+    message |= {"reasoning_content": "".join(thought)} if any(thought) else {}
     message |= {"tool_calls": calls} if calls else {}
     choice = {"index": 0, "message": message, "finish_reason": finish_of(folded["stop_reason"], calls)}
     whole = {**head.of("chat.completion"), "choices": [choice], "usage": usage.shown(), "served_by": usage.served_by}
@@ -205,7 +209,7 @@ def _called(calls: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
 
 def finish_of(stop_reason: str, calls: Sequence[object]) -> str:
     """Why the answer ends, in the API's words."""
-    return "tool_calls" if calls else FINISHES.get(stop_reason, "length")
+    return "tool_calls" if calls and stop_reason == "stop" else FINISHES.get(stop_reason, "length")
 
 
 # -- as it comes
@@ -215,100 +219,122 @@ async def _stream(
     call: Call, sent: Injected, chunks: ChunkWriter, entries: AsyncGenerator[RunEntry, None], headers: Mapping[str, str]
 ) -> Response:
     entries = await begun_or_costed(call, sent, entries)
-    parts = with_cost(call, sent, written(entries, SSE, chunks.lines))
-    return await live_response(call, parts, SSE, headers)
+
+    async def costed() -> AsyncGenerator[RunEntry, None]:
+        async with aclosing(entries):
+            async for entry in entries:
+                if entry["type"] == "done":
+                    chunks.cost = await cost_of(call, sent)
+                yield entry
+
+    return await live_response(call, written(costed(), SSE, chunks.lines), SSE, headers)
 
 
 def _problem(call: Call, error: OrganismError) -> bytes:
     return call.process.redactor.shown(problems.body(error, call.request_id))
 
 
-class ChunkWriter(Entity):
-    """Writes one run's entries as chunks, ``[DONE]`` last; whoever reads on gets the cost in an event of its own.
+class Said(Entity):
+    """What the run has said or thought, as a reader has it, from whom text cannot be taken back."""
 
-    A reader of chunks cannot take text back. So an error is sent only once the run has ended with it, and a text that
-    begins again, because its model call is repeated, goes on where it is the same; else the stream ends with an error.
+    has_text: bool = False
+    is_parted: bool = False
+    """A block began again, because its model call is repeated, in other words or in fewer."""
+    _block: str = ""
+    _sent: str = ""  # of the open block
+    _at: int = 0  # how much of it the run has said, this time
+
+    def add(self, entry: RunEntry) -> str:
+        """The text that the entry adds: a block that begins again goes on where it is the same."""
+        data, (_, _, phase) = entry["data"], entry["type"].partition("_")
+        if phase == "delta":
+            return self._text(data["delta"][max(0, self._at - data["offset"]) :])
+        if phase == "end":
+            self.is_parted |= self._at < len(self._sent)
+            return ""
+        block = data.get("id", "")
+        if not block or block != self._block:
+            self._sent = ""
+        self._block, self._at = block, 0
+        return "" if phase else self._text(data["text"])
+
+    def _text(self, text: str) -> str:
+        known = self._sent[self._at : self._at + len(text)]
+        self.is_parted |= not text.startswith(known)
+        if self.is_parted:
+            return ""
+        self._at += len(text)
+        new = text[len(known) :]
+        if not new:
+            return ""
+        between = BETWEEN if self.has_text and not self._sent else ""
+        self._sent += new
+        self.has_text = True
+        return between + new
+
+
+class ChunkWriter(Entity):
+    """Writes one run's entries as chunks, ``[DONE]`` last; ``cost`` is told in the last chunk.
+
+    A reader takes every event for a chunk, and cannot take text back. So an error is sent only once the run has ended
+    with it, or with a text that began again in other words.
     """
 
     _head: Head
     _problem: Callable[[OrganismError], bytes]  # an error as JSON
     _includes_usage: bool = False
+    cost: Mapping[str, str] = field(default_factory=dict)
     _usage: Usage = field(default_factory=Usage)
     _calls: list[RunEntry] = field(default_factory=list)
     _error: OrganismError | None = None
     _has_begun: bool = False
-    _is_over: bool = False
-    _has_text: bool = False
-    _block: str = ""
-    _sent: str = ""  # of the open block
-    _at: int = 0  # how much of it the run has said, this time
+    _said: Said = field(default_factory=Said)
+    _thought: Said = field(default_factory=Said)
 
     def lines(self, entry: RunEntry) -> bytes:
         """The events that the entry becomes; none if the API has no form for it."""
-        if self._is_over:
-            return b""
         begin = b"" if self._has_begun else self._chunk({"role": "assistant", "content": ""})
         self._has_begun = True
         return begin + self._event(entry, entry["data"])
 
     def _event(self, entry: RunEntry, data: Mapping[str, Any]) -> bytes:
-        event = b""
         match entry["type"]:
-            case "message":
-                self._start("")
-                event = self._text(data["text"])
-            case "message_start":
-                self._start(data["id"])
-            case "message_delta":
-                event = self._text(data["delta"][max(0, self._at - data["offset"]) :])
-            case "message_end" if self._at < len(self._sent):
-                event = self._parted()
+            case "message" | "message_start" | "message_delta" | "message_end":
+                if text := self._said.add(entry):
+                    return self._chunk({"content": text})
+            case "thought" | "thought_start" | "thought_delta" | "thought_end":
+                if text := self._thought.add(entry):
+                    return self._chunk({"reasoning_content": text})
             case "usage":
                 self._usage.add(data)
             case "tool_call" | "tool_result":
                 self._calls.append(entry)
             case "error":
-                self._error = problems.kinds().get(data["code"], errors.HandlingFailed)(data["message"])
+                self._error = problems.told(data)
             case "done":
-                event = self._end(data["stopReason"])
-        return event
-
-    def _start(self, block: str) -> None:
-        if not block or block != self._block:
-            self._sent = ""
-        self._block, self._at = block, 0
-
-    def _text(self, text: str) -> bytes:
-        known = self._sent[self._at : self._at + len(text)]
-        if not text.startswith(known):
-            return self._parted()
-        self._at += len(text)
-        new = text[len(known) :]
-        if not new:
-            return b""
-        between = BETWEEN if self._has_text and not self._sent else ""
-        self._sent += new
-        self._has_text = True
-        return self._chunk({"content": between + new})
-
-    def _parted(self) -> bytes:
-        return self._failed(errors.Upstream("The model began its answer again, in other words; ask again."))
-
-    def _failed(self, error: OrganismError) -> bytes:
-        self._is_over = True
-        return b"data: %b\n\n" % self._problem(error) + DONE
+                return self._end(data["stopReason"]) + DONE
+        return b""
 
     def _end(self, stop_reason: str) -> bytes:
         if stop_reason in {"error", "killed"}:
             return self._failed(self._error or errors.HandlingFailed())
-        self._is_over = True
+        if self._said.is_parted:
+            return self._failed(errors.Upstream("The model began its answer again, in other words; ask again."))
         calls = _called(unanswered(self._calls))
         delta = {"tool_calls": [{"index": index, **called} for index, called in enumerate(calls)]} if calls else {}
-        last = self._chunk(delta, finish_of(stop_reason, calls), served_by=self._usage.served_by)
-        if self._includes_usage:
-            whole = {**self._head.of("chat.completion.chunk"), "choices": [], "usage": self._usage.shown()}
-            last += b"data: %b\n\n" % orjson.dumps(whole)
-        return last + DONE
+        finish, cost = finish_of(stop_reason, calls), self._told_cost
+        if not self._includes_usage:
+            return self._chunk(delta, finish, served_by=self._usage.served_by, **cost)
+        whole = {**self._head.of("chat.completion.chunk"), "choices": [], "usage": self._usage.shown(), **cost}
+        return self._chunk(delta, finish, served_by=self._usage.served_by) + b"data: %b\n\n" % orjson.dumps(whole)
+
+    def _failed(self, error: OrganismError) -> bytes:
+        problem = orjson.loads(self._problem(error))
+        return b"data: %b\n\n" % orjson.dumps({**problem, **self._told_cost})
+
+    @property
+    def _told_cost(self) -> dict[str, Any]:
+        return {"spass_cost": self.cost} if self.cost else {}
 
     def _chunk(self, delta: Mapping[str, Any], finish: str | None = None, **more: Any) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}
@@ -323,7 +349,7 @@ ROUTES: Final = (
         gives=gives(ChatCompleted, Gives(str, kind=SSE)),
         takes=CompletionBody,
         headers=(*ACT, *CALLER, USER, AUGMENT),
-        refuses=(*SENDING_REFUSED, *RUN_REFUSED, errors.RateLimitExceeded),
+        refuses=(*SENDING_REFUSED, *RUN_REFUSED),
     ),
 )
 """Mounted below /v1, beside ``/models`` and ``/tools``."""

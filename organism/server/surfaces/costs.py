@@ -34,6 +34,11 @@ async def tell_cost(call: Call, sent: Injected) -> None:
     _tell(call, await _told(call, sent))
 
 
+async def cost_of(call: Call, sent: Injected) -> dict[str, str]:
+    """What is told of the cost in the last event of a stream."""
+    return {name.replace("-", "_"): said for name, said in (await _told(call, sent)).items()}
+
+
 async def begun_or_costed(
     call: Call, sent: Injected, entries: AsyncGenerator[RunEntry, None]
 ) -> AsyncGenerator[RunEntry, None]:
@@ -50,8 +55,7 @@ async def with_cost(call: Call, sent: Injected, parts: AsyncGenerator[bytes, Non
     async with aclosing(parts):
         async for part in parts:
             yield part
-    told = {name.replace("-", "_"): said for name, said in (await _told(call, sent)).items()}
-    yield b"event: spass.cost\ndata: %b\n\n" % orjson.dumps(told)
+    yield b"event: spass.cost\ndata: %b\n\n" % orjson.dumps(await cost_of(call, sent))
 
 
 async def _told(call: Call, sent: Injected) -> dict[str, str]:

@@ -13,7 +13,7 @@ from organism import errors
 from organism.errors import InvalidField, ModelNotInAllowlist
 from organism.server.http.bodies import Name, body
 from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields
-from organism.server.http.contract import gives
+from organism.server.http.contract import EMBEDDING_REFUSED, gives
 from organism.server.http.shapes import EmbeddingList
 from organism.server.surfaces.costs import tell_embedding
 
@@ -73,7 +73,7 @@ ROUTES: Final = (
         gives=gives(EmbeddingList),
         takes=EmbeddingsBody,
         headers=(*CALLER, USER),
-        refuses=(errors.ModelNotInAllowlist, errors.BudgetExhausted, errors.Upstream, errors.UpstreamTimeout),
+        refuses=(errors.ModelNotInAllowlist, *EMBEDDING_REFUSED, errors.UpstreamTimeout),
     ),
 )
 """Mounted below /v1. They only ask, so they take no idempotency key."""

@@ -211,8 +211,7 @@ def refusal(first: list[RunEntry]) -> OrganismError | None:
         return ThreadKilled(_KILLED)
     if reason != "error" and first[-2]["type"] != "error":
         return None
-    kind = problems.kinds().get(str(errors[-1].get("code")), HandlingFailed)
-    return kind(str(errors[-1].get("message", "")))
+    return problems.told(errors[-1])
 
 
 _ENOUGH: Final = frozenset({"message_delta", "thought_delta", "message", "thought", "data", "file", "done"}) | {

@@ -75,7 +75,7 @@ TEXTS: dict[str, Odd] = {
     "thinking parts": (sse(says([{"type": "thinking", "thinking": "hm"}]), says("hi"), STOP), ["(hm)", "hi", "stop"]),
     "reasoning_content": (sse(chunk({"reasoning_content": "hm"}), says("hi"), STOP), ["(hm)", "hi", "stop"]),
     "reasoning": (sse(chunk({"reasoning": "hm"}), says("hi"), STOP), ["(hm)", "hi", "stop"]),
-    "a refusal": (sse(chunk({"refusal": "I will not."}), STOP), ["I will not.", "content_filter"]),
+    "a refusal": (sse(chunk({"refusal": "I will not."}), STOP), ["I will not.", "refusal"]),
     "a second choice": (sse({"choices": [{"index": 1, "delta": {"content": "no"}}]}, says("hi"), STOP), ["hi", "stop"]),
     "text behind the end": (sse(says("h"), STOP, says("i")), ["hi", "stop"]),
 }

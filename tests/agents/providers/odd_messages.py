@@ -66,7 +66,7 @@ STREAMS: dict[str, Odd] = {
     "nothing behind the reason": (HI + end(), ["hi", "stop"]),
     "no reason": (HI + STOP, ["hi", "stop"]),
     "max_tokens": (HI + end("max_tokens") + STOP, ["hi", "length"]),
-    "refusal": (HI + end("refusal") + STOP, ["hi", "content_filter"]),
+    "refusal": (HI + end("refusal") + STOP, ["hi", "refusal"]),
     "cut behind the text": (start() + HI, "unavailable"),
     "nothing": (b"", "unavailable"),
     "cut within an event": (HI + b'event: message_delta\ndata: {"typ', "unavailable"),

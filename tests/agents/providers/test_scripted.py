@@ -193,12 +193,13 @@ async def test_each_fault_of_the_file_is_told_with_its_line_and_key(script: Any)
         "answers.yaml:4:answers[1].text": "expected text, came 7 (a number); put it in quotes to make it text",
         "answers.yaml:6:answers[2].calls[0].nam": "unknown key `nam`; did you mean `name`?",
         "answers.yaml:6:answers[2].calls[0].name": "`name` is missing",
-        "answers.yaml:7:answers[3].fault.kind": "expected 'unauthorized', 'rejected', 'rate_limited', 'unavailable', "
-        "'timeout', 'malformed', 'hang' or 'cut', came \"cutt\" (text)",
-        "answers.yaml:8:answers[4].fault.kind": "expected 'unauthorized', 'rejected', 'rate_limited', 'unavailable', "
-        "'timeout', 'malformed', 'hang' or 'cut', came 418 (a number)",
+        "answers.yaml:7:answers[3].fault.kind": "expected 'unauthorized', 'rejected', 'too_long', 'withheld', "
+        "'rate_limited', 'unavailable', 'timeout', 'malformed', 'hang' or 'cut', came \"cutt\" (text)",
+        "answers.yaml:8:answers[4].fault.kind": "expected 'unauthorized', 'rejected', 'too_long', 'withheld', "
+        "'rate_limited', 'unavailable', 'timeout', 'malformed', 'hang' or 'cut', came 418 (a number)",
         "answers.yaml:8:answers[4].delay_s": "expected at least 0, came -1 (a number)",
-        "answers.yaml:8:answers[4].finish": "expected 'stop', 'length', 'tool_calls' or 'content_filter', "
+        "answers.yaml:8:answers[4].finish": "expected 'stop', 'length', 'tool_calls', 'content_filter' or "
+        "'refusal', "
         'came "ended" (text)',
         "answers.yaml:9:answers[5].json": "`text` stands here already; leave one of the two out",
         "answers.yaml:9:answers[5].times": "expected at least 1, came 0 (a number)",

@@ -159,18 +159,29 @@ async def test_it_is_asked_again_where_that_may_help(remote: Served, peer: Peer)
     "wrong",
     [
         Answer(status=500, error="Out of order.", times=0),
-        Answer(status=400, error="Refused.", times=0),
         vectors([1, 2, 3]),
         vectors([1, 2], [3, 4]),
         Answer(body=b'{"data": [{"index": 0}]}'),
         Answer(body=b"[]"),
     ],
-    ids=["failing", "refusing", "another dimension", "another count", "no vector", "no object"],
+    ids=["failing", "another dimension", "another count", "no vector", "no object"],
 )
 async def test_an_answer_that_does_not_fit_is_a_502(remote: Served, peer: Peer, wrong: Answer) -> None:
     await peer.script(wrong)
     answer = await post(remote, model="nomic", input="a")
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_error")
+
+
+async def test_what_the_models_server_refuses_is_told_as_what_it_is(remote: Served, peer: Peer) -> None:
+    refused = {
+        400: ("No.", (400, "upstream_refused", None)),
+        413: ("the input length exceeds the context length", (400, "context_length_exceeded", None)),
+        429: ("Slow down.", (429, "rate_limit_exceeded", "3600")),
+    }
+    for status, (error, told) in refused.items():
+        await peer.script(Answer(status=status, error=error, headers={"retry-after": "3600"}))
+        answer = await post(remote, model="nomic", input="a")
+        assert (answer.status_code, answer.json()["error"]["code"], answer.headers.get("retry-after")) == told
 
 
 async def test_a_token_uses_the_models_that_it_may_and_the_built_in_one(remote: Served) -> None:
@@ -187,7 +198,7 @@ async def test_each_call_is_billed_and_audited_one_that_failed_too(priced: Path,
         told = [answer.headers[f"spass-cost-{name}"] for name in ("usd", "source", "sub-calls")]
         assert told == ["0.01", "price", "1"]
         refused = await post(server, model="nomic", input="b")
-        assert (refused.status_code, refused.headers["spass-cost-usd"]) == (502, "0.00")
+        assert (refused.status_code, refused.headers["spass-cost-usd"]) == (400, "0.00")
         total = (await server.get("/usage"))["total"]
         assert (total["calls"], total["failed_calls"], total["tokens"], total["cost_usd"]) == (2, 1, 5, "0.01")
         billed = (await server.call("GET", "//v1/billing/usage?granularity=day")).json()["total"]
@@ -195,7 +206,7 @@ async def test_each_call_is_billed_and_audited_one_that_failed_too(priced: Path,
     lines = [orjson.loads(line) for line in next(priced.parent.glob("data/audit/*")).read_bytes().splitlines()]
     first, second = (line["fields"] for line in lines if line["event"] == "model_call")
     assert (first["model"], first["texts"], first["cost_usd"], "error" in first) == ("nomic", 1, "0.01", False)
-    assert (first["parent_request_id"], second["error"]) == (answer.headers["spass-request-id"], "upstream_error")
+    assert (first["parent_request_id"], second["error"]) == (answer.headers["spass-request-id"], "upstream_refused")
 
 
 async def test_no_live_secret_is_sent(remote: Served, peer: Peer) -> None:
