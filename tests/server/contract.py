@@ -30,7 +30,10 @@ class Contract:
     def __init__(self) -> None:
         document = openapi.document(ROUTES)
         self._components = {"components": document["components"]}
-        self._paths = [(_pattern(path), methods) for path, methods in document["paths"].items()]
+        spanning = {route.address for route in ROUTES if route.takes_slashes}
+        self._paths = [
+            (_pattern(path, takes_slashes=path in spanning), methods) for path, methods in document["paths"].items()
+        ]
         self._page = {route.path for route in page_routes()}
         self._validators: dict[int, jsonschema_rs.Validator] = {}
         self._error = self._validator({"$ref": "#/components/schemas/Error"})
@@ -104,8 +107,8 @@ class Contract:
         return self._validators[id(schema)]
 
 
-def _pattern(path: str) -> re.Pattern[str]:
-    return re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(path)))
+def _pattern(path: str, *, takes_slashes: bool) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\\\{\w+\\\}", "(?s:.+)" if takes_slashes else "[^/]+", re.escape(path)))
 
 
 def _frame_validators() -> dict[str, jsonschema_rs.Validator]:

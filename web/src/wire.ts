@@ -350,7 +350,7 @@ export interface CallAnsweredData {
 /** The function of an earlier call; `arguments` are JSON text. */
 export interface CalledFunction {
   name: string;
-  arguments: string;
+  arguments?: string | null;
 }
 
 /** You are live. */
@@ -531,13 +531,17 @@ export interface CompletionBody {
     | null;
   verbosity?: "low" | "medium" | "high" | null;
   logprobs?: false | null;
-  store?: false | null;
+  top_logprobs?: 0 | null;
   modalities?: "text"[] | null;
-  service_tier?: "auto" | "default" | null;
+  store?: boolean | null;
+  service_tier?: string | null;
   metadata?: Record<string, string> | null;
-  prompt_cache_key?: string | null;
-  safety_identifier?: string | null;
   user?: string | null;
+  safety_identifier?: string | null;
+  prompt_cache_key?: string | null;
+  prompt_cache_retention?: string | null;
+  prompt_cache_options?: Record<string, unknown> | null;
+  cache_control?: Record<string, unknown> | null;
 }
 
 /** The one answer. */
@@ -802,7 +806,7 @@ export interface DocumentsChangedData {
 /** A call of an earlier answer. */
 export interface EarlierCall {
   id: string;
-  type?: "function";
+  type?: "function" | null;
   function: CalledFunction;
 }
 
@@ -1216,6 +1220,7 @@ export interface FunctionBody {
   description?: string | null;
   parameters?: Record<string, unknown> | null;
   strict?: boolean | null;
+  cache_control?: Record<string, unknown> | null;
 }
 
 /** What stands under `data`. */
@@ -1237,13 +1242,14 @@ export interface Healthy {
 /** Where an image lies: in the address itself, or where the model's provider fetches it. */
 export interface ImageAddress {
   url: string;
-  detail?: "auto" | "low" | "high";
+  detail?: "auto" | "low" | "high" | null;
 }
 
 /** An image in a user's message, for models of providers that take images. */
 export interface ImagePart {
   type: "image_url";
   image_url: ImageAddress;
+  cache_control?: Record<string, unknown> | null;
 }
 
 /** A session of a line; of one that was deleted nothing but its id is known. */
@@ -1508,13 +1514,18 @@ export interface Message {
   xml?: string | null;
 }
 
-/** A message of the conversation; what answers say besides, such as `refusal`, is not read. */
+/** A message of the conversation; what answers say besides, such as `reasoning_content`, is not read. */
 export interface MessageBody {
   role: "system" | "developer" | "user" | "assistant" | "tool";
   content?: string | unknown[] | null;
   name?: string | null;
   tool_calls?: EarlierCall[] | null;
   tool_call_id?: string | null;
+  /** Read where there is no `content`. */
+  refusal?: string | null;
+  audio?: unknown;
+  function_call?: unknown;
+  cache_control?: Record<string, unknown> | null;
 }
 
 /** The message became a dead letter; `sent` is the position of its `message_sent`. `traceback` are the handler's own lines, the one that raised first. `root` is the dead letter with which an ask of its handling failed, and so the handling. */
@@ -1965,6 +1976,12 @@ export interface Refusal {
   supported?: string[];
   /** Stands in the server's log, too. */
   request_id: string;
+}
+
+/** What the model said instead of an answer; it is read as text. */
+export interface RefusalPart {
+  type: "refusal";
+  refusal: string;
 }
 
 /** The configuration was read again: the names of listeners. */
@@ -2565,6 +2582,7 @@ export interface StopBegun {
 /** `include_usage`: a chunk with the usage comes before the last line. */
 export interface StreamOptions {
   include_usage?: boolean | null;
+  include_obfuscation?: boolean | null;
 }
 
 /** Replace the filter; with `since`, go on from that position of the timeline `log`. With `batch` what is pushed comes as JSON arrays, one for each commit. */
@@ -2629,6 +2647,7 @@ export interface TextHeard {
 export interface TextPart {
   type: "text";
   text: string;
+  cache_control?: Record<string, unknown> | null;
 }
 
 /** The next characters of a message or a thought; `offset` counts those before them (Unicode code points). */
@@ -2652,6 +2671,11 @@ export interface TextsEmbeddedData {
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
+}
+
+/** What a model thought before an earlier answer; it is not read. */
+export interface ThoughtPart {
+  type: "thinking" | "redacted_thinking" | "reasoning";
 }
 
 /** A thread. */
@@ -2876,6 +2900,7 @@ export interface Tool {
 export interface ToolBody {
   type: "function";
   function: FunctionBody;
+  cache_control?: Record<string, unknown> | null;
 }
 
 /** The model calls this function. */
@@ -3689,6 +3714,11 @@ export interface Routes {
     query: {};
     body: undefined;
     answer: ModelList;
+  };
+  "GET /v1/models/{id}": {
+    query: {};
+    body: undefined;
+    answer: ModelShown;
   };
   "GET /v1/tools": {
     query: {};
