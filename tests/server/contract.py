@@ -36,7 +36,7 @@ class Contract:
         ]
         self._page = {route.path for route in page_routes()}
         self._validators: dict[int, jsonschema_rs.Validator] = {}
-        self._error = self._validator({"$ref": "#/components/schemas/Error"})
+        self._error = self._validator({"$ref": "#/components/schemas/ErrorAnswer"})
         self._frames = _frame_validators()
 
     def check_answer(self, answer: httpx2.Response) -> None:
@@ -55,6 +55,9 @@ class Contract:
         missing = [name for name in described["headers"] if name not in answer.headers and name != "ETag"]
         assert not missing, f"{place} lacks the headers {missing}"
         self._check_form(described, answer, place)
+        if openapi.CODES in described and request.method != "HEAD":
+            code = answer.json()["error"]["code"]
+            assert code in described[openapi.CODES], f"{place} does not say that it may be {code}"
 
     def check_head(self, answer: httpx2.Response) -> None:
         """The same for an answer whose body has no end yet."""

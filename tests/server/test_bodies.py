@@ -31,6 +31,9 @@ MOST_STALL_SECONDS = 1.0
 HERE = "here"
 """Stands in a body where a list is to be filled."""
 
+WRONG: tuple[Any, ...] = (3, "", [[]], {"str": {"int": []}}, [{"type": "text"}], {"type": "function"})
+"""Values that fit none of several types, or one of them not quite."""
+
 Way = tuple[str | int, ...]
 
 
@@ -122,7 +125,7 @@ async def test_a_fault_is_where_the_body_has_it(shared: Served, name: str) -> No
     """No pointer names a type that was tried there."""
     route = TAKING[name]
     for way in dict.fromkeys(fields_in(body_schema(route))):
-        for wrong in (3, "", [[]], {"str": {"int": []}}, [{"type": "text"}], {"type": "function"}):
+        for wrong in WRONG:
             body = body_with(way, wrong)
             answer = await shared.call(route.method, "/" + address(route), content=orjson.dumps(body), headers=JSON)
             error = answer.json()["error"] if answer.status_code == 400 else {}

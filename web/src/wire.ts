@@ -878,7 +878,7 @@ export type EntryType =
     | "usage";
 
 /** The one shape of errors. */
-export interface Error {
+export interface ErrorAnswer {
   error: Refusal;
 }
 
@@ -1011,6 +1011,13 @@ export type EventData =
     | LoopBlockedData
     | ContentErasedData;
 
+/** A page of the log. */
+export interface EventList {
+  events: Event[];
+  /** The `after` of the next page; null at the end. */
+  next: number | null;
+}
+
 /** The type of an event. */
 export type EventType = 
     | "agent_paused"
@@ -1091,13 +1098,6 @@ export type EventType =
     | "turn_ended"
     | "turn_started"
     | "value_set";
-
-/** A page of the log. */
-export interface Events {
-  events: Event[];
-  /** The `after` of the next page; null at the end. */
-  next: number | null;
-}
 
 /** `POST /tools/execute`: `arguments` are of the tool's `parameters`. */
 export interface ExecuteBody {
@@ -3242,7 +3242,7 @@ export interface Answers {
   ping: CommandDone;
 }
 
-/** Every route, by its method and path. Refused, it answers an Error. */
+/** Every route, by its method and path. Refused, it answers an ErrorAnswer. */
 export interface Routes {
   "GET /api/v1/threads/{id}/messages": {
     query: {
@@ -3617,7 +3617,7 @@ export interface Routes {
       content?: boolean;
     };
     body: undefined;
-    answer: Events;
+    answer: EventList;
   };
   "GET /api/v1/events": {
     query: {

@@ -39,15 +39,17 @@ from organism.rag.documents import ID_PATTERN, MOST_CONDITIONS, MOST_DOCUMENTS, 
 from organism.server.http.problems import MOST_DETAILS, cut
 
 MAX_WAIT_SECONDS: Final = 60.0
+NULL: Final[JsonDict] = {"type": "null"}
+SOMETHING: Final[JsonDict] = {"not": NULL}
 _RESULT_OF_DONE: Final[JsonDict] = {
-    "anyOf": [{"properties": {"outcome": {"const": "done"}}}, {"properties": {"result": {"type": "null"}}}]
+    "not": {
+        "properties": {"outcome": {"enum": ["redo", "fail"]}, "result": SOMETHING},
+        "required": ["outcome", "result"],
+    }
 }
-"""The rule of ``IndeterminateBody`` for readers of its schema."""
+"""The rule of ``IndeterminateBody`` for readers of its schema. Of an ``anyOf`` generators of clients make classes."""
 _TEXT_OR_METADATA: Final[JsonDict] = {
-    "anyOf": [
-        {"properties": {"text": {"type": "string"}}, "required": ["text"]},
-        {"properties": {"metadata": {"type": "object"}}, "required": ["metadata"]},
-    ],
+    "not": {"properties": {"text": NULL, "metadata": NULL}},
     "examples": [{"metadata": {"category": "sights"}}],
 }
 """That of ``PatchDocumentBody``."""
@@ -302,7 +304,8 @@ def _ways(steps: _Way, value: Any) -> Iterator[tuple[_Way, Any]]:
         yield (), value
         return
     step, *rest = steps
-    if (isinstance(value, dict) and step in value) or (isinstance(value, list) and isinstance(step, int)):
+    is_taken = step in value if isinstance(value, dict) else isinstance(value, list) and isinstance(step, int)
+    if is_taken:
         yield from (((step, *way), end) for way, end in _ways(tuple(rest), value[step]))
     yield from _ways(tuple(rest), value)
 

@@ -567,7 +567,7 @@ class Event(TypedDict):
     content: NotRequired[Annotated[Any, Field(description="With `content=true`: its content.")]]
 
 
-class Events(TypedDict):
+class EventList(TypedDict):
     """A page of the log."""
 
     events: list[Event]
@@ -664,7 +664,7 @@ class Refusal(TypedDict):
     request_id: Annotated[str, Field(description="Stands in the server's log, too.", examples=["req-5f2c9a01d7e84b36"])]
 
 
-class Error(TypedDict):
+class ErrorAnswer(TypedDict):
     """The one shape of errors."""
 
     error: Refusal
