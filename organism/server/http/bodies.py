@@ -304,8 +304,8 @@ def _ways(steps: _Way, value: Any) -> Iterator[tuple[_Way, Any]]:
         yield (), value
         return
     step, *rest = steps
-    is_taken = step in value if isinstance(value, dict) else isinstance(value, list) and isinstance(step, int)
-    if is_taken:
+    there = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    if step in there:
         yield from (((step, *way), end) for way, end in _ways(tuple(rest), value[step]))
     yield from _ways(tuple(rest), value)
 

@@ -449,6 +449,11 @@ REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
         "missing_field",
         "/messages/0/content/0/image_url/url",
     ),
+    "a later part without its text": (
+        {"messages": [{"role": "user", "content": [{"type": "text", "text": "Hi!"}, {"type": "text"}]}]},
+        "missing_field",
+        "/messages/0/content/1/text",
+    ),
     "a stop of another type": ({"stop": ["END", 3]}, "invalid_field", "/stop/1"),
     "a choice without its function": ({"tool_choice": {"type": "function"}}, "missing_field", "/tool_choice/function"),
     "a choice of no kind": ({"tool_choice": "any"}, "invalid_field", "/tool_choice"),
