@@ -173,6 +173,12 @@ class NotFound(OrganismError, code="not_found", status=404, type="not_found", is
     remediation = "Check the id or name; lists, such as `organism agents`, show what there is."
 
 
+class ModelNotFound(NotFound, code="model_not_found"):
+    """There is no such model for this token."""
+
+    remediation = "GET /v1/models lists the models that the token may use."
+
+
 class MethodNotAllowed(
     OrganismError, code="method_not_allowed", status=405, type="invalid_request_error", is_final=True
 ):

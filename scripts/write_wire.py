@@ -84,7 +84,7 @@ def _answers() -> str:
 def _routes(routes: Sequence[Route]) -> str:
     schemas = openapi.schemas_of(routes)
     lines = "".join(_route(route, schemas) for route in routes)
-    said = "/** Every route, by its method and path. Refused, it answers an Error. */"
+    said = "/** Every route, by its method and path. Refused, it answers an ErrorAnswer. */"
     return f"{said}\nexport interface Routes {{\n{lines}}}\n"
 
 

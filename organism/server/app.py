@@ -102,7 +102,8 @@ def application(process: Process, names: Sequence[str], origins: Sequence[str] =
 def http_route(route: Route, process: Process) -> HttpRoute:
     is_page = route.gives[0].kind == "text/html"
     endpoint = Endpoint(route, process)
-    return HttpRoute(route.address, endpoint, methods=[route.method], middleware=_AS_PAGE if is_page else None)
+    address = f"{route.address.removesuffix('}')}:path}}" if route.takes_slashes else route.address
+    return HttpRoute(address, endpoint, methods=[route.method], middleware=_AS_PAGE if is_page else None)
 
 
 def unrouted(request: Request, error: HTTPException) -> OrganismError:

@@ -36,10 +36,13 @@ class Contract:
     def __init__(self) -> None:
         document = openapi.document(ROUTES)
         self._components = {"components": document["components"]}
-        self._paths = [(_pattern(path), methods) for path, methods in document["paths"].items()]
+        spanning = {route.address for route in ROUTES if route.takes_slashes}
+        self._paths = [
+            (_pattern(path, takes_slashes=path in spanning), methods) for path, methods in document["paths"].items()
+        ]
         self._page = {route.path for route in page_routes()}
         self._validators: dict[int, jsonschema_rs.Validator] = {}
-        self._error = self._validator({"$ref": "#/components/schemas/Error"})
+        self._error = self._validator({"$ref": "#/components/schemas/ErrorAnswer"})
         self._frames = _frame_validators()
 
     def check_answer(self, answer: httpx2.Response) -> None:
@@ -58,6 +61,9 @@ class Contract:
         missing = [name for name in described["headers"] if name not in answer.headers and name != "ETag"]
         assert not missing, f"{place} lacks the headers {missing}"
         self._check_form(described, answer, place)
+        if openapi.CODES in described and request.method != "HEAD":
+            code = refusal_of(answer)["code"]
+            assert code in described[openapi.CODES], f"{place} does not say that it may be {code}"
 
     def check_head(self, answer: httpx2.Response) -> None:
         """The same for an answer whose body has no end yet."""
@@ -110,8 +116,8 @@ class Contract:
         return self._validators[id(schema)]
 
 
-def _pattern(path: str) -> re.Pattern[str]:
-    return re.compile(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(path)))
+def _pattern(path: str, *, takes_slashes: bool) -> re.Pattern[str]:
+    return re.compile(re.sub(r"\\\{\w+\\\}", "(?s:.+)" if takes_slashes else "[^/]+", re.escape(path)))
 
 
 def _frame_validators() -> dict[str, jsonschema_rs.Validator]:

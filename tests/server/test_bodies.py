@@ -31,6 +31,9 @@ MOST_STALL_SECONDS = 1.0
 HERE = "here"
 """Stands in a body where a list is to be filled."""
 
+WRONG: tuple[Any, ...] = (3, "", [[]], {"str": {"int": []}}, [{"type": "text"}], {"type": "function"})
+"""Values that fit none of several types, or one of them not quite."""
+
 Way = tuple[str | int, ...]
 
 
@@ -52,6 +55,19 @@ def lists_in(schema: Schema, way: Way = ()) -> Iterator[tuple[Way, Schema]]:
     if schema.get("type") == "array":
         yield way, schema
         yield from lists_in(schema["items"], (*way, 0))
+
+
+def fields_in(schema: Schema, way: Way = ()) -> Iterator[Way]:
+    """The way to each field that the schema describes, and to the first element of each list."""
+    if "$ref" in schema:
+        schema = DOCUMENT["components"]["schemas"][schema["$ref"].rpartition("/")[2]]
+    for choice in ("anyOf", "oneOf", "allOf"):
+        for each in schema.get(choice, ()):
+            yield from fields_in(each, way)
+    inner = {**schema.get("properties", {}), **({0: schema["items"]} if schema.get("type") == "array" else {})}
+    for name, each in inner.items():
+        yield (*way, name)
+        yield from fields_in(each, (*way, name))
 
 
 def body_with(way: Way, value: Any) -> Any:
@@ -95,6 +111,26 @@ async def test_a_list_has_a_maximum_and_ends_at_its_first_wrong_element(shared: 
     error = await refusal(shared, route, content)
     assert len(error.get("details", ())) < 20
     assert " more" not in error["message"]
+
+
+def stands_in(body: Any, param: str) -> bool:
+    """Whether what is around a fault is there."""
+    for step in param.split("/")[1:-1]:
+        body = body[int(step)] if isinstance(body, list) else body.get(step) if isinstance(body, dict) else None
+    return isinstance(body, dict | list)
+
+
+@pytest.mark.parametrize("name", TAKING)
+async def test_a_fault_is_where_the_body_has_it(shared: Served, name: str) -> None:
+    """No pointer names a type that was tried there."""
+    route = TAKING[name]
+    for way in dict.fromkeys(fields_in(body_schema(route))):
+        for wrong in WRONG:
+            body = body_with(way, wrong)
+            answer = await shared.call(route.method, "/" + address(route), content=orjson.dumps(body), headers=JSON)
+            error = answer.json()["error"] if answer.status_code == 400 else {}
+            for param in (fault["param"] for fault in error.get("details", ())):
+                assert not param.startswith("/") or stands_in(body, param), (body, param)
 
 
 async def test_a_list_of_a_command_ends_at_its_first_wrong_element(shared: Served) -> None:

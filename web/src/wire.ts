@@ -350,7 +350,7 @@ export interface CallAnsweredData {
 /** The function of an earlier call; `arguments` are JSON text. */
 export interface CalledFunction {
   name: string;
-  arguments: string;
+  arguments?: string | null;
 }
 
 /** You are live. */
@@ -533,13 +533,17 @@ export interface CompletionBody {
     | null;
   verbosity?: "low" | "medium" | "high" | null;
   logprobs?: false | null;
-  store?: false | null;
+  top_logprobs?: 0 | null;
   modalities?: "text"[] | null;
-  service_tier?: "auto" | "default" | null;
+  store?: boolean | null;
+  service_tier?: string | null;
   metadata?: Record<string, string> | null;
-  prompt_cache_key?: string | null;
-  safety_identifier?: string | null;
   user?: string | null;
+  safety_identifier?: string | null;
+  prompt_cache_key?: string | null;
+  prompt_cache_retention?: string | null;
+  prompt_cache_options?: Record<string, unknown> | null;
+  cache_control?: Record<string, unknown> | null;
 }
 
 /** The one answer. */
@@ -806,7 +810,7 @@ export interface DocumentsChangedData {
 /** A call of an earlier answer. */
 export interface EarlierCall {
   id: string;
-  type?: "function";
+  type?: "function" | null;
   function: CalledFunction;
 }
 
@@ -878,7 +882,7 @@ export type EntryType =
     | "usage";
 
 /** The one shape of errors. */
-export interface Error {
+export interface ErrorAnswer {
   error: Refusal;
 }
 
@@ -1011,6 +1015,13 @@ export type EventData =
     | LoopBlockedData
     | ContentErasedData;
 
+/** A page of the log. */
+export interface EventList {
+  events: Event[];
+  /** The `after` of the next page; null at the end. */
+  next: number | null;
+}
+
 /** The type of an event. */
 export type EventType = 
     | "agent_paused"
@@ -1091,13 +1102,6 @@ export type EventType =
     | "turn_ended"
     | "turn_started"
     | "value_set";
-
-/** A page of the log. */
-export interface Events {
-  events: Event[];
-  /** The `after` of the next page; null at the end. */
-  next: number | null;
-}
 
 /** `POST /tools/execute`: `arguments` are of the tool's `parameters`. */
 export interface ExecuteBody {
@@ -1222,6 +1226,7 @@ export interface FunctionBody {
   description?: string | null;
   parameters?: Record<string, unknown> | null;
   strict?: boolean | null;
+  cache_control?: Record<string, unknown> | null;
 }
 
 /** What stands under `data`. */
@@ -1243,13 +1248,14 @@ export interface Healthy {
 /** Where an image lies: in the address itself, or where the model's provider fetches it. */
 export interface ImageAddress {
   url: string;
-  detail?: "auto" | "low" | "high";
+  detail?: "auto" | "low" | "high" | null;
 }
 
 /** An image in a user's message, for models of providers that take images. */
 export interface ImagePart {
   type: "image_url";
   image_url: ImageAddress;
+  cache_control?: Record<string, unknown> | null;
 }
 
 /** A session of a line; of one that was deleted nothing but its id is known. */
@@ -1525,13 +1531,18 @@ export interface Message {
   xml?: string | null;
 }
 
-/** A message of the conversation; what answers say besides, such as `refusal`, is not read. */
+/** A message of the conversation; what answers say besides, such as `reasoning_content`, is not read. */
 export interface MessageBody {
   role: "system" | "developer" | "user" | "assistant" | "tool";
   content?: string | unknown[] | null;
   name?: string | null;
   tool_calls?: EarlierCall[] | null;
   tool_call_id?: string | null;
+  /** Read where there is no `content`. */
+  refusal?: string | null;
+  audio?: unknown;
+  function_call?: unknown;
+  cache_control?: Record<string, unknown> | null;
 }
 
 /** The message became a dead letter; `sent` is the position of its `message_sent`. `traceback` are the handler's own lines, the one that raised first. `root` is the dead letter with which an ask of its handling failed, and so the handling. */
@@ -1982,6 +1993,12 @@ export interface Refusal {
   supported?: string[];
   /** Stands in the server's log, too. */
   request_id: string;
+}
+
+/** What the model said instead of an answer; it is read as text. */
+export interface RefusalPart {
+  type: "refusal";
+  refusal: string;
 }
 
 /** The configuration was read again: the names of listeners. */
@@ -2610,6 +2627,7 @@ export interface StopBegun {
 /** `include_usage`: a chunk with the usage comes before the last line. */
 export interface StreamOptions {
   include_usage?: boolean | null;
+  include_obfuscation?: boolean | null;
 }
 
 /** Replace the filter; with `since`, go on from that position of the timeline `log`. With `batch` what is pushed comes as JSON arrays, one for each commit. */
@@ -2674,6 +2692,7 @@ export interface TextHeard {
 export interface TextPart {
   type: "text";
   text: string;
+  cache_control?: Record<string, unknown> | null;
 }
 
 /** The next characters of a message or a thought; `offset` counts those before them (Unicode code points). */
@@ -2697,6 +2716,11 @@ export interface TextsEmbeddedData {
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
+}
+
+/** What a model thought before an earlier answer; it is not read. */
+export interface ThoughtPart {
+  type: "thinking" | "redacted_thinking" | "reasoning";
 }
 
 /** A thread. */
@@ -2931,12 +2955,19 @@ export interface Tool {
 export interface ToolBody {
   type: "function";
   function: FunctionBody;
+  cache_control?: Record<string, unknown> | null;
 }
 
 /** The model calls this function. */
 export interface ToolChoice {
   type: "function";
   function: NamedFunction;
+}
+
+/** What a tool answered. */
+export interface ToolExecuted {
+  /** Of the tool's own shape. */
+  result: unknown;
 }
 
 /** A tool as models are shown it. */
@@ -2951,12 +2982,6 @@ export interface ToolFunction {
 export interface ToolList {
   object: "list";
   data: Tool[];
-}
-
-/** What a tool answered. */
-export interface ToolResult {
-  /** Of the tool's own shape. */
-  result: unknown;
 }
 
 /** The running `turn` took in the `message` of the waiting turn `source`, which ends. */
@@ -3272,7 +3297,7 @@ export interface Answers {
   ping: CommandDone;
 }
 
-/** Every route, by its method and path. Refused, it answers an Error. */
+/** Every route, by its method and path. Refused, it answers an ErrorAnswer. */
 export interface Routes {
   "GET /api/v1/threads/{id}/messages": {
     query: {
@@ -3647,7 +3672,7 @@ export interface Routes {
       content?: boolean;
     };
     body: undefined;
-    answer: Events;
+    answer: EventList;
   };
   "GET /api/v1/events": {
     query: {
@@ -3745,6 +3770,11 @@ export interface Routes {
     body: undefined;
     answer: ModelList;
   };
+  "GET /v1/models/{id}": {
+    query: {};
+    body: undefined;
+    answer: ModelShown;
+  };
   "GET /v1/tools": {
     query: {};
     body: undefined;
@@ -3753,7 +3783,7 @@ export interface Routes {
   "POST /v1/tools/execute": {
     query: {};
     body: ExecuteBody;
-    answer: ToolResult | Injected;
+    answer: ToolExecuted | Injected;
   };
   "POST /v1/chat/completions": {
     query: {};

@@ -16,7 +16,7 @@ from organism.model.redact import Redactor
 from organism.server.http import lists
 from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import gives
-from organism.server.http.shapes import Events, Message, MessageList, Why
+from organism.server.http.shapes import EventList, Message, MessageList, Why
 from organism.server.http.words import ThreadStatus
 from organism.server.json import splice
 from organism.server.push.past import read_records
@@ -84,4 +84,4 @@ MESSAGES: Final = (
     Route("GET", "/messages/{id}/why", why, by_head=True, gives=gives(Why), query=("xml",), refuses=(NotFound,)),
     Route("GET", "/messages/{id}", message, by_head=True, gives=gives(Message), query=("xml",), refuses=(NotFound,)),
 )
-LOG: Final = (Route("GET", "/log", events, by_head=True, gives=gives(Events), query=TAKES),)
+LOG: Final = (Route("GET", "/log", events, by_head=True, gives=gives(EventList), query=TAKES),)

@@ -59,8 +59,8 @@ def _check(call: Call, changes: Any) -> None:
     try:
         config = record_of(TenantConfig, values)
     except ValidationError as error:
-        found = error.errors(include_url=False, include_context=False)
-        raise refusal([{**each, "loc": each["loc"][1:]} for each in found]) from None
+        found = error.errors(include_url=False)
+        raise refusal([{**each, "loc": each["loc"][1:]} for each in found], values) from None
     for at, name in enumerate(config.tools_enabled_default):
         refuse_secret(call.process.redactor, name, f"/tools_enabled_default/{at}")
     model, allowed = config.compact_summary_model, call.who.models

@@ -11,12 +11,12 @@ from pydantic import Field
 from organism import errors
 from organism.rag.documents import ID_PATTERN
 from organism.server.documents import events
-from organism.server.documents.schemas import Schema, Schemas, example
+from organism.server.documents.schemas import TEMPLATE, Schema, Schemas, example
 from organism.server.http.call import USER, Route
 from organism.server.http.contract import HEADERS, JSON, XML
 from organism.server.http.problems import MCP
 from organism.server.http.rights import OPEN, Right
-from organism.server.http.shapes import Error, RpcError
+from organism.server.http.shapes import ErrorAnswer, RpcError
 from organism.server.http.words import AgentName
 
 Kinds = tuple[type[errors.OrganismError], ...]
@@ -84,7 +84,7 @@ WITH_KEY: Final[Kinds] = (errors.IdempotencyKeyReused, errors.RequestInProgress,
 
 
 def refusals(route: Route) -> Mapping[str, Schema]:
-    """The responses that refuse, by status: the one shape, and the codes that it may carry there."""
+    """The responses that refuse, by status: the one shape, and in ``CODES`` what it may carry there."""
     by_status: dict[int, dict[str, str]] = {}
     kinds = ANY if route.right is OPEN else ANY + WITH_TOKEN
     kinds += () if route.takes is None else WITH_BODY
@@ -97,20 +97,18 @@ def refusals(route: Route) -> Mapping[str, Schema]:
 
 
 def _refusal(route: Route, status: int, codes: Mapping[str, str]) -> Schema:
-    code = {"properties": {"code": {"enum": sorted(codes)}}}
-    schema: dict[str, Any] = {
-        "allOf": [{"$ref": "#/components/schemas/Error"}, {"properties": {"error": code}}],
-    }
-    if route.address == MCP:
-        schema = {"$ref": "#/components/schemas/RpcError"}
+    shape = RpcError if route.address == MCP else ErrorAnswer
     headers = ("X-Request-Id", *_ASKS.get(status, ()))
     return {
         "description": " ".join(f"`{code}`: {meaning}" for code, meaning in sorted(codes.items())),
         "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in headers},
-        "content": {"application/json": {"schema": schema}},
+        "content": {JSON: {"schema": {"$ref": TEMPLATE.format(model=shape.__name__)}}},
+        CODES: sorted(codes),
     }
 
 
+CODES: Final = "x-error-codes"
+"""Beside the schema and not in it: generators of clients would make a class of each set of codes."""
 _ASKS: Final[Mapping[int, tuple[str, ...]]] = {
     401: ("WWW-Authenticate",),
     429: ("Retry-After",),
@@ -177,7 +175,7 @@ def document(routes: Sequence[Route]) -> Schema:
 
 def schemas_of(routes: Sequence[Route]) -> Schemas:
     """The schemas of all that these routes take and give."""
-    kinds: list[Any] = [*HEADERS.values(), *PATH.values(), Error, RpcError]
+    kinds: list[Any] = [*HEADERS.values(), *PATH.values(), ErrorAnswer, RpcError]
     for route in routes:
         kinds += [*(form.shape for form in route.gives), *route.parameters().values(), route.takes]
     return Schemas((kind for kind in kinds if kind is not None), events.components())
@@ -278,7 +276,7 @@ def _media(schema: Schema, schemas: Schemas) -> Schema:
 
 def _takes_nothing(schema: Schema) -> bool:
     """Whether an object of this schema may be empty."""
-    return not schema.get("required") and not all(each.get("required") for each in schema.get("anyOf", [{}]))
+    return not schema.get("required") and "not" not in schema
 
 
 def _body(route: Route, schemas: Schemas) -> Schema:

@@ -69,9 +69,17 @@ def _inner(schema: Schema, components: Mapping[str, Schema]) -> Schema | None:
 
 
 def _object(schema: Schema, components: Mapping[str, Schema]) -> dict[str, Any]:
-    fields = schema.get("properties", {})
-    shown = {name: field for name, field in fields.items() if field.get("default", ...) is not None}
+    needed = schema.get("required", ())
+    shown = {
+        name: field for name, field in schema.get("properties", {}).items() if name in needed or not _or_null(field)
+    }
     return {name: example(field, components) for name, field in shown.items()}
+
+
+def _or_null(schema: Schema) -> bool:
+    """Whether it may be null, which an example leaves out."""
+    saying = {"type", "$ref", "enum", "const", "anyOf", "oneOf"}
+    return {"type": "null"} in schema.get("anyOf", ()) or not schema.keys() & saying
 
 
 _MADE: Final[Mapping[str, Callable[[Schema, Mapping[str, Schema]], Any]]] = {
@@ -86,17 +94,26 @@ _MADE: Final[Mapping[str, Callable[[Schema, Mapping[str, Schema]], Any]]] = {
 
 
 def tidied(schema: Any) -> Any:
-    """The schema with objects of named fields closed, no titles of classes, and Markdown's marks of code."""
+    """The schema with objects of named fields closed, no titles of classes, and Markdown's marks of code.
+
+    Generators of clients stumble over a default of null, which an optional field has anyway, and over ``items: false``
+    behind ``prefixItems``, of which ``maxItems`` says the same.
+    """
     if isinstance(schema, list):
         return [tidied(part) for part in schema]
     if not isinstance(schema, dict):
         return schema
-    tidy = {name: tidied(part) for name, part in schema.items() if not (name == "title" and isinstance(part, str))}
+    tidy = {name: tidied(part) for name, part in schema.items() if not _is_idle(name, part)}
     if tidy.get("type") == "object" and isinstance(tidy.get("properties"), dict):
         tidy.setdefault("additionalProperties", False)
     if isinstance(tidy.get("description"), str):
         tidy["description"] = " ".join(tidy["description"].replace("``", "`").split())
     return tidy
+
+
+def _is_idle(keyword: str, value: Any) -> bool:
+    is_title = keyword == "title" and isinstance(value, str)
+    return is_title or (keyword == "default" and value is None) or (keyword == "items" and value is False)
 
 
 WIDTH: Final = 120

@@ -40,15 +40,17 @@ from organism.rag.documents import ID_PATTERN, MOST_CONDITIONS, MOST_DOCUMENTS, 
 from organism.server.http.problems import MOST_DETAILS, cut
 
 MAX_WAIT_SECONDS: Final = 60.0
+NULL: Final[JsonDict] = {"type": "null"}
+SOMETHING: Final[JsonDict] = {"not": NULL}
 _RESULT_OF_DONE: Final[JsonDict] = {
-    "anyOf": [{"properties": {"outcome": {"const": "done"}}}, {"properties": {"result": {"type": "null"}}}]
+    "not": {
+        "properties": {"outcome": {"enum": ["redo", "fail"]}, "result": SOMETHING},
+        "required": ["outcome", "result"],
+    }
 }
-"""The rule of ``IndeterminateBody`` for readers of its schema."""
+"""The rule of ``IndeterminateBody`` for readers of its schema. Of an ``anyOf`` generators of clients make classes."""
 _TEXT_OR_METADATA: Final[JsonDict] = {
-    "anyOf": [
-        {"properties": {"text": {"type": "string"}}, "required": ["text"]},
-        {"properties": {"metadata": {"type": "object"}}, "required": ["metadata"]},
-    ],
+    "not": {"properties": {"text": NULL, "metadata": NULL}},
     "examples": [{"metadata": {"category": "sights"}}],
 }
 """That of ``PatchDocumentBody``."""
@@ -242,7 +244,15 @@ class IndeterminateBody:
 Places = Mapping[str, str | None]
 """Where a request has the fields of a command, by their pointers."""
 
-_KINDS: Final = {"missing": MissingField, "extra_forbidden": UnknownField, "unexpected_keyword_argument": UnknownField}
+_KINDS: Final = {
+    **dict.fromkeys(("missing", "union_tag_not_found"), MissingField),
+    **dict.fromkeys(("extra_forbidden", "unexpected_keyword_argument"), UnknownField),
+}
+_SAID: Final = {MissingField: "is missing", UnknownField: "is not known here"}
+_TAGGED: Final = frozenset({"union_tag_not_found", "union_tag_invalid"})
+"""An object may be of several kinds, and the field that says of which is missing or wrong."""
+_SHOULD_BE: Final = "input should be "
+_Way = tuple[str | int, ...]
 
 
 def parsed(kind: type[Body], value: Any) -> Body:
@@ -255,16 +265,50 @@ def parsed(kind: type[Body], value: Any) -> Body:
     try:
         return adapter.validate_python(value)
     except ValidationError as error:
-        raise refusal(error.errors(include_url=False, include_context=False)) from None
+        raise refusal(error.errors(include_url=False), value) from None
 
 
-def refusal(errors: Sequence[ErrorDetails]) -> InvalidRequest:
-    """The error that names the first faults, and says how many more there are; its class is that of the first."""
-    faults = tuple(Fault("".join(map(_step, error["loc"])), _explained(error)) for error in errors[:MOST_DETAILS])
-    raised = _KINDS.get(errors[0]["type"], InvalidField)
+def refusal(errors: Sequence[ErrorDetails], value: Any) -> InvalidRequest:
+    """The error that names the first faults of ``value``, and says how many more there are.
+
+    Its class is that of the first. What fits none of several types is one fault; where it has the form of one of them,
+    what is wrong within is named instead.
+    """
+    found: dict[_Way, list[ErrorDetails]] = {}
+    for error in errors:
+        found.setdefault(_way(error, value), []).append(error)
+    around = {way[:length] for way in found for length in range(len(way))}
+    named = [(way, wrong) for way, wrong in found.items() if way not in around]
+    faults = tuple(Fault("".join(map(_step, way)), _explained(wrong)) for way, wrong in named[:MOST_DETAILS])
+    raised = _KINDS.get(named[0][1][0]["type"], InvalidField)
     listed = "; ".join(f"{fault.pointer or '/'}: {fault.message}" for fault in faults)
-    more = f"; and {len(errors) - len(faults)} more" if len(errors) > len(faults) else ""
+    more = f"; and {len(named) - len(faults)} more" if len(named) > len(faults) else ""
     return raised(f"{listed}{more}.", details=faults)
+
+
+def _way(error: ErrorDetails, value: Any) -> _Way:
+    """The keys and indices that lead to what is wrong. Pydantic's ``loc`` names the types that were tried as well."""
+    steps, wanted = error["loc"], error["input"]
+    last: _Way = ()
+    if error["type"] == "missing":
+        steps, last = steps[:-1], steps[-1:]
+    elif error["type"] in _TAGGED:
+        last = (error["ctx"]["discriminator"].strip("'"),)
+    ways = list(_ways(steps, value))
+    way = next((way for way, end in ways if end is wanted or end == wanted), ways[0][0])
+    return way + last
+
+
+def _ways(steps: _Way, value: Any) -> Iterator[tuple[_Way, Any]]:
+    """Where those of the steps lead that ``value`` has, which may be of the same name as a type: the longest first."""
+    if not steps:
+        yield (), value
+        return
+    step, *rest = steps
+    there = value if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else ()
+    if step in there:
+        yield from (((step, *way), end) for way, end in _ways(tuple(rest), value[step]))
+    yield from _ways(tuple(rest), value)
 
 
 def _step(part: str | int) -> str:
@@ -272,17 +316,26 @@ def _step(part: str | int) -> str:
     return "/" + cut(str(part)).replace("~", "~0").replace("/", "~1")
 
 
-def _explained(error: ErrorDetails) -> str:
-    if error["type"] == "missing":
-        return "is missing"
-    if error["type"] in _KINDS:
-        return "is not known here"
-    if error["type"] == "dataclass_type":
-        return f"a JSON object is expected; came {type(error['input']).__name__}"
-    expected = error["msg"][0].lower() + error["msg"][1:]
-    if isinstance(error["input"], dict | list):
+def _explained(errors: Sequence[ErrorDetails]) -> str:
+    """What was expected in one place, by each of the types that were tried there, and what came."""
+    first = errors[0]
+    if (kind := _KINDS.get(first["type"])) is not None:
+        return _SAID[kind]
+    of_its_type = [error for error in errors if not error["type"].endswith("_type")]
+    text, *others = dict.fromkeys(map(_expected, of_its_type or errors))
+    expected = " or ".join((text, *(other.removeprefix(_SHOULD_BE) for other in others)))
+    came = first["ctx"]["tag"] if first["type"] in _TAGGED else first["input"]
+    if isinstance(came, dict | list):
         return expected
-    return f"{expected}; came {str(error['input'])[:40]!r}"
+    return f"{expected}; came {'null' if came is None else repr(str(came)[:40])}"
+
+
+def _expected(error: ErrorDetails) -> str:
+    if error["type"] in {"dataclass_type", "dict_type"}:
+        return f"{_SHOULD_BE}a JSON object"
+    if error["type"] in _TAGGED:
+        return f"{_SHOULD_BE}{error['ctx']['expected_tags'].replace(', ', ' or ')}"
+    return error["msg"][0].lower() + error["msg"][1:]
 
 
 @contextmanager

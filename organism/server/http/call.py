@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
@@ -60,6 +60,7 @@ CALLER: Final = (DEPTH, PARENT)
 USER: Final = "SPASS-User-Id"
 REQUEST_ID: Final = "SPASS-Request-Id"
 FOR_USER: Final = (USER, REQUEST_ID)
+UNUSED: Final = "SPASS-Parameters-Unused"
 READING: Final = frozenset({"GET", "HEAD"})
 _USER: Final = re.compile(r"[A-Za-z0-9._@-]{1,128}")
 MOST_DEPTH: Final = 1_000_000
@@ -369,6 +370,7 @@ class Route(Contract):
     ``by_head``: the answer depends on the log alone; the head is its ETag, and an unchanged head is a 304.
     ``is_recorded``: the answer shows how something then stands; under an idempotency key it is recorded whole.
     ``needs_user``: the caller says for which user of the tenant it is.
+    ``takes_slashes``: the name at the end of its path may hold some.
     """
 
     method: str
@@ -377,6 +379,7 @@ class Route(Contract):
     by_head: bool = field(default=False, kw_only=True)
     is_recorded: bool = field(default=False, kw_only=True)
     needs_user: bool = field(default=False, kw_only=True)
+    takes_slashes: bool = field(default=False, kw_only=True)
     mount: str = field(default="", kw_only=True)
     right: Right = field(init=False)
 
@@ -412,6 +415,12 @@ def caller_fields(call: Call) -> dict[str, Any]:
         refuse_secret(call.process.redactor, headers[PARENT], place)
         fields["caller_request"] = headers[PARENT]
     return fields
+
+
+def unused_header(names: Iterable[str]) -> dict[str, str]:
+    """The header of an answer that names the parameters which were taken without effect; none if there are none."""
+    listed = ", ".join(names)
+    return {UNUSED: listed} if listed else {}
 
 
 async def until_left(receive: Receive) -> None:

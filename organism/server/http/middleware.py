@@ -58,6 +58,7 @@ CROSS_ORIGIN: Final[Mapping[str, Sequence[str]]] = {
     ),
     "expose_headers": (
         *("etag", "retry-after", "x-should-retry", "x-request-id", "spass-request-id", "spass-augment-applied"),
+        "spass-parameters-unused",
         *COSTS,
         *RATES,
     ),

@@ -130,6 +130,7 @@ ROUTES: Final[Mapping[str, Right]] = {
     "POST /foreign-tools/{name}/accept": Right("control", of_process=True),
     "POST /mcp": Right("tools:execute", {"name": "tool"}, in_body=True),
     "GET /models": Right("agents:chat"),
+    "GET /models/{id}": Right("agents:chat"),
     "POST /chat/completions": Right("agents:chat"),
     "POST /embeddings": Right("agents:chat"),
     "GET /tools": Right("tools:execute", {"name": "tool"}, in_body=True),

@@ -593,7 +593,7 @@ class Event(TypedDict):
     content: NotRequired[Annotated[Any, Field(description="With `content=true`: its content.")]]
 
 
-class Events(TypedDict):
+class EventList(TypedDict):
     """A page of the log."""
 
     events: list[Event]
@@ -639,7 +639,7 @@ class Invoked(TypedDict):
     position: NotRequired[Annotated[words.Position, Field(description="In a session: where the message was taken up.")]]
 
 
-class ToolResult(TypedDict):
+class ToolExecuted(TypedDict):
     """What a tool answered."""
 
     result: Annotated[Any, Field(description="Of the tool's own shape.", examples=[{"value": "42", "exact": True}])]
@@ -691,7 +691,7 @@ class Refusal(TypedDict):
     request_id: Annotated[str, Field(description="Stands in the server's log, too.", examples=["req-5f2c9a01d7e84b36"])]
 
 
-class Error(TypedDict):
+class ErrorAnswer(TypedDict):
     """The one shape of errors."""
 
     error: Refusal

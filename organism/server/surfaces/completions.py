@@ -24,11 +24,11 @@ from organism.model.commands import Inject, Injected
 from organism.model.ids import SYSTEM_CHAT
 from organism.model.run import RunEntry
 from organism.server.http import problems
-from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields
+from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields, unused_header
 from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Gives, gives
 from organism.server.http.shapes import ChatCompleted
 from organism.server.http.streaming import SSE, live_response
-from organism.server.surfaces.completion_bodies import CompletionBody, ToolChoice, request_of
+from organism.server.surfaces.completion_bodies import CompletionBody, ToolChoice, request_of, unused_in
 from organism.server.surfaces.costs import begun_or_costed, cost_of, tell_cost
 from organism.server.surfaces.run import entries_of, refusal, written
 from organism.server.surfaces.turns import killed_if_left
@@ -82,7 +82,7 @@ async def complete(call: Call) -> Response:
     entries = entries_of(call.tenant, sent) if "idempotency-key" in call.headers else killed_if_left(call, sent)
     (record,) = await call.tenant.log.read(sent.position - 1, limit=1)
     head = Head(sent.thread_id, record.at // 1_000_000, body.model)
-    headers = {APPLIED: added.header}
+    headers = {APPLIED: added.header, **unused_header(unused_in(body))}
     if body.stream:
         chunks = ChunkWriter(head, partial(_problem, call), body.includes_usage)
         return await call.unless_left(_stream(call, sent, chunks, entries, headers))

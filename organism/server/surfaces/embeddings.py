@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import base64
 from functools import partial
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
-from pydantic import Field, Strict
+from pydantic import BeforeValidator, Field, Strict
+from pydantic_core import PydanticCustomError
 from starlette.responses import Response
 
 from organism import errors
 from organism.errors import InvalidField, ModelNotInAllowlist
 from organism.server.http.bodies import Name, body
-from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields
+from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields, unused_header
 from organism.server.http.contract import EMBEDDING_REFUSED, gives
 from organism.server.http.shapes import EmbeddingList
 from organism.server.surfaces.costs import tell_embedding
@@ -21,6 +22,19 @@ MOST_INPUTS: Final = 256
 MOST_INPUT_BYTES: Final = 8192
 """Of UTF-8."""
 Input = Annotated[str, Field(min_length=1, max_length=MOST_INPUT_BYTES)]
+NO_TOKENS: Final = (
+    "texts are taken here, no token ids, whose meaning depends on the model: send the text itself; with LangChain's "
+    "OpenAIEmbeddings set check_embedding_ctx_length=False"
+)
+
+
+def _texts(given: Any) -> Any:
+    """The input, unless it is of token ids, as some clients send instead of texts."""
+    first = given[0] if isinstance(given, list) and given else None
+    inner = first[0] if isinstance(first, list) and first else first
+    if isinstance(inner, int):
+        raise PydanticCustomError("token_ids", NO_TOKENS)
+    return given
 
 
 @body
@@ -31,6 +45,7 @@ class EmbeddingsBody:
     input: Annotated[
         Input | Annotated[list[Input], Field(min_length=1, max_length=MOST_INPUTS, fail_fast=True)],
         Field(examples=[["Hello!"]]),
+        BeforeValidator(_texts),
     ]
     encoding_format: Literal["float", "base64"] | None = None
     dimensions: Annotated[int, Strict(), Field(ge=1)] | None = None
@@ -64,7 +79,9 @@ async def embed(call: Call) -> Response:
         for index, vector in enumerate(embedded.vectors)
     ]
     usage = {"prompt_tokens": embedded.tokens, "total_tokens": embedded.tokens}
-    return JsonResponse({"object": "list", "data": data, "model": asked.model, "usage": usage})
+    unused = () if asked.user is None else ("user",)
+    whole = {"object": "list", "data": data, "model": asked.model, "usage": usage}
+    return JsonResponse(whole, headers=unused_header(unused))
 
 
 ROUTES: Final = (

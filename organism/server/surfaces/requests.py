@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import ConfigDict, Field, Strict, with_config
@@ -18,7 +19,7 @@ from organism.config.tenant import OnBusy
 from organism.errors import Fault, InvalidField, MissingField
 from organism.model.agent import Said
 from organism.server.http.accept import weights
-from organism.server.http.bodies import Name, Places, body, parsed
+from organism.server.http.bodies import NULL, SOMETHING, Name, Places, body, parsed
 
 JSON: Final = "application/json"
 NDJSON: Final = "application/x-ndjson"
@@ -38,9 +39,11 @@ HEADERS: Final = (TRANSCRIPT, CONTROL, FORMAT, "x-ag-workflow-embeds", SESSION)
 
 _OPEN: Final = ConfigDict(extra="ignore", json_schema_extra={"additionalProperties": True})
 _INPUTS: Final = ("messages", "message", "payload")
-_ONE_INPUT: Final[JsonDict] = {
-    "oneOf": [{"required": [name], "properties": {name: {"not": {"type": "null"}}}} for name in _INPUTS]
-}
+_NO_INPUT: Final[JsonDict] = {"properties": dict.fromkeys(_INPUTS, NULL)}
+_TWO_INPUTS: Final[list[JsonDict]] = [
+    {"required": [*names], "properties": dict.fromkeys(names, SOMETHING)} for names in combinations(_INPUTS, 2)
+]
+_ONE_INPUT: Final[JsonDict] = {"not": {"anyOf": [_NO_INPUT, *_TWO_INPUTS]}}
 """For the schema, what ``_inputs`` checks; below, what ``_split`` checks."""
 _OF_USER: Final[JsonDict] = {"required": ["role"], "properties": {"role": {"const": "user"}}}
 _MESSAGES: Final = Field(

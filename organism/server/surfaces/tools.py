@@ -15,7 +15,7 @@ from starlette.responses import Response
 
 from organism.codec import Codec
 from organism.config.settings import Listener, Model
-from organism.errors import HandlingFailed, NotAcceptable, NotFound, Stopping
+from organism.errors import HandlingFailed, ModelNotFound, NotAcceptable, NotFound, Stopping
 from organism.model.commands import Inject
 from organism.pump.rules import call_json, tool_spec
 from organism.server.http.bodies import ExecuteBody, McpBody
@@ -24,7 +24,7 @@ from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
 from organism.server.http.problems import MCP
 from organism.server.http.rights import gone_tool_right
 from organism.server.http.shapes import Injected as Sent
-from organism.server.http.shapes import ModelList, ToolList, ToolResult
+from organism.server.http.shapes import ModelList, ModelShown, ToolExecuted, ToolList
 from organism.server.http.words import Object
 from organism.server.surfaces.costs import tell_cost
 from organism.server.surfaces.tool_calls import REFUSALS, checked, hints_of, permitted, result_of, result_schema
@@ -101,15 +101,26 @@ ABOUT: Final = {
 async def models(call: Call) -> Response:
     """The models of the configuration that the token may use."""
     call.allow_query()
+    return JsonResponse({"object": "list", "data": list(_models(call).values())})
+
+
+async def model(call: Call) -> Response:
+    """One of them, by its name, which may hold slashes."""
+    call.allow_query()
+    name = call.path_params["id"]
+    if (found := _models(call).get(name)) is None:
+        raise ModelNotFound(
+            f"There is no model {name[:80]!r} for this token. GET /v1/models lists those that there are."
+        )
+    return JsonResponse(found)
+
+
+def _models(call: Call) -> dict[str, dict[str, object]]:
+    """What is shown of each model that the token may use, by its name."""
     state, allowed = call.tenant.pump.state, call.who.models
     since = state.folded.life_at // 1_000_000
     found = state.rules.settings.models.items()
-    return JsonResponse(
-        {
-            "object": "list",
-            "data": [_shown_model(name, model, since) for name, model in found if allowed is None or name in allowed],
-        }
-    )
+    return {name: _shown_model(name, each, since) for name, each in found if allowed is None or name in allowed}
 
 
 def _shown_model(name: str, model: Model, since: int) -> dict[str, object]:
@@ -139,10 +150,11 @@ async def mcp(call: Call) -> Response:
 
 FOR_MODELS: Final = (
     Route("GET", "/models", models, gives=gives(ModelList)),
+    Route("GET", "/models/{id}", model, gives=gives(ModelShown), refuses=(ModelNotFound,), takes_slashes=True),
     Route("GET", "/tools", tools, gives=gives(ToolList)),
     Route(
         *("POST", "/tools/execute", execute),
-        gives=gives(ToolResult, Gives(Sent, status=202)),
+        gives=gives(ToolExecuted, Gives(Sent, status=202)),
         takes=ExecuteBody,
         headers=(*ACT, *CALLER, USER),
         refuses=(*SENDING_REFUSED, *REFUSALS.values(), HandlingFailed),

@@ -119,10 +119,10 @@ def test_each_code_of_a_refusal_is_of_its_status() -> None:
     status_of = {entry["code"]: entry["http_status"] for entry in table()["entries"]}
     for method, path in OPERATIONS:
         for status, answer in operation(method, path)["responses"].items():
-            if int(status) >= 400 and path != "/mcp":  # whose codes are those of JSON-RPC
-                schema = answer["content"]["application/json"]["schema"]
-                codes = schema["allOf"][1]["properties"]["error"]["properties"]["code"]["enum"]
-                assert {status_of[code] for code in codes} == {int(status)}
+            if int(status) >= 400:
+                shape = "RpcError" if path == "/mcp" else "ErrorAnswer"
+                assert answer["content"]["application/json"]["schema"] == {"$ref": f"#/components/schemas/{shape}"}
+                assert {status_of[code] for code in answer["x-error-codes"]} == {int(status)}
 
 
 def test_it_names_no_version_of_the_software() -> None:
@@ -132,20 +132,26 @@ def test_it_names_no_version_of_the_software() -> None:
 IS_PATTERN = jsonschema_rs.validator_for({"format": "regex"}, validate_formats=True)
 
 
-def patterns(part: Any) -> Iterator[str]:
-    """Every pattern of the document."""
+def parts(part: Any) -> Iterator[dict[str, Any]]:
+    """Every object of the document."""
     if isinstance(part, dict):
-        yield from [part["pattern"]] if isinstance(part.get("pattern"), str) else []
+        yield part
     inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
     for value in inner:
-        yield from patterns(value)
+        yield from parts(value)
 
 
 @pytest.mark.parametrize("made", [asyncapi.document, described], ids=["asyncapi", "openapi"])
 def test_every_pattern_is_one_that_javascript_reads(made: Callable[[], Any]) -> None:
-    found = set(patterns(made()))
+    found = {part["pattern"] for part in parts(made()) if isinstance(part.get("pattern"), str)}
     assert found
     assert [pattern for pattern in found if not IS_PATTERN.is_valid(pattern)] == []
+
+
+@pytest.mark.parametrize("made", [asyncapi.document, described], ids=["asyncapi", "openapi"])
+def test_no_default_is_null_and_no_list_says_what_it_has_not(made: Callable[[], Any]) -> None:
+    found = list(parts(made()))
+    assert [part for part in found if part.get("default", ...) is None or part.get("items") is False] == []
 
 
 async def test_what_the_log_shows_of_an_event_is_of_that_events_own_schema(hello: Served) -> None:

@@ -102,8 +102,8 @@ async def test_two_hundred_and_fifty_six_inputs_are_taken_at_once(shared_builtin
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "no model of that name": ({"model": "nope"}, "invalid_field", "/model"),
     "no input": ({"input": []}, "invalid_field", "/input"),
-    "an empty input": ({"input": ["x", ""]}, "invalid_field", "/input"),
-    "tokens": ({"input": [1, 2]}, "invalid_field", "/input"),
+    "an empty input": ({"input": ["x", ""]}, "invalid_field", "/input/1"),
+    "a number among texts": ({"input": ["x", 1]}, "invalid_field", "/input/1"),
     "a long input": ({"input": ["x", "ä" * 4097]}, "invalid_field", "/input/1"),
     "other dimensions": ({"dimensions": 64}, "invalid_field", "/dimensions"),
     "another form": ({"encoding_format": "hex"}, "invalid_field", "/encoding_format"),
@@ -117,7 +117,23 @@ async def test_what_does_not_fit_is_a_400_that_names_it(shared_builtin: Served, 
     answer = await post(shared_builtin, **{"model": "builtin", "input": "Hello!", **body})
     error = answer.json()["error"]
     assert (answer.status_code, error["code"]) == (400, code)
-    assert error["param"].startswith(param)
+    assert error["param"] == param
+
+
+@pytest.mark.parametrize("tokens", [[1, 2], [[1, 2], [3]]], ids=["of one text", "of several"])
+async def test_token_ids_are_refused_with_what_to_do_instead(shared_builtin: Served, tokens: Any) -> None:
+    answer = await post(shared_builtin, model="builtin", input=tokens)
+    error = answer.json()["error"]
+    assert (answer.status_code, error["code"], error["param"]) == (400, "invalid_field", "/input")
+    assert "check_embedding_ctx_length=False" in error["message"]
+
+
+async def test_null_is_as_if_it_were_not_there_and_a_user_is_taken_without_effect(shared_builtin: Served) -> None:
+    nothing = dict.fromkeys(("encoding_format", "dimensions", "user"))
+    answer = await post(shared_builtin, model="builtin", input="Hello!", **nothing)
+    assert (answer.status_code, "spass-parameters-unused" in answer.headers) == (200, False)
+    answer = await post(shared_builtin, model="builtin", input="Hello!", user="dan")
+    assert (answer.status_code, answer.headers["spass-parameters-unused"]) == (200, "user")
 
 
 async def test_the_models_own_dimensions_may_be_named(shared_builtin: Served) -> None:
