@@ -209,7 +209,7 @@ async def test_a_reservation_is_for_the_dearest_model_that_may_answer(desk: Any)
     cheap, dear = model(fallback=("dear",)), model(price=Price(Decimal(1), Decimal(9)))
     d = await desk(models={"m": (cheap, [says()]), "dear": (dear, [says()])})
     d.reserve(d.begun(), max_tokens=100)
-    (held,) = d.purse.state.folded.spend.open.values()
+    ((held,),) = d.purse.state.folded.spend.open.values()
     assert (held.event.input_tokens, held.event.output_tokens, held.event.cost_usd) == (6, 100, "0.000906")
     assert held.event.duration == 240_000_000
 
@@ -229,7 +229,9 @@ async def test_an_answer_of_no_named_length_gets_what_the_context_or_a_budget_le
 ) -> None:
     d = await desk(of=model(**keys), budget=Budget(run=budget))
     call = d.reserve(d.begun())
-    assert d.purse.state.folded.spend.open[call.key].event.output_tokens == reserved
+    held = d.purse.state.folded.spend.held(call.message.id, call.step)
+    assert held is not None
+    assert held.event.output_tokens == reserved
     await d.gateway.call(call, lambda _: None)
     assert d.providers["m"].requests[0].max_tokens == sent
 

@@ -89,7 +89,7 @@ async def test_a_turn_that_fails_after_a_call_says_why_in_batches_and_streams(
         assert message in outcome["error"]["message"]
         assert outcome["messages"][0]["tool_name"] == "looker"
     (error,) = [entry["data"] for _, entry in stream if entry["type"] == "error"]
-    assert error == talk["error"]
+    assert talk["error"].items() <= error.items()
     assert [entry["type"] for _, entry in stream][-2:] == ["error", "done"]
 
 
