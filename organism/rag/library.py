@@ -151,7 +151,7 @@ class Library:
         self._background: set[asyncio.Future[None]] = set()
         self._unembedded: dict[str, None] = {}
         self._is_waiting = asyncio.Event()
-        self._failures: dict[str, list[str]] = {}
+        self._failures: dict[str, tuple[int, str]] = {}  # how often embedding failed in a row, and how the last time
 
     async def open(self) -> None:
         """Make the store ready, and drop what no fact names. A damaged one refuses whatever is asked of it."""
@@ -232,11 +232,12 @@ class Library:
                 await self._embed_all(index_id, model, EMBEDDED_AT_ONCE)
             except (NotFound, LibraryDamaged):  # whoever asks for it is told
                 self._failures.pop(index_id, None)
-            except OrganismError as error:
-                failures = self._failures.setdefault(index_id, [])
-                failures.append(error.message)
-                pause = min(2.0 ** (len(failures) - 1), LONGEST_PAUSE_SECONDS)
-                _log.warning("library_not_embedded", index=index_id, error=error.message, again_in_seconds=pause)
+            except Exception as error:  # noqa: BLE001 - of whatever kind: the other indices wait for this task
+                before, _ = self._failures.get(index_id, (0, ""))
+                message = error.message if isinstance(error, OrganismError) else f"{type(error).__name__}: {error}"
+                self._failures[index_id] = before + 1, message
+                pause = min(1 << min(before, 6), LONGEST_PAUSE_SECONDS)
+                _log.warning("library_not_embedded", index=index_id, error=message, again_in_seconds=pause)
                 loop.call_later(pause, self._embed_later, index_id)
             else:
                 self._failures.pop(index_id, None)
@@ -248,7 +249,7 @@ class Library:
         row = await self.index(index_id)
         model, count = row["embedding_model"], row["doc_count"]
         missing = await self._read(index_id, lambda index: (store.count_unembedded, index, model))
-        error = self._failures.get(index_id, [None])[-1] if missing else None
+        _, error = self._failures.get(index_id, (0, None)) if missing else (0, None)
         return Embedding(index_id, model, count, max(0, count - missing), error)
 
     async def index(self, index_id: str) -> Row:
