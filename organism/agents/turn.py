@@ -11,9 +11,10 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from organism.agents.agent_factory import AgentFactory, check_payload
+from organism.agents.agent_prompt import AgentPromptValidationError
 from organism.agents.conversation import Conversation, Passage
 from organism.agents.functions import Function, Functions, functions_of, lookups_of
-from organism.agents.prompt import AgentFactory, AgentPromptValidationError, check_payload
 from organism.agents.providers.messages import tokens_of, tokens_of_message, tokens_of_tools
 from organism.agents.tool_calls import CallReader, ParsedAnswer, RequestedCall, xml_safe_text
 from organism.agents.window import fitted
