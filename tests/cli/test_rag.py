@@ -178,6 +178,7 @@ def test_a_huge_file_is_left_out(tmp_path: Path) -> None:
 def test_a_long_text_is_cut_into_pieces_that_fit(tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text("Ein Satz über Größe. " * 1_000)
     pieces = pieces_of(tmp_path / "long.txt")
+    assert not pieces[0].id.startswith("-"), "as an argument it would be an option"
     assert len(pieces) > 10
     assert max(len(piece.text) for piece in pieces) <= PIECE_CHARS
     assert len({piece.id for piece in pieces}) == len(pieces)
