@@ -336,7 +336,8 @@ def _expected(error: ErrorDetails) -> str:
         return f"{_SHOULD_BE}a JSON object"
     if error["type"] in _TAGGED:
         return f"{_SHOULD_BE}{error['ctx']['expected_tags'].replace(', ', ' or ')}"
-    return error["msg"][0].lower() + error["msg"][1:]
+    message = error["msg"].replace(" after validation", "")
+    return message[0].lower() + message[1:]
 
 
 @contextmanager
