@@ -28,6 +28,7 @@ from organism.server.http.bodies import (
 from organism.server.http.call import FOR_USER, Call, JsonResponse, Route
 from organism.server.http.contract import ACT, EMBEDDING_REFUSED, Gives, gives
 from organism.server.http.lists import Listing, envelope, list_of, next_cursor
+from organism.server.http.rights import Right
 from organism.server.http.shapes import (
     Deleted,
     Ingested,
@@ -149,11 +150,18 @@ async def _ingested(call: Call, write: Callable[..., Coroutine[Any, Any, Row]]) 
     return JsonResponse(shown, 202 if later else 200)
 
 
+_READ_INDEX: Final = Right("rag:read", {"index_id": "index"})
 _read = partial(
-    Route, needs_user=True, headers=FOR_USER, by_head=True, refuses=(NotFound, LibraryDamaged, LibraryUnavailable)
+    Route,
+    right=_READ_INDEX,
+    needs_user=True,
+    headers=FOR_USER,
+    by_head=True,
+    refuses=(NotFound, LibraryDamaged, LibraryUnavailable),
 )
 _act = partial(
     Route,
+    right=Right("rag:write", {"index_id": "index"}),
     needs_user=True,
     headers=(*ACT, *FOR_USER),
     is_recorded=True,
@@ -175,19 +183,28 @@ _DOCUMENTS: Final = f"{_INDEX}/documents"
 _DOCUMENT: Final = f"{_DOCUMENTS}/{{doc_id}}"
 
 ROUTES: Final = (
-    _read("GET", _INDICES, library_indices, gives=gives(LibraryIndexList), query=INDICES.takes, refuses=()),
-    _read("GET", _INDEX, library_index, gives=gives(LibraryIndex), refuses=(NotFound,)),
-    _act("DELETE", _INDEX, delete_index, gives=gives(Deleted), takes=NoBody),
-    _read("GET", _DOCUMENTS, library_documents, gives=gives(LibraryDocumentList), query=lists.PAGING),
-    _read("GET", f"{_INDEX}/embedding", index_embedding, gives=gives(LibraryEmbedding)),
-    _ingest("POST", _DOCUMENTS, replace_documents),
-    _ingest("POST", f"{_DOCUMENTS}/append", append_documents),
-    _read("GET", _DOCUMENT, library_document, gives=gives(LibraryDocument)),
-    _act("PATCH", _DOCUMENT, patch_document, gives=gives(LibraryDocument), takes=PatchDocumentBody),
-    _act("DELETE", _DOCUMENT, delete_document, gives=gives(Deleted), takes=NoBody),
-    _act("POST", f"{_INDEX}/reembed", reembed_index, gives=gives(LibraryIndex), takes=ReembedBody),
+    _read(
+        f"GET {_INDICES}",
+        library_indices,
+        right=Right("rag:read"),
+        gives=gives(LibraryIndexList),
+        query=INDICES.takes,
+        refuses=(),
+    ),
+    _read(f"GET {_INDEX}", library_index, gives=gives(LibraryIndex), refuses=(NotFound,)),
+    _act(f"DELETE {_INDEX}", delete_index, gives=gives(Deleted), takes=NoBody),
+    _read(f"GET {_DOCUMENTS}", library_documents, gives=gives(LibraryDocumentList), query=lists.PAGING),
+    _read(f"GET {_INDEX}/embedding", index_embedding, gives=gives(LibraryEmbedding)),
+    _ingest(f"POST {_DOCUMENTS}", replace_documents),
+    _ingest(f"POST {_DOCUMENTS}/append", append_documents),
+    _read(f"GET {_DOCUMENT}", library_document, gives=gives(LibraryDocument)),
+    _act(f"PATCH {_DOCUMENT}", patch_document, gives=gives(LibraryDocument), takes=PatchDocumentBody),
+    _act(f"DELETE {_DOCUMENT}", delete_document, gives=gives(Deleted), takes=NoBody),
+    _act(f"POST {_INDEX}/reembed", reembed_index, gives=gives(LibraryIndex), takes=ReembedBody),
     Route(
-        *("POST", f"{_INDEX}/query", query_index),
+        f"POST {_INDEX}/query",
+        query_index,
+        right=_READ_INDEX,
         gives=gives(Retrieved),
         takes=RetrieveBody,
         headers=FOR_USER,

@@ -25,6 +25,7 @@ from organism.server.http.bodies import AcceptToolBody, ApprovalBody, Indetermin
 from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import ACT, ACT_ON_THREAD, QUESTION_REFUSED, SENDING_REFUSED, gives
 from organism.server.http.lists import Filter, Listing, equals, list_of, since
+from organism.server.http.rights import READ, Right
 from organism.server.http.shapes import (
     Approval,
     ApprovalList,
@@ -163,39 +164,53 @@ async def accept_tool(call: Call) -> Response:
     return JsonResponse(call.process.redactor.shown(encoded(_with_offer(call, row))))
 
 
-_list = partial(Route, "GET", by_head=True)
+_list = partial(Route, right=READ, by_head=True)
 _settle = partial(Route, headers=ACT_ON_THREAD, is_recorded=True)
 _settle_thread = partial(_settle, gives=gives(Thread), is_tagged=True, refuses=QUESTION_REFUSED)
 SENDING_AGAIN: Final = (*SENDING_REFUSED, SessionBusy, AlreadyResolved)
 
 ROUTES: Final = (
-    _list("/dead-letters", dead_letters, gives=gives(DeadLetterList), query=DEAD_LETTERS.takes),
+    _list("GET /dead-letters", dead_letters, gives=gives(DeadLetterList), query=DEAD_LETTERS.takes),
     Route(
-        *("POST", "/dead-letters/{id}/replay", replay),
+        "POST /dead-letters/{id}/replay",
+        replay,
+        right=Right("inject", {"id": "dead_letter"}),
         gives=gives(Injected, status=202),
         takes=ReplayBody,
         headers=ACT_ON_THREAD,
         refuses=SENDING_AGAIN,
     ),
-    _settle_thread("DELETE", "/dead-letters/{id}", discard, takes=NoBody),
-    _list("/approvals", approvals, gives=gives(ApprovalList), query=APPROVALS.takes, narrow={"status": ApprovalStatus}),
+    _settle_thread("DELETE /dead-letters/{id}", discard, right=Right("control", {"id": "dead_letter"}), takes=NoBody),
+    _list(
+        "GET /approvals", approvals, gives=gives(ApprovalList), query=APPROVALS.takes, narrow={"status": ApprovalStatus}
+    ),
     _settle(
-        *("POST", "/approvals/{id}/resolve", resolve),
+        "POST /approvals/{id}/resolve",
+        resolve,
+        right=Right("control", {"id": "approval"}),
         gives=gives(Approval),
         takes=ApprovalBody,
         refuses=(*QUESTION_REFUSED, InvalidPayload),
     ),
-    _list("/indeterminate", indeterminate, gives=gives(IndeterminateList), query=INDETERMINATE.takes),
-    _settle_thread("POST", "/indeterminate/{id}/resolve", resolve_indeterminate, takes=IndeterminateBody),
+    _list("GET /indeterminate", indeterminate, gives=gives(IndeterminateList), query=INDETERMINATE.takes),
+    _settle_thread(
+        "POST /indeterminate/{id}/resolve",
+        resolve_indeterminate,
+        right=Right("control", {"id": "indeterminate"}),
+        takes=IndeterminateBody,
+    ),
     _list(
-        "/foreign-tools",
+        "GET /foreign-tools",
         foreign_tools,
+        right=Right("read", of_process=True),
         gives=gives(ForeignToolList),
         query=FOREIGN_TOOLS.takes,
         narrow={"status": Literal["accepted", "waiting"]},
     ),
     Route(
-        *("POST", "/foreign-tools/{name}/accept", accept_tool),
+        "POST /foreign-tools/{name}/accept",
+        accept_tool,
+        right=Right("control", of_process=True),
         gives=gives(ForeignTool),
         takes=AcceptToolBody,
         headers=ACT,

@@ -26,6 +26,7 @@ from organism.server.http import lists
 from organism.server.http.bodies import BudgetBody, NoBody, SessionBody, named_in
 from organism.server.http.call import FOR_USER, IN_PATH, Call, JsonResponse, Route, caller_fields
 from organism.server.http.contract import ACT, Gives, gives
+from organism.server.http.rights import Right
 from organism.server.http.shapes import (
     ChatAgent,
     ChatAgentList,
@@ -202,33 +203,40 @@ def caller_of(call: Call, agent: str) -> Caller:
 SESSIONS: Final = lists.Listing("sessions", CHANGED, descending=True, moves=True, has_past=False, reshape=_all_shown)
 HISTORY: Final = lists.Listing("session_messages", "position", shown_as="messages", has_past=False, reshape=_with_text)
 
-for_user = partial(Route, needs_user=True, headers=FOR_USER, refuses=(NotFound,))
-_of_session = partial(for_user, refuses=(NotFound, SessionAgentMismatch))
+CHAT: Final = Right("agents:chat", {"name": "agent"})
+for_user = partial(Route, right=CHAT, needs_user=True, headers=FOR_USER, refuses=(NotFound,))
+OF_USER: Final = Right("agents:chat", {"name": "agent", "sid": "session"})
+_of_session = partial(for_user, right=OF_USER, refuses=(NotFound, SessionAgentMismatch))
 _act = partial(_of_session, headers=(*ACT, *FOR_USER), takes=NoBody)
 replacing = partial(
     _act,
-    "POST",
     refuses=(NotFound, SessionAgentMismatch, SessionBusy, SessionCompactConflict),
     is_recorded=True,
 )
 OF_SESSION: Final = "/a1/agents/{name}/sessions/{sid}"
 
 ROUTES: Final = (
-    for_user("GET", "/a1/agents", chat_agents, gives=gives(ChatAgentList), query=lists.PAGING, refuses=()),
-    for_user("GET", "/a1/agents/{name}", chat_agent, gives=gives(ChatAgent)),
     for_user(
-        "GET", "/a1/agents/{name}/sessions", sessions, gives=gives(SessionList), query=SESSIONS.takes, by_head=True
+        "GET /a1/agents",
+        chat_agents,
+        right=Right("agents:chat"),
+        gives=gives(ChatAgentList),
+        query=lists.PAGING,
+        refuses=(),
     ),
+    for_user("GET /a1/agents/{name}", chat_agent, gives=gives(ChatAgent)),
+    for_user("GET /a1/agents/{name}/sessions", sessions, gives=gives(SessionList), query=SESSIONS.takes, by_head=True),
     for_user(
-        *("POST", "/a1/agents/{name}/sessions", begin_session),
+        "POST /a1/agents/{name}/sessions",
+        begin_session,
         takes=SessionBody,
         gives=gives(Session, status=201),
         headers=(*ACT, *FOR_USER),
         is_recorded=True,
     ),
-    _of_session("GET", OF_SESSION, session, gives=gives(Session)),
-    _act("DELETE", OF_SESSION, delete_session, gives=(Gives(None, status=204),)),
-    _of_session("GET", f"{OF_SESSION}/messages", history, gives=gives(SessionMessageList), query=HISTORY.takes),
-    replacing(f"{OF_SESSION}/uncompact", uncompact_session, gives=gives(Session, status=201)),
-    _of_session("GET", f"{OF_SESSION}/lineage", lineage_of, gives=gives(Lineage)),
+    _of_session(f"GET {OF_SESSION}", session, gives=gives(Session)),
+    _act(f"DELETE {OF_SESSION}", delete_session, gives=(Gives(None, status=204),)),
+    _of_session(f"GET {OF_SESSION}/messages", history, gives=gives(SessionMessageList), query=HISTORY.takes),
+    replacing(f"POST {OF_SESSION}/uncompact", uncompact_session, gives=gives(Session, status=201)),
+    _of_session(f"GET {OF_SESSION}/lineage", lineage_of, gives=gives(Lineage)),
 )

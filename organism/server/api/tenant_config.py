@@ -16,6 +16,7 @@ from organism.model.commands import ChangeTenantConfig
 from organism.server.http.bodies import refusal
 from organism.server.http.call import MAX_BODY_BYTES, MAX_GATEWAY_BODY_BYTES, Call, JsonResponse, Route, refuse_secret
 from organism.server.http.contract import ACT, gives
+from organism.server.http.rights import Right
 from organism.server.http.shapes import ConfigValues
 from organism.server.json import MAX_DEPTH, encoded
 
@@ -91,9 +92,11 @@ def _shown(call: Call) -> Response:
 
 
 ROUTES: Final = (
-    Route("GET", "/tenant/config", tenant_config, gives=gives(ConfigValues)),
+    Route("GET /tenant/config", tenant_config, right=Right("tenant_config:read"), gives=gives(ConfigValues)),
     Route(
-        *("PUT", "/tenant/config", write_tenant_config),
+        "PUT /tenant/config",
+        write_tenant_config,
+        right=Right("tenant_config:write"),
         takes=with_config(ConfigDict(extra="forbid"))(_BODY),
         gives=gives(ConfigValues),
         headers=ACT,

@@ -11,7 +11,7 @@ from organism import errors
 from organism.compaction import compact
 from organism.model.commands import Inject, Injected
 from organism.model.ids import session_of
-from organism.server.api.sessions import OF_SESSION, address_of, caller_of, conversational, replacing
+from organism.server.api.sessions import CHAT, OF_SESSION, OF_USER, address_of, caller_of, conversational, replacing
 from organism.server.http.bodies import ChatTurnBody, NoBody, SessionTurnBody, named_in
 from organism.server.http.call import CALLER, FOR_USER, IN_PATH, Call, JsonResponse, Route, caller_fields
 from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Gives, gives
@@ -79,7 +79,6 @@ async def compact_session(call: Call) -> Response:
 
 ask = partial(
     Route,
-    "POST",
     headers=(*ACT, *CALLER, *FOR_USER, "Last-Event-ID"),
     needs_user=True,
 )
@@ -87,9 +86,18 @@ REFUSED: Final = (*SENDING_REFUSED, *RUN_REFUSED, errors.NotAcceptable)
 EVENTS: Final = Gives(str, kind=SSE)
 
 ROUTES: Final = (
-    ask("/a1/agents/{name}/chat", chat, takes=ChatTurnBody, gives=gives(ChatTurn, EVENTS), refuses=REFUSED),
     ask(
-        *("/a1/agents/{name}/sessions/{sid}/messages", session_turn),
+        "POST /a1/agents/{name}/chat",
+        chat,
+        right=CHAT,
+        takes=ChatTurnBody,
+        gives=gives(ChatTurn, EVENTS),
+        refuses=REFUSED,
+    ),
+    ask(
+        f"POST {OF_SESSION}/messages",
+        session_turn,
+        right=OF_USER,
         takes=SessionTurnBody,
         gives=gives(SessionTurn, EVENTS, Gives(None, status=308)),
         refuses=(
@@ -101,7 +109,8 @@ ROUTES: Final = (
         ),
     ),
     replacing(
-        *(f"{OF_SESSION}/compact", compact_session),
+        f"POST {OF_SESSION}/compact",
+        compact_session,
         gives=gives(SessionCompacted),
         refuses=(*replacing.keywords["refuses"], errors.Upstream, errors.UpstreamTimeout),
     ),

@@ -26,6 +26,7 @@ from organism.model.run import RunEntry
 from organism.server.http import problems
 from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields, unused_header
 from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Gives, gives
+from organism.server.http.rights import Right
 from organism.server.http.shapes import ChatCompleted
 from organism.server.http.streaming import SSE, live_response
 from organism.server.surfaces.completion_bodies import CompletionBody, ToolChoice, request_of, unused_in
@@ -345,7 +346,9 @@ class ChunkWriter(Entity):
 
 ROUTES: Final = (
     Route(
-        *("POST", "/chat/completions", complete),
+        "POST /chat/completions",
+        complete,
+        right=Right("agents:chat"),
         gives=gives(ChatCompleted, Gives(str, kind=SSE)),
         takes=CompletionBody,
         headers=(*ACT, *CALLER, USER, AUGMENT),

@@ -15,6 +15,7 @@ from organism.errors import InvalidField, ModelNotInAllowlist
 from organism.server.http.bodies import Name, body
 from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields, unused_header
 from organism.server.http.contract import EMBEDDING_REFUSED, gives
+from organism.server.http.rights import Right
 from organism.server.http.shapes import EmbeddingList
 from organism.server.surfaces.costs import tell_embedding
 
@@ -86,7 +87,9 @@ async def embed(call: Call) -> Response:
 
 ROUTES: Final = (
     Route(
-        *("POST", "/embeddings", embed),
+        "POST /embeddings",
+        embed,
+        right=Right("agents:chat"),
         gives=gives(EmbeddingList),
         takes=EmbeddingsBody,
         headers=(*CALLER, USER),

@@ -13,6 +13,7 @@ from organism.model.commands import Inject
 from organism.server.http.bodies import MAX_WAIT_SECONDS, Faults, InjectBody
 from organism.server.http.call import CALLER, Call, JsonResponse, Route, caller_fields
 from organism.server.http.contract import ACT_ON_THREAD, SENDING_REFUSED, Gives, gives
+from organism.server.http.rights import Right
 from organism.server.http.shapes import Injected as Sent
 from organism.server.http.shapes import InjectedAndEnded
 from organism.server.json import encoded, splice
@@ -84,7 +85,9 @@ def _wait(text: str | None) -> float | None:
 
 ROUTES: Final = (
     Route(
-        *("POST", "/inject", inject),
+        "POST /inject",
+        inject,
+        right=Right("inject", {"to": "agent"}, in_body=True),
         gives=gives(Sent, Gives(InjectedAndEnded), status=202),
         query=OF_XML,
         takes=InjectBody,

@@ -22,13 +22,22 @@ from organism.server.http.bodies import ExecuteBody, McpBody
 from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields
 from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
 from organism.server.http.problems import MCP
-from organism.server.http.rights import gone_tool_right
+from organism.server.http.rights import Right
 from organism.server.http.shapes import Injected as Sent
 from organism.server.http.shapes import ModelList, ModelShown, ToolExecuted, ToolList
 from organism.server.http.words import Object
 from organism.server.surfaces.costs import tell_cost
-from organism.server.surfaces.tool_calls import REFUSALS, checked, hints_of, permitted, result_of, result_schema
+from organism.server.surfaces.tool_calls import (
+    REFUSALS,
+    checked,
+    hints_of,
+    permitted,
+    result_of,
+    result_schema,
+    right_to_call,
+)
 from organism.server.surfaces.waiting import send_and_wait
+from organism.tools.toolbox import shipped_scopes
 
 
 async def tools(call: Call) -> Response:
@@ -67,7 +76,8 @@ async def _payload(call: Call, body: ExecuteBody) -> Mapping[str, Any]:
         once = call.idempotency()
         if once is None or await call.tenant.operator.answered(once) is None:
             raise
-        gone_tool_right(body.name).check(call.who, {"name": body.name})
+        scope = shipped_scopes().get(body.name, "inject")
+        right_to_call(scope).check(call.who, {"name": body.name})
         return body.arguments
 
 
@@ -148,12 +158,18 @@ async def mcp(call: Call) -> Response:
     return response
 
 
+MODELS: Final = Right("agents:chat")
+TOOLS: Final = Right("tools:execute", {"name": "tool"}, in_body=True)
 FOR_MODELS: Final = (
-    Route("GET", "/models", models, gives=gives(ModelList)),
-    Route("GET", "/models/{id}", model, gives=gives(ModelShown), refuses=(ModelNotFound,), takes_slashes=True),
-    Route("GET", "/tools", tools, gives=gives(ToolList)),
+    Route("GET /models", models, right=MODELS, gives=gives(ModelList)),
     Route(
-        *("POST", "/tools/execute", execute),
+        "GET /models/{id}", model, right=MODELS, gives=gives(ModelShown), refuses=(ModelNotFound,), takes_slashes=True
+    ),
+    Route("GET /tools", tools, right=TOOLS, gives=gives(ToolList)),
+    Route(
+        "POST /tools/execute",
+        execute,
+        right=TOOLS,
         gives=gives(ToolExecuted, Gives(Sent, status=202)),
         takes=ExecuteBody,
         headers=(*ACT, *CALLER, USER),
@@ -163,7 +179,9 @@ FOR_MODELS: Final = (
 
 AT_ROOT: Final = (
     Route(
-        *("POST", MCP, mcp),
+        f"POST {MCP}",
+        mcp,
+        right=TOOLS,
         gives=gives(Object, Gives(None, status=202)),
         takes=McpBody,
         refuses=(NotFound, NotAcceptable, Stopping),

@@ -14,6 +14,7 @@ from organism.server.http.auth import LIFE_SECONDS
 from organism.server.http.bodies import NoBody, named_in
 from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import Gives, gives
+from organism.server.http.rights import READ
 from organism.server.http.shapes import Ticket
 from organism.server.http.streaming import SSE, live_response
 from organism.server.http.words import FrameNames, Position
@@ -79,12 +80,14 @@ async def ticket(call: Call) -> Response:
 
 ROUTES: Final = (
     Route(
-        *("GET", "/events", events),
+        "GET /events",
+        events,
+        right=READ,
         gives=(Gives(str, kind=SSE),),
         query=TAKEN,
         narrow={"since": Position, "events": FrameNames},
         headers=("Last-Event-ID",),
         refuses=(BadPosition, RateLimitExceeded),
     ),
-    Route("POST", "/ws-ticket", ticket, gives=gives(Ticket), takes=NoBody, refuses=(RateLimitExceeded,)),
+    Route("POST /ws-ticket", ticket, right=READ, gives=gives(Ticket), takes=NoBody, refuses=(RateLimitExceeded,)),
 )
