@@ -42,7 +42,7 @@ IndexName = Annotated[str, matching(LIBRARY_ID, _INDEX)]
 INDEX_TOOL: Final = "rag_query"
 """The tool that asks an index of documents. An agent that names it goes without it where there is none, and says so."""
 INDICES_TOOL: Final = "rag_index_list"
-Provider = Literal["openai", "anthropic", "offline", "scripted", "replay", "local"]
+Provider = Literal["openai", "anthropic", "offline", "scripted", "local"]
 Taint = Literal["escalate", "allow"]
 
 Handler = Callable[[Any, Any], Any]
