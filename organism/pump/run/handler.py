@@ -150,7 +150,7 @@ async def _answer(handling: Handling, services: Services, payload: Any) -> objec
         if (refused := _refused(handling, services)) is not None:  # a person may have taken an hour
             return refused
     if listener.handler is None:
-        raise LookupError(f"{listener.name} has no handler, and no model runs it in this version.")
+        raise LookupError(f"{listener.name} has no handler: name one in organism.yaml, or a `prompt` for a model.")
     metadata = Steps(handling, services)
     if listener.blocking:
         return await _in_thread(listener, payload, metadata)
