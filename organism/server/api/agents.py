@@ -15,7 +15,7 @@ from organism.model.commands import PauseAgent, ResumeAgent
 from organism.model.principal import ADMIN
 from organism.server.http.accept import chosen
 from organism.server.http.bodies import NoBody
-from organism.server.http.call import Call, JsonResponse, Route
+from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT, ACT_REFUSED, Gives, gives
 from organism.server.http.lists import AT, Listing, as_of, equals, list_of, since_text
 from organism.server.http.rights import READ, Right
@@ -106,7 +106,8 @@ _control_route = partial(
     is_recorded=True,
 )
 
-ROUTES: Final = (
+ROUTES: Final = tagged(
+    Tag("agents", __doc__),
     Route("GET /agents", agents, right=READ, by_head=True, gives=gives(AgentList), query=AGENTS.takes, narrow=NARROW),
     _one("GET /agents/{name}", agent, gives=gives(Agent), query=(AT,)),
     _one("GET /agents/{name}/config", config, gives=gives(Section)),

@@ -14,7 +14,7 @@ from organism.log.log import EventFilter
 from organism.log.streams import shown
 from organism.model.redact import Redactor
 from organism.server.http import lists
-from organism.server.http.call import Call, JsonResponse, Route
+from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import gives
 from organism.server.http.rights import READ, Right
 from organism.server.http.shapes import EventList, Message, MessageList, Why
@@ -74,7 +74,8 @@ def _shown(record: Record[Event], redactor: Redactor) -> dict[str, Any]:
     return event
 
 
-MESSAGES: Final = (
+MESSAGES: Final = tagged(
+    Tag("messages", "Messages: the whole history, and one."),
     Route(
         "GET /messages",
         messages,
@@ -97,4 +98,7 @@ MESSAGES: Final = (
         refuses=(NotFound,),
     ),
 )
-LOG: Final = (Route("GET /log", events, right=READ, by_head=True, gives=gives(EventList), query=TAKES),)
+LOG: Final = tagged(
+    Tag("log", "The log's own events, in order."),
+    Route("GET /log", events, right=READ, by_head=True, gives=gives(EventList), query=TAKES),
+)

@@ -1,4 +1,7 @@
-"""The library: ``/a1/rag``. Its indices are the tenant's; the user is named for the log's sake."""
+"""The library: indices of documents, which are searched by meaning and by words. They are the tenant's.
+
+The user is named for the log's sake.
+"""
 
 from __future__ import annotations
 
@@ -25,7 +28,7 @@ from organism.server.http.bodies import (
     RetrieveBody,
     named_in,
 )
-from organism.server.http.call import FOR_USER, Call, JsonResponse, Route
+from organism.server.http.call import FOR_USER, Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT, EMBEDDING_REFUSED, Gives, gives
 from organism.server.http.lists import Listing, envelope, list_of, next_cursor
 from organism.server.http.rights import Right
@@ -182,7 +185,8 @@ _INDEX: Final = f"{_INDICES}/{{index_id}}"
 _DOCUMENTS: Final = f"{_INDEX}/documents"
 _DOCUMENT: Final = f"{_DOCUMENTS}/{{doc_id}}"
 
-ROUTES: Final = (
+ROUTES: Final = tagged(
+    Tag("rag", __doc__),
     _read(
         f"GET {_INDICES}",
         library_indices,

@@ -22,7 +22,7 @@ from organism.errors import (
 )
 from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter, ResolveApproval, ResolveIndeterminate
 from organism.server.http.bodies import AcceptToolBody, ApprovalBody, IndeterminateBody, NoBody, ReplayBody, payload_at
-from organism.server.http.call import Call, JsonResponse, Route
+from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT, ACT_ON_THREAD, QUESTION_REFUSED, SENDING_REFUSED, gives
 from organism.server.http.lists import Filter, Listing, equals, list_of, since
 from organism.server.http.rights import READ, Right
@@ -170,51 +170,76 @@ _settle_thread = partial(_settle, gives=gives(Thread), is_tagged=True, refuses=Q
 SENDING_AGAIN: Final = (*SENDING_REFUSED, SessionBusy, AlreadyResolved)
 
 ROUTES: Final = (
-    _list("GET /dead-letters", dead_letters, gives=gives(DeadLetterList), query=DEAD_LETTERS.takes),
-    Route(
-        "POST /dead-letters/{id}/replay",
-        replay,
-        right=Right("inject", {"id": "dead_letter"}),
-        gives=gives(Injected, status=202),
-        takes=ReplayBody,
-        headers=ACT_ON_THREAD,
-        refuses=SENDING_AGAIN,
+    *tagged(
+        Tag("dead_letters", "Dead letters: what failed for good or was refused, until it is sent again or discarded."),
+        _list("GET /dead-letters", dead_letters, gives=gives(DeadLetterList), query=DEAD_LETTERS.takes),
+        Route(
+            "POST /dead-letters/{id}/replay",
+            replay,
+            right=Right("inject", {"id": "dead_letter"}),
+            gives=gives(Injected, status=202),
+            takes=ReplayBody,
+            headers=ACT_ON_THREAD,
+            refuses=SENDING_AGAIN,
+        ),
+        _settle_thread(
+            "DELETE /dead-letters/{id}", discard, right=Right("control", {"id": "dead_letter"}), takes=NoBody
+        ),
     ),
-    _settle_thread("DELETE /dead-letters/{id}", discard, right=Right("control", {"id": "dead_letter"}), takes=NoBody),
-    _list(
-        "GET /approvals", approvals, gives=gives(ApprovalList), query=APPROVALS.takes, narrow={"status": ApprovalStatus}
+    *tagged(
+        Tag("approvals", "Approvals: what waits for a human's word, and the word."),
+        _list(
+            "GET /approvals",
+            approvals,
+            gives=gives(ApprovalList),
+            query=APPROVALS.takes,
+            narrow={"status": ApprovalStatus},
+        ),
+        _settle(
+            "POST /approvals/{id}/resolve",
+            resolve,
+            right=Right("control", {"id": "approval"}),
+            gives=gives(Approval),
+            takes=ApprovalBody,
+            refuses=(*QUESTION_REFUSED, InvalidPayload),
+        ),
     ),
-    _settle(
-        "POST /approvals/{id}/resolve",
-        resolve,
-        right=Right("control", {"id": "approval"}),
-        gives=gives(Approval),
-        takes=ApprovalBody,
-        refuses=(*QUESTION_REFUSED, InvalidPayload),
+    *tagged(
+        Tag(
+            "indeterminate",
+            "Indeterminate effects: unsafe ones of which nobody knows whether they happened, and an "
+            "operator's word on them.",
+        ),
+        _list("GET /indeterminate", indeterminate, gives=gives(IndeterminateList), query=INDETERMINATE.takes),
+        _settle_thread(
+            "POST /indeterminate/{id}/resolve",
+            resolve_indeterminate,
+            right=Right("control", {"id": "indeterminate"}),
+            takes=IndeterminateBody,
+        ),
     ),
-    _list("GET /indeterminate", indeterminate, gives=gives(IndeterminateList), query=INDETERMINATE.takes),
-    _settle_thread(
-        "POST /indeterminate/{id}/resolve",
-        resolve_indeterminate,
-        right=Right("control", {"id": "indeterminate"}),
-        takes=IndeterminateBody,
-    ),
-    _list(
-        "GET /foreign-tools",
-        foreign_tools,
-        right=Right("read", of_process=True),
-        gives=gives(ForeignToolList),
-        query=FOREIGN_TOOLS.takes,
-        narrow={"status": Literal["accepted", "waiting"]},
-    ),
-    Route(
-        "POST /foreign-tools/{name}/accept",
-        accept_tool,
-        right=Right("control", of_process=True),
-        gives=gives(ForeignTool),
-        takes=AcceptToolBody,
-        headers=ACT,
-        is_recorded=True,
-        refuses=(NotFound, AlreadyResolved, PreviewStale, ConfigInvalid),
+    *tagged(
+        Tag(
+            "foreign_tools",
+            "Tools of MCP servers. One that its server has changed is off until the operator accepts it.",
+        ),
+        _list(
+            "GET /foreign-tools",
+            foreign_tools,
+            right=Right("read", of_process=True),
+            gives=gives(ForeignToolList),
+            query=FOREIGN_TOOLS.takes,
+            narrow={"status": Literal["accepted", "waiting"]},
+        ),
+        Route(
+            "POST /foreign-tools/{name}/accept",
+            accept_tool,
+            right=Right("control", of_process=True),
+            gives=gives(ForeignTool),
+            takes=AcceptToolBody,
+            headers=ACT,
+            is_recorded=True,
+            refuses=(NotFound, AlreadyResolved, PreviewStale, ConfigInvalid),
+        ),
     ),
 )

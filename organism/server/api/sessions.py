@@ -1,4 +1,7 @@
-"""Conversational agents and their users' sessions: begin, list, read, archive, delete."""
+"""Talking with agents: which there are, and turns. ``SPASS-User-Id`` says for which user of the tenant it is.
+
+Here: agents and their users' sessions: begin, list, read, archive, delete.
+"""
 
 from __future__ import annotations
 
@@ -24,7 +27,7 @@ from organism.model.principal import ADMIN
 from organism.pump.history import messages
 from organism.server.http import lists
 from organism.server.http.bodies import BudgetBody, NoBody, SessionBody, named_in
-from organism.server.http.call import FOR_USER, IN_PATH, Call, JsonResponse, Route, caller_fields
+from organism.server.http.call import FOR_USER, IN_PATH, Call, JsonResponse, Route, Tag, caller_fields, tagged
 from organism.server.http.contract import ACT, Gives, gives
 from organism.server.http.rights import Right
 from organism.server.http.shapes import (
@@ -215,7 +218,9 @@ replacing = partial(
 )
 OF_SESSION: Final = "/a1/agents/{name}/sessions/{sid}"
 
-ROUTES: Final = (
+A1: Final = Tag("a1", __doc__)
+ROUTES: Final = tagged(
+    A1,
     for_user(
         "GET /a1/agents",
         chat_agents,

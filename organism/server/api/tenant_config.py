@@ -1,4 +1,4 @@
-"""The tenant's configuration: each key with its value and where that comes from, and writing of keys."""
+"""The tenant's configuration: by key, what the program, the operator's file and the tenant say."""
 
 from __future__ import annotations
 
@@ -14,7 +14,16 @@ from organism.config.tenant import KEYS, READ_ONLY, TenantConfig, plain, sources
 from organism.errors import Fault, InvalidField, ModelNotInAllowlist, TenantConfigKeyReadonly
 from organism.model.commands import ChangeTenantConfig
 from organism.server.http.bodies import refusal
-from organism.server.http.call import MAX_BODY_BYTES, MAX_GATEWAY_BODY_BYTES, Call, JsonResponse, Route, refuse_secret
+from organism.server.http.call import (
+    MAX_BODY_BYTES,
+    MAX_GATEWAY_BODY_BYTES,
+    Call,
+    JsonResponse,
+    Route,
+    Tag,
+    refuse_secret,
+    tagged,
+)
 from organism.server.http.contract import ACT, gives
 from organism.server.http.rights import Right
 from organism.server.http.shapes import ConfigValues
@@ -91,7 +100,8 @@ def _shown(call: Call) -> Response:
     return JsonResponse(call.process.redactor.shown(encoded({**shown, **others})))
 
 
-ROUTES: Final = (
+ROUTES: Final = tagged(
+    Tag("tenant", __doc__),
     Route("GET /tenant/config", tenant_config, right=Right("tenant_config:read"), gives=gives(ConfigValues)),
     Route(
         "PUT /tenant/config",

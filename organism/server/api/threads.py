@@ -12,7 +12,7 @@ from organism.errors import NotFound, SessionBusy
 from organism.model.commands import DiscardDeadLetters, KillThread, PauseThread, ReplayDeadLetters, ResumeThread
 from organism.server.http import lists
 from organism.server.http.bodies import Faults, NoBody
-from organism.server.http.call import USER, Call, JsonResponse, Route
+from organism.server.http.call import USER, Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT_ON_THREAD, THREAD_REFUSED, gives
 from organism.server.http.rights import READ, Right
 from organism.server.http.shapes import MessageList, Thread, ThreadList, ThreadWithMessages
@@ -110,7 +110,8 @@ _control_route = partial(
     is_recorded=True,
 )
 
-ROUTES: Final = (
+ROUTES: Final = tagged(
+    Tag("threads", __doc__),
     _list(
         "GET /threads/{id}/messages",
         messages,

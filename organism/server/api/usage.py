@@ -16,7 +16,7 @@ from organism.errors import InvalidField, NotFound
 from organism.model.money import NOTHING, exact, plain
 from organism.model.times import iso
 from organism.pump.spending import DAY_US
-from organism.server.http.call import Call, JsonResponse, Route
+from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import gives
 from organism.server.http.lists import AT, LAST_US, as_of
 from organism.server.http.rights import READ, Right
@@ -133,7 +133,8 @@ NARROW: Final = {
 }
 _account = partial(Route, right=READ, by_head=True, query=(AT,))
 
-ROUTES: Final = (
+ROUTES: Final = tagged(
+    Tag("usage", __doc__),
     _account("GET /usage", usage, gives=gives(UsageOfAll)),
     _account(
         "GET /usage/threads/{id}",
@@ -150,7 +151,8 @@ ROUTES: Final = (
         refuses=(NotFound,),
     ),
 )
-FOR_CLIENTS: Final = (
+FOR_CLIENTS: Final = tagged(
+    Tag("billing", "What models cost, by hour or by day."),
     Route("GET /billing/usage", billing, right=READ, gives=gives(Billed), query=BILLED, narrow=NARROW),
 )
 """Mounted below /v1."""

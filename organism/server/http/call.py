@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
@@ -364,6 +364,14 @@ Endpoint = Callable[[Call], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
+class Tag:
+    """A group of routes in the documents, which the first paragraph of ``text`` describes."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Route(Contract):
     """A line of the route table: an ``operation`` like ``GET /threads``, below ``mount``, and the right it needs.
 
@@ -371,6 +379,7 @@ class Route(Contract):
     ``is_recorded``: the answer shows how something then stands; under an idempotency key it is recorded whole.
     ``needs_user``: the caller says for which user of the tenant it is.
     ``takes_slashes``: the name at the end of its path may hold some.
+    ``tag``: its group in the documents, set by ``tagged``.
     """
 
     operation: str
@@ -381,6 +390,7 @@ class Route(Contract):
     needs_user: bool = field(default=False, kw_only=True)
     takes_slashes: bool = field(default=False, kw_only=True)
     mount: str = field(default="", kw_only=True)
+    tag: Tag | None = field(default=None, kw_only=True)
 
     @property
     def method(self) -> str:
@@ -398,6 +408,11 @@ class Route(Contract):
     def is_gateway(self) -> bool:
         """Whether it is of ``GATEWAY``."""
         return self.address.startswith(GATEWAY)
+
+
+def tagged(tag: Tag, *routes: Route) -> tuple[Route, ...]:
+    """These routes as one group of the documents."""
+    return tuple(replace(route, tag=tag) for route in routes)
 
 
 def refuse_secret(redactor: Redactor, key: str, pointer: str) -> None:

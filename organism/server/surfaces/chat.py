@@ -11,9 +11,9 @@ from organism import errors
 from organism.compaction import compact
 from organism.model.commands import Inject, Injected
 from organism.model.ids import session_of
-from organism.server.api.sessions import CHAT, OF_SESSION, OF_USER, address_of, caller_of, conversational, replacing
+from organism.server.api.sessions import A1, CHAT, OF_SESSION, OF_USER, address_of, caller_of, conversational, replacing
 from organism.server.http.bodies import ChatTurnBody, NoBody, SessionTurnBody, named_in
-from organism.server.http.call import CALLER, FOR_USER, IN_PATH, Call, JsonResponse, Route, caller_fields
+from organism.server.http.call import CALLER, FOR_USER, IN_PATH, Call, JsonResponse, Route, caller_fields, tagged
 from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Gives, gives
 from organism.server.http.shapes import ChatTurn, SessionCompacted, SessionTurn
 from organism.server.http.streaming import SSE
@@ -85,7 +85,8 @@ ask = partial(
 REFUSED: Final = (*SENDING_REFUSED, *RUN_REFUSED, errors.NotAcceptable)
 EVENTS: Final = Gives(str, kind=SSE)
 
-ROUTES: Final = (
+ROUTES: Final = tagged(
+    A1,
     ask(
         "POST /a1/agents/{name}/chat",
         chat,

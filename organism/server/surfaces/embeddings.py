@@ -1,4 +1,4 @@
-"""``/v1/embeddings``: vectors of texts, in the words of OpenAI's API."""
+"""Vectors of texts, in the form of OpenAI's API."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from starlette.responses import Response
 from organism import errors
 from organism.errors import InvalidField, ModelNotInAllowlist
 from organism.server.http.bodies import Name, body
-from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields, unused_header
+from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, Tag, caller_fields, tagged, unused_header
 from organism.server.http.contract import EMBEDDING_REFUSED, gives
 from organism.server.http.rights import Right
 from organism.server.http.shapes import EmbeddingList
@@ -85,7 +85,8 @@ async def embed(call: Call) -> Response:
     return JsonResponse(whole, headers=unused_header(unused))
 
 
-ROUTES: Final = (
+ROUTES: Final = tagged(
+    Tag("embeddings", __doc__),
     Route(
         "POST /embeddings",
         embed,

@@ -11,7 +11,7 @@ from organism.agents.invoke import is_turn
 from organism.errors import BudgetExhausted, InvalidField, MissingField, SessionBusy, UnsupportedMediaType
 from organism.model.commands import Inject
 from organism.server.http.bodies import MAX_WAIT_SECONDS, Faults, InjectBody
-from organism.server.http.call import CALLER, Call, JsonResponse, Route, caller_fields
+from organism.server.http.call import CALLER, Call, JsonResponse, Route, Tag, caller_fields, tagged
 from organism.server.http.contract import ACT_ON_THREAD, SENDING_REFUSED, Gives, gives
 from organism.server.http.rights import Right
 from organism.server.http.shapes import Injected as Sent
@@ -83,7 +83,8 @@ def _wait(text: str | None) -> float | None:
     return seconds
 
 
-ROUTES: Final = (
+ROUTES: Final = tagged(
+    Tag("inject", __doc__),
     Route(
         "POST /inject",
         inject,

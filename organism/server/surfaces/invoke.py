@@ -19,7 +19,7 @@ from organism.model.agent import Prompt
 from organism.model.commands import Inject
 from organism.model.ids import session_of
 from organism.server.http.bodies import Places, named_in
-from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields
+from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, Tag, caller_fields, tagged
 from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Gives, gives
 from organism.server.http.rights import Right
 from organism.server.http.shapes import Invoked
@@ -125,7 +125,8 @@ _ask = partial(
     ),
 )
 
-ROUTES: Final = (
+ROUTES: Final = tagged(
+    Tag("invoke", __doc__),
     _ask(
         "POST /invoke",
         invoke,

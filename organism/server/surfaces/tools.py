@@ -1,4 +1,4 @@
-"""Tools and models: which there are, and the call of a tool, which is an injection that waits and a thread of its own.
+"""Tools: what may be called, and calling it. A call is an injection that waits: it is a thread like any other.
 
 ``/mcp`` offers the tools by the Model Context Protocol. It needs the extra ``mcp``, whose import takes a second:
 ``surfaces/mcp.py`` is imported by the first request.
@@ -19,7 +19,7 @@ from organism.errors import HandlingFailed, ModelNotFound, NotAcceptable, NotFou
 from organism.model.commands import Inject
 from organism.pump.rules import call_json, tool_spec
 from organism.server.http.bodies import ExecuteBody, McpBody
-from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields
+from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, Tag, caller_fields, tagged
 from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
 from organism.server.http.problems import MCP
 from organism.server.http.rights import Right
@@ -161,23 +161,38 @@ async def mcp(call: Call) -> Response:
 MODELS: Final = Right("agents:chat")
 TOOLS: Final = Right("tools:execute", {"name": "tool"}, in_body=True)
 FOR_MODELS: Final = (
-    Route("GET /models", models, right=MODELS, gives=gives(ModelList)),
-    Route(
-        "GET /models/{id}", model, right=MODELS, gives=gives(ModelShown), refuses=(ModelNotFound,), takes_slashes=True
+    *tagged(
+        Tag("models", "The models that the caller may use, in the form that OpenAI-compatible clients read."),
+        Route("GET /models", models, right=MODELS, gives=gives(ModelList)),
+        Route(
+            "GET /models/{id}",
+            model,
+            right=MODELS,
+            gives=gives(ModelShown),
+            refuses=(ModelNotFound,),
+            takes_slashes=True,
+        ),
     ),
-    Route("GET /tools", tools, right=TOOLS, gives=gives(ToolList)),
-    Route(
-        "POST /tools/execute",
-        execute,
-        right=TOOLS,
-        gives=gives(ToolExecuted, Gives(Sent, status=202)),
-        takes=ExecuteBody,
-        headers=(*ACT, *CALLER, USER),
-        refuses=(*SENDING_REFUSED, *REFUSALS.values(), HandlingFailed),
+    *tagged(
+        Tag("tools", __doc__),
+        Route("GET /tools", tools, right=TOOLS, gives=gives(ToolList)),
+        Route(
+            "POST /tools/execute",
+            execute,
+            right=TOOLS,
+            gives=gives(ToolExecuted, Gives(Sent, status=202)),
+            takes=ExecuteBody,
+            headers=(*ACT, *CALLER, USER),
+            refuses=(*SENDING_REFUSED, *REFUSALS.values(), HandlingFailed),
+        ),
     ),
 )
 
-AT_ROOT: Final = (
+AT_ROOT: Final = tagged(
+    Tag(
+        "mcp",
+        "The tools of `/v1/tools` over the Model Context Protocol, with the same tokens. It needs the extra `mcp`.",
+    ),
     Route(
         f"POST {MCP}",
         mcp,
