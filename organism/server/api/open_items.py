@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import orjson
+from pydantic import ConfigDict, Field, with_config
+from pydantic.config import JsonDict
 from starlette.responses import Response
 
 from organism.codec import Codec, UnknownPayload
@@ -21,7 +23,7 @@ from organism.errors import (
     SessionBusy,
 )
 from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter, ResolveApproval, ResolveIndeterminate
-from organism.server.http.bodies import AcceptToolBody, ApprovalBody, IndeterminateBody, NoBody, ReplayBody, payload_at
+from organism.server.http.bodies import SOMETHING, NoBody, body, payload_at
 from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT, ACT_ON_THREAD, QUESTION_REFUSED, SENDING_REFUSED, gives
 from organism.server.http.lists import Filter, Listing, equals, list_of, since
@@ -65,6 +67,47 @@ INDETERMINATE: Final = Listing(
 
 
 FOREIGN_TOOLS: Final = Listing("foreign_tools", "name", filters={"status": equals("status")})
+
+
+_RESULT_OF_DONE: Final[JsonDict] = {
+    "not": {
+        "properties": {"outcome": {"enum": ["redo", "fail"]}, "result": SOMETHING},
+        "required": ["outcome", "result"],
+    }
+}
+"""The rule of ``IndeterminateBody`` for readers of its schema. Of an ``anyOf`` generators of clients make classes."""
+
+
+@body
+class ReplayBody:
+    """``POST /dead-letters/{id}/replay``: without ``payload`` it is sent again as it was."""
+
+    payload: Any = None
+
+
+@body
+class ApprovalBody:
+    """``POST /approvals/{id}/resolve``."""
+
+    decision: Literal["approve", "reject"]
+    edits: Any = None
+    comment: Annotated[str, Field(max_length=10_000)] = ""
+
+
+@body
+class AcceptToolBody:
+    """``POST /foreign-tools/{name}/accept``: ``digest`` is that of what was looked at, its ``offered``."""
+
+    digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$", examples=["9f" * 32])]
+
+
+@with_config(ConfigDict(extra="forbid", json_schema_extra=_RESULT_OF_DONE))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndeterminateBody:
+    """``POST /indeterminate/{id}/resolve``: ``result`` belongs to ``done``."""
+
+    outcome: Literal["done", "redo", "fail"]
+    result: Any = None
 
 
 async def dead_letters(call: Call) -> Response:

@@ -7,17 +7,18 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 import orjson
+from pydantic import Field, Strict
 from starlette.responses import Response
 
 from organism.compaction import Caller, lineage, uncompact
 from organism.config.check import money
 from organism.config.settings import Listener
 from organism.config.shown import shown_prompt
-from organism.config.tenant import TenantConfig
+from organism.config.tenant import CompactStrategy, TenantConfig
 from organism.errors import NotFound, SessionAgentMismatch, SessionBusy, SessionCompactConflict
 from organism.events.vocabulary import SessionSettings
 from organism.model.agent import Prompt
@@ -26,7 +27,7 @@ from organism.model.money import plain
 from organism.model.principal import ADMIN
 from organism.pump.history import messages
 from organism.server.http import lists
-from organism.server.http.bodies import BudgetBody, NoBody, SessionBody, named_in
+from organism.server.http.bodies import NoBody, body, named_in
 from organism.server.http.call import FOR_USER, IN_PATH, Call, JsonResponse, Route, Tag, caller_fields, tagged
 from organism.server.http.contract import ACT, Gives, gives
 from organism.server.http.rights import Right
@@ -45,6 +46,38 @@ from organism.views.views import CHANGED, Row, Where
 SHOWN: Final = tuple(Session.__annotations__)
 OF_TENANT: Final = ("compact_strategy", "compact_keep_last_n", "compact_observation_mask")
 """What a session that was not given it has of the tenant's configuration, at each read."""
+
+
+Bound = Annotated[int, Strict(), Field(ge=0, le=1_000_000_000)]
+Amount = Annotated[float, Field(ge=0, le=1_000_000_000, allow_inf_nan=False)]
+
+
+@body
+class SpendBody:
+    """What may be spent at most; what is left out has no bound, 0 forbids."""
+
+    tokens: Bound | None = None
+    usd: Amount | None = None
+    calls: Bound | None = None
+    seconds: Amount | None = None
+
+
+@body
+class BudgetBody:
+    """What each turn of a session may spend, and what all its turns of a day may."""
+
+    run: SpendBody | None = None
+    day: SpendBody | None = None
+
+
+@body
+class SessionBody:
+    """``POST /a1/agents/{name}/sessions``: what is left out is as the tenant's configuration says."""
+
+    compact_strategy: CompactStrategy | None = None
+    compact_keep_last_n: Annotated[int, Strict(), Field(ge=0, le=200)] | None = None
+    compact_observation_mask: Annotated[bool, Strict()] | None = None
+    budget: BudgetBody | None = None
 
 
 async def chat_agents(call: Call) -> Response:

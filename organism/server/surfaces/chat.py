@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import Annotated, Final, Literal
 
+from pydantic import Field, Strict
 from starlette.responses import Response
 
 from organism import errors
 from organism.compaction import compact
+from organism.config.tenant import OnBusy
 from organism.model.commands import Inject, Injected
 from organism.model.ids import session_of
 from organism.server.api.sessions import A1, CHAT, OF_SESSION, OF_USER, address_of, caller_of, conversational, replacing
-from organism.server.http.bodies import ChatTurnBody, NoBody, SessionTurnBody, named_in
+from organism.server.http.bodies import NoBody, body, named_in
 from organism.server.http.call import CALLER, FOR_USER, IN_PATH, Call, JsonResponse, Route, caller_fields, tagged
 from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Gives, gives
 from organism.server.http.shapes import ChatTurn, SessionCompacted, SessionTurn
@@ -21,6 +23,26 @@ from organism.server.surfaces.costs import tell_cost
 from organism.server.surfaces.session_turns import Archived, Begun, NextTurn, begin_turn
 from organism.server.surfaces.turns import Turn, answer_turn, is_stream, seen_of
 from organism.views.sessions import session_row
+
+
+@body
+class ChatTurnBody:
+    """``POST /a1/agents/{name}/chat``."""
+
+    message: Annotated[str, Field(min_length=1, examples=["What can you do?"])]
+    stream: Annotated[bool, Strict()] | None = None
+
+
+@body
+class SessionTurnBody(ChatTurnBody):
+    """``POST /a1/agents/{name}/sessions/{sid}/messages``.
+
+    ``on_busy``: what becomes of it while another turn is open, if not what the tenant's configuration says.
+    ``on_disconnect``: ``kill`` ends the turn if the client leaves before its end.
+    """
+
+    on_busy: OnBusy | None = None
+    on_disconnect: Literal["continue", "kill"] = "continue"
 
 
 async def chat(call: Call) -> Response:

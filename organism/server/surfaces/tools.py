@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import field
 from importlib import import_module
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
+from pydantic import Field
 from starlette.responses import Response
 
 from organism.codec import Codec
@@ -18,7 +20,7 @@ from organism.config.settings import Listener, Model
 from organism.errors import HandlingFailed, ModelNotFound, NotAcceptable, NotFound, Stopping
 from organism.model.commands import Inject
 from organism.pump.rules import call_json, tool_spec
-from organism.server.http.bodies import ExecuteBody, McpBody
+from organism.server.http.bodies import Name, body
 from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, Tag, caller_fields, tagged
 from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
 from organism.server.http.problems import MCP
@@ -38,6 +40,26 @@ from organism.server.surfaces.tool_calls import (
 )
 from organism.server.surfaces.waiting import send_and_wait
 from organism.tools.toolbox import shipped_scopes
+
+
+@body
+class ExecuteBody:
+    """``POST /tools/execute``: ``arguments`` are of the tool's ``parameters``."""
+
+    name: Annotated[Name, Field(examples=["calculator"])]
+    arguments: Annotated[dict[str, Any], Field(examples=[{"expression": "2 * 21"}])] = field(default_factory=dict)
+
+
+@body
+class McpBody:
+    """``POST /mcp``: a message of JSON-RPC 2.0; what the method takes, the Model Context Protocol says."""
+
+    jsonrpc: Annotated[Literal["2.0"], Field(examples=["2.0"])]
+    method: Annotated[str | None, Field(examples=["tools/list"])] = None
+    id: Annotated[str | int | None, Field(examples=[1])] = None
+    params: dict[str, Any] | None = None
+    result: Any = None
+    error: dict[str, Any] | None = None
 
 
 async def tools(call: Call) -> Response:
