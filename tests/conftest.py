@@ -12,7 +12,7 @@ import pytest
 import structlog
 from hypothesis import settings
 
-from organism.server.serve import tune_interpreter
+from organism.server.runner import tune_interpreter
 from tests.agents.peer.steering import peer, peer_place
 
 __all__ = ["peer", "peer_place"]

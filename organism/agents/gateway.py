@@ -15,8 +15,7 @@ import orjson
 
 from organism.agents.attempts import SECOND_US, AnswerBuffer, Attempts, CallPlan, Timing
 from organism.agents.providers import ProviderError
-from organism.agents.providers.messages import tokens_of_request
-from organism.agents.providers.replay import prompt_digest
+from organism.agents.providers.messages import prompt_digest, tokens_of_request
 from organism.agents.registry import ModelRegistry, ServedModel, connected
 from organism.config.settings import Listener, Price
 from organism.events.entity import Entity

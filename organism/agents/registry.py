@@ -17,12 +17,12 @@ from organism.agents.providers.offline import Offline
 from organism.agents.providers.openai import OpenAIProvider
 from organism.agents.providers.scripted import Scripted
 from organism.config.settings import Model
-from organism.errors import ConfigInvalid
+from organism.config.settings import Provider as ProviderName
 from organism.model.rate import TokenBucket
 
 MINUTE_US: Final = 60_000_000
 
-PROVIDERS: Final[Mapping[str, Callable[[Model, str | None], Provider]]] = {
+PROVIDERS: Final[Mapping[ProviderName, Callable[[Model, str | None], Provider]]] = {
     "openai": lambda model, key: OpenAIProvider(model.base_url, key, model.api_key_env),
     "anthropic": lambda model, key: AnthropicProvider(model.base_url, key, model.api_key_env),
     "offline": lambda _model, _key: Offline(),
@@ -32,13 +32,10 @@ PROVIDERS: Final[Mapping[str, Callable[[Model, str | None], Provider]]] = {
 """How to make each provider from a model's section and its key."""
 
 
-def connected(name: str, model: Model, environment: Mapping[str, str]) -> Provider:
-    """The provider of the model of that name. A missing key is an error of the first call. Raises ``ConfigInvalid``."""
-    make = PROVIDERS.get(model.provider)
-    if make is None:
-        known = ", ".join(PROVIDERS)
-        raise ConfigInvalid(f"models.{name}: the provider `{model.provider}` is not there; there are {known}.")
-    return make(model, environment.get(model.api_key_env) if model.api_key_env is not None else None)
+def connected(_name: str, model: Model, environment: Mapping[str, str]) -> Provider:
+    """The provider of a model. A missing key is an error of the first call."""
+    key = environment.get(model.api_key_env) if model.api_key_env is not None else None
+    return PROVIDERS[model.provider](model, key)
 
 
 class ServedModel:

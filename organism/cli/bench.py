@@ -24,7 +24,7 @@ from organism.cli.options import Bench
 from organism.cli.show import SafeConsole, out, print_json, refuse, table
 from organism.model.commands import Inject, Injected
 from organism.model.ids import DEFAULT_TENANT
-from organism.server.serve import run, tune_interpreter
+from organism.server.runner import run, tune_interpreter
 from organism.tenants import Tenant
 
 IN_FLIGHT: Final = (1, 64)

@@ -38,7 +38,7 @@ from organism.model.times import spoken
 from organism.pump.rules import Rules, payload_classes
 from organism.rag.index import installed
 from organism.rag.verify import documents_without_words
-from organism.server.serve import ServerSettings, listen
+from organism.server.runner import ServerSettings, listen
 from organism.tools.toolbox import static_tools
 
 SQLITE: Final = (3, 51, 3)

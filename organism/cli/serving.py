@@ -26,7 +26,7 @@ from organism.config.json_schema import JsonSchema
 from organism.errors import LogUnavailable, OrganismError
 from organism.model.redact import Redactor
 from organism.server.http.logs import configure_logs
-from organism.server.serve import (
+from organism.server.runner import (
     ServerSettings,
     Serving,
     announced,

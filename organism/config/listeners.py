@@ -312,6 +312,7 @@ class ListenerReader:
             effect=tool.effect,
             parameters=tool.parameters,
             is_shipped=True,
+            scope=tool.scope,
         )
 
     def _bounds(self, given: ShippedSection, timeout_s: float = 0.0) -> dict[str, Any]:

@@ -42,7 +42,7 @@ IndexName = Annotated[str, matching(LIBRARY_ID, _INDEX)]
 INDEX_TOOL: Final = "rag_query"
 """The tool that asks an index of documents. An agent that names it goes without it where there is none, and says so."""
 INDICES_TOOL: Final = "rag_index_list"
-Provider = Literal["openai", "anthropic", "offline", "scripted", "replay", "local"]
+Provider = Literal["openai", "anthropic", "offline", "scripted", "local"]
 Taint = Literal["escalate", "allow"]
 
 Handler = Callable[[Any, Any], Any]
@@ -179,6 +179,7 @@ class Listener:
     it is known to answer with. ``effect`` is ``pure`` if calls change nothing, ``idempotent`` if a repeated
     call changes nothing more, else ``unsafe``. ``parameters`` is the JSON Schema of its arguments, where its payload
     class does not define them. ``is_shipped``: it comes with the organism, and its code is bound to each tenant.
+    ``scope`` is what a token needs to call it as a tool.
     ``check_turn`` raises ``MessageTooLarge`` for a message of a session that its model cannot take.
     ``agent`` is the conversational agent that it is, or that its ``prompt_ref`` names.
     """
@@ -216,6 +217,7 @@ class Listener:
     effect: EffectKind = "unsafe"
     parameters: Mapping[str, Any] | None = None
     is_shipped: bool = False
+    scope: str = "inject"
     check_turn: Check | None = None
     agent: Agent | None = None
 
@@ -244,12 +246,13 @@ class ShippedTool:
     """What a shipped tool takes and answers, as data; the code that runs it is bound to each tenant.
 
     Its description is what it ``says``, else the docstring of ``payload_class``. ``replies``, ``brings_outside_text``,
-    ``destroys``, ``effect``, ``confirm``, ``check`` and ``parameters`` are as in ``Listener``. ``is_listed``: it is a
-    listener though nobody names it. ``settings`` is what ``tools`` of organism.yaml says of it, a dataclass.
-    ``release`` is the version of its code. ``is_off`` says why it cannot be used, if so.
+    ``destroys``, ``effect``, ``confirm``, ``check``, ``parameters`` and ``scope`` are as in ``Listener``.
+    ``is_listed``: it is a listener though nobody names it. ``settings`` is what ``tools`` of organism.yaml says of it,
+    a dataclass. ``release`` is the version of its code. ``is_off`` says why it cannot be used, if so.
     """
 
     name: str
+    scope: str
     payload_class: type
     replies: tuple[type, ...]
     brings_outside_text: bool = False

@@ -19,7 +19,7 @@ from starlette.routing import Route as HttpRoute
 from starlette.staticfiles import StaticFiles
 
 from organism.errors import Fault, MethodNotAllowed, NotFound, OrganismError
-from organism.server import service
+from organism.server import introspection
 from organism.server.api import agents, history, library, open_items, organism, sessions, tenant_config, threads, usage
 from organism.server.http import problems
 from organism.server.http.call import REQUEST_ID, Process, Route
@@ -44,7 +44,7 @@ RESOURCES: Final = (
     *usage.ROUTES,
     *history.LOG,
     *live.ROUTES,
-    *service.ROUTES,
+    *introspection.ROUTES,
 )
 FOR_CLIENTS: Final = (
     *tools.FOR_MODELS,
@@ -63,7 +63,7 @@ ROUTES: Final[tuple[Route, ...]] = (
     *chat.ROUTES,
     *library.ROUTES,
     *tools.AT_ROOT,
-    *service.AT_ROOT,
+    *introspection.AT_ROOT,
 )
 """Every route. Those that need no token, and invoke, are mounted at the root too; metrics and MCP only there."""
 BUSIEST: Final = frozenset({f"{BASE}/inject", f"{BASE}/threads/{{id}}", f"{BASE}/threads/{{id}}/messages"})

@@ -43,7 +43,12 @@ class Calculated:
 
 
 TOOL: Final = ShippedTool(
-    name="calculator", payload_class=Calculator, replies=(Calculated,), effect="pure", timeout_s=10
+    name="calculator",
+    scope="tools:execute",
+    payload_class=Calculator,
+    replies=(Calculated,),
+    effect="pure",
+    timeout_s=10,
 )
 
 

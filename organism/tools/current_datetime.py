@@ -42,7 +42,12 @@ class Now:
 
 
 TOOL: Final = ShippedTool(
-    name="current_datetime", payload_class=CurrentDatetime, replies=(Now,), effect="pure", timeout_s=10
+    name="current_datetime",
+    scope="tools:execute",
+    payload_class=CurrentDatetime,
+    replies=(Now,),
+    effect="pure",
+    timeout_s=10,
 )
 
 

@@ -57,6 +57,7 @@ def tool(tools: Tools) -> ShippedTool:
     terms = tools.http_fetch
     return ShippedTool(
         name="http_fetch",
+        scope="tools:execute",
         payload_class=HttpFetch,
         replies=(Fetched,),
         effect="pure",

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import builtins
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Final
 
 import orjson
@@ -103,24 +104,22 @@ class KeyValueDeleted:
     deleted: bool
 
 
+_tool = partial(ShippedTool, scope="tools:execute", timeout_s=10)
+
 TOOLS: Final = (
-    ShippedTool(name="key_value_get", payload_class=KeyValueGet, replies=(KeyValue,), effect="pure", timeout_s=10),
-    ShippedTool(
+    _tool(name="key_value_get", payload_class=KeyValueGet, replies=(KeyValue,), effect="pure"),
+    _tool(
         name="key_value_set",
         payload_class=KeyValueSet,
         replies=(KeyValueStored,),
-        timeout_s=10,
         destroys=Row(_MODEL, "key"),
         effect="idempotent",
     ),
-    ShippedTool(
-        name="key_value_list", payload_class=KeyValueList, replies=(KeyValueKeys,), effect="pure", timeout_s=10
-    ),
-    ShippedTool(
+    _tool(name="key_value_list", payload_class=KeyValueList, replies=(KeyValueKeys,), effect="pure"),
+    _tool(
         name="key_value_delete",
         payload_class=KeyValueDelete,
         replies=(KeyValueDeleted,),
-        timeout_s=10,
         destroys=True,
         effect="idempotent",
     ),

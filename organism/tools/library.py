@@ -219,9 +219,9 @@ class RagDeleted:
 
 
 _of_library = partial(ShippedTool, timeout_s=SECONDS + 5)
-_of_reading = partial(_of_library, effect="pure")
+_of_reading = partial(_of_library, scope="rag:read", effect="pure")
 _of_texts = partial(_of_reading, brings_outside_text=True)
-_of_writing = partial(_of_library, confirm=True, effect="idempotent")
+_of_writing = partial(_of_library, scope="rag:write", confirm=True, effect="idempotent")
 
 TOOLS: Final = (
     _of_texts(name="rag_query", payload_class=RagQuery, replies=(RagPassages,)),

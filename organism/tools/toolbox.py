@@ -40,6 +40,11 @@ def _own(release: str, tools: Tools) -> list[ShippedTool]:
     return [replace(tool, release=release) for tool in table]
 
 
+def shipped_scopes() -> Mapping[str, str]:
+    """The scope that calling each shipped tool needs, by the tool's name; MCP servers' tools are not among them."""
+    return {tool.name: tool.scope for tool in _own("", Tools())}
+
+
 def static_tools(release: str) -> Ship:
     """A source of the shipped tools and of MCP servers' tools that asks no server."""
 

@@ -76,6 +76,7 @@ class WikipediaExtract:
 def tools(settings: Tools) -> tuple[ShippedTool, ShippedTool]:
     search = ShippedTool(
         name="wikipedia_search",
+        scope="tools:execute",
         payload_class=WikipediaSearch,
         replies=(WikipediaArticles,),
         effect="pure",

@@ -7,7 +7,7 @@ those of ``model/run.py``.
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any, Final
+from typing import Any
 
 import orjson
 from msgspec import field
@@ -16,9 +16,9 @@ from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.events.vocabulary import RunDone, RunEvent
 from organism.model.run import RunEntry
+from organism.views.views import ERASED
 
 Message = dict[str, Any]
-ERASED: Final = b'{"erased":true}'
 
 
 class _Block(Entity):

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from organism.agents.providers.replay import prompt_digest
+from organism.agents.providers.messages import prompt_digest
 from organism.config.settings import Budget, Price, Spend
 from organism.events.vocabulary import ModelCalled, Root, StepError, StepStarted
 from organism.model.completion import CompleteError, Finish, TextDelta, ThoughtDelta, Usage

@@ -12,7 +12,7 @@ import typer
 
 from organism.cli.client import find_server
 from organism.cli.options import Remote
-from organism.server.serve import announced
+from organism.server.runner import announced
 
 LOCAL = "http://127.0.0.1:1234"
 

@@ -39,8 +39,8 @@ class Sum:
 
 def ship(tools: Tools, _named: Collection[str]) -> Sequence[ShippedTool]:
     off = "" if tools.http_fetch else "list hosts"
-    adder = ShippedTool(name="adder", payload_class=Sum, replies=())
-    return (adder, ShippedTool(name="fetcher", payload_class=Sum, replies=(), is_off=off))
+    adder = ShippedTool(name="adder", scope="tools:execute", payload_class=Sum, replies=())
+    return (adder, ShippedTool(name="fetcher", scope="tools:execute", payload_class=Sum, replies=(), is_off=off))
 
 
 def bundled(place: Place) -> Settings:
@@ -214,7 +214,7 @@ def test_bundled_agents_give_way_to_classes_that_are_called_as_theirs(place: Pla
 
 def test_a_bundled_agent_goes_without_tools_that_are_not_there(place: Place) -> None:
     def calculators(_tools: Tools, _named: Collection[str]) -> Sequence[ShippedTool]:
-        return (ShippedTool(name="calculator", payload_class=Sum, replies=()),)
+        return (ShippedTool(name="calculator", scope="tools:execute", payload_class=Sum, replies=()),)
 
     researcher = bundled(place).listener("researcher")
     assert researcher is not None
@@ -227,7 +227,7 @@ def test_a_bundled_agent_goes_without_tools_that_are_not_there(place: Place) -> 
 
 def test_an_agent_goes_without_the_tool_of_an_index_until_there_is_one(ada: Place) -> None:
     def queries(_tools: Tools, _named: Collection[str]) -> Sequence[ShippedTool]:
-        return (ShippedTool(name="rag_query", payload_class=Sum, replies=()),)
+        return (ShippedTool(name="rag_query", scope="tools:execute", payload_class=Sum, replies=()),)
 
     ada.write("config/agents/ada.yaml", ADA + "tools: [rag_query, greeter]\n")
     ada.yaml(HEAD + GREETER + THINKER % "prompt_ref: ada")

@@ -70,7 +70,8 @@ def test_a_model_may_be_called_what_others_call_it(place: Place, name: str) -> N
     ("section", "key", "message"),
     [
         ("{}", "provider", "`provider` is missing"),
-        ("{provider: groq}", "provider", "expected 'openai', 'anthropic', 'offline', 'scripted', 'replay' or 'local'"),
+        ("{provider: groq}", "provider", "expected 'openai', 'anthropic', 'offline', 'scripted' or 'local'"),
+        ("{provider: replay}", "provider", "expected 'openai', 'anthropic', 'offline', 'scripted' or 'local'"),
         ("{provider: offline, price: {usd: 1}}", "price.usd", "unknown key `usd`"),
         ("{provider: offline, price: {input_usd_per_million: -0.1}}", "price.input_usd_per_million", "expected at le"),
         ("{provider: offline, fallback: [b]}", "fallback", "there is no model `b`"),

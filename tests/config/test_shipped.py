@@ -40,8 +40,10 @@ class Page:
     text: str
 
 
-ADDER = ShippedTool(name="adder", payload_class=Adder, replies=(Sum,), timeout_s=3, release="1")
-FETCHER = ShippedTool(name="fetcher", payload_class=Fetcher, replies=(Page,), brings_outside_text=True)
+ADDER = ShippedTool(name="adder", scope="tools:execute", payload_class=Adder, replies=(Sum,), timeout_s=3, release="1")
+FETCHER = ShippedTool(
+    name="fetcher", scope="tools:execute", payload_class=Fetcher, replies=(Page,), brings_outside_text=True
+)
 SHOUTER = GREETER.replace("greeter", "shouter")
 
 

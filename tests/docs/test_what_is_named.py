@@ -12,8 +12,7 @@ import pytest
 import typer
 
 from organism.cli.app import make_app
-from organism.server.app import BASE
-from organism.server.http.rights import ROUTES
+from organism.server.app import BASE, ROUTES
 from tests.house.tree import Source, read_repository
 
 FENCED = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
@@ -109,7 +108,7 @@ def unknown(quoted: str) -> Iterator[str]:
 @cache
 def routes() -> re.Pattern[str]:
     """Any request that has a route, below the base path, with a name or an id in place of each brace."""
-    return re.compile("|".join(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(route)) for route in ROUTES))
+    return re.compile("|".join(re.sub(r"\\\{\w+\\\}", "[^/]+", re.escape(route.operation)) for route in ROUTES))
 
 
 def is_route(method: str, path: str) -> bool:

@@ -22,7 +22,7 @@ from organism.log.log import EventLog
 from organism.model.ids import DEFAULT_TENANT
 from organism.server.http.auth import Tokens
 from organism.server.http.connections import Timeouts
-from organism.server.serve import Secrets, ServerSettings, Serving, listen
+from organism.server.runner import Secrets, ServerSettings, Serving, listen
 from organism.views.views import ViewStore
 from tests.server.contract import CheckedClient, CheckedSocket, contract
 

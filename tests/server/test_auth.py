@@ -34,7 +34,7 @@ from organism.server.http.auth import (
     operator_token,
     server_key,
 )
-from organism.server.serve import secrets_of
+from organism.server.runner import secrets_of
 from tests.flows.stage import TurnedTime
 from tests.server.served import HELLO, TOKEN, Frames, Served, served
 from tests.server.tenanted import bearer, hello_with, write_tokens

@@ -15,7 +15,7 @@ from organism.bootstrap import VERSION
 from organism.server.app import ROUTES
 from organism.server.http import middleware
 from organism.server.http.rights import OPEN
-from organism.server.serve import ServerSettings
+from organism.server.runner import ServerSettings
 from tests.server.served import Frames, Served, served
 
 OPEN_PATHS = sorted({route.address for route in ROUTES if route.right is OPEN})

@@ -1,4 +1,4 @@
-"""The table of rights, walked with every scope: nothing is open by oversight, all can be narrowed (S3, S5)."""
+"""Every route and command, walked with every scope: nothing is open by oversight, all can be narrowed (S3, S5)."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from websockets.exceptions import ConnectionClosed
 from organism.model.ids import DEFAULT_TENANT, TenantId
 from organism.model.principal import KINDS, SCOPES, Principal, is_grant
 from organism.server.app import ROUTES
-from organism.server.http import rights
+from organism.server.http.bodies import NoBody
 from organism.server.http.call import Call, Route
 from organism.server.http.contract import gives
-from organism.server.http.rights import OPEN, right_of
+from organism.server.http.rights import OPEN
 from organism.server.http.words import Object
-from organism.server.ws.commands import COMMANDS, RIGHTS
+from organism.server.ws.commands import COMMANDS, CommandKind
 from tests.flows.world import World
 from tests.server.contract import refusal_of
 from tests.server.served import Frames, Served, served
@@ -32,20 +32,19 @@ async def _endpoint(call: Call) -> Response:
     return Response()
 
 
-def test_a_route_without_a_line_in_the_table_cannot_be_made() -> None:
-    with pytest.raises(LookupError, match=r"'GET /secrets' has no line in organism/server/http/rights\.py"):
-        Route("GET", "/secrets", _endpoint, gives=gives(Object))
+def test_a_route_without_a_right_cannot_be_made() -> None:
+    with pytest.raises(TypeError, match="'right'"):
+        Route("GET /secrets", _endpoint, gives=gives(Object))  # type: ignore[call-arg]
 
 
-def test_a_command_without_a_line_in_the_table_cannot_be_made() -> None:
-    assert set(rights.COMMANDS) == set(COMMANDS)
-    with pytest.raises(LookupError, match="'dance'"):
-        right_of(rights.COMMANDS, "dance")
+def test_a_command_without_a_right_cannot_be_made() -> None:
+    with pytest.raises(TypeError, match="'right'"):
+        CommandKind(NoBody)  # type: ignore[call-arg]
 
 
 def test_what_needs_no_token_is_known_by_name() -> None:
     spec = {"/healthz", "/readyz", "/errors", "/openapi.json", "/asyncapi.json", "/docs"}
-    assert {operation.split()[1] for operation, right in rights.ROUTES.items() if right.scope is None} == spec
+    assert {route.path for route in ROUTES if route.right.scope is None} == spec
 
 
 @pytest.mark.parametrize("scope", SCOPES)
@@ -187,11 +186,11 @@ async def test_a_command_is_taken_with_its_scope_and_with_admin_alone(shared_sco
     async with shared_scopes.socket(headers=bearer(DEFAULT_TENANT, f"ws-{named(scope)}")) as socket:
         frames = Frames(socket)
         await frames.until("connected")
-        for name, right in RIGHTS.items():
+        for name, kind in COMMANDS.items():
             answer = await frames.ask(name, **COMMAND_FIELDS[name])
             assert (name, answer.get("code") != "forbidden") == (
                 name,
-                right.scope in {"read", scope} or scope == "admin",
+                kind.right.scope in {"read", scope} or scope == "admin",
             )
 
 

@@ -14,7 +14,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from organism.server.http.connections import Timeouts
-from organism.server.serve import MAX_FRAME_BYTES
+from organism.server.runner import MAX_FRAME_BYTES
 from tests.flows.world import MakeWorld, World
 from tests.server.served import LISTENERS, TOKEN, Frames, Served, patience, served
 

@@ -80,8 +80,8 @@ def test_every_frame_is_told_and_no_other() -> None:
 def test_every_command_is_told_with_each_of_its_fields() -> None:
     shown = rows("command")
     assert shown.keys() == COMMANDS.keys()
-    for name, body in COMMANDS.items():
-        missing = [field.name for field in dataclasses.fields(body) if f"`{field.name}" not in shown[name]]
+    for name, kind in COMMANDS.items():
+        missing = [field.name for field in dataclasses.fields(kind.body) if f"`{field.name}" not in shown[name]]
         assert [field for field in missing if not re.search(rf"\b{field}\b", shown[name])] == []
 
 

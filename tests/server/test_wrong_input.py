@@ -14,9 +14,9 @@ import orjson
 import pytest
 from websockets import InvalidStatus
 
+from organism.server.api.library import IngestBody
 from organism.server.app import ROUTES
 from organism.server.http import problems
-from organism.server.http.bodies import IngestBody
 from organism.server.http.call import MAX_BODY_BYTES, MAX_GATEWAY_BODY_BYTES, USER, Route
 from organism.server.http.rights import OPEN
 from tests.flows.world import MakeWorld

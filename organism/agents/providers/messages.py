@@ -1,7 +1,11 @@
-"""Texts and tokens of a request. Tokens are estimated: one for four characters, four a message, 1600 an image."""
+"""Texts, tokens and digest of a request.
+
+Tokens are estimated: one for four characters, four a message, 1600 an image.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -59,3 +63,10 @@ def tokens_of_message(message: ChatMessage) -> int:
     content = message.get("content")
     images = TOKENS_PER_IMAGE * len(images_of(content))
     return TOKENS_PER_MESSAGE + tokens_of(text_of(content)) + images + tokens_of(written)
+
+
+def prompt_digest(request: ModelRequest) -> str:
+    """The digest of messages, tools and schema, independent of key order, as ``model_called`` records it."""
+    tools = [[*tool.told.values()] for tool in request.tools]
+    prompt = [request.messages, tools, request.response_format]
+    return hashlib.sha256(orjson.dumps(prompt, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]

@@ -99,7 +99,7 @@ async def _answer(handling: Handling, services: Services, payload: Any) -> objec
         if (forbidden := refused(handling, services.principal_of)) is not None:  # a person may have taken an hour
             return forbidden
     if listener.handler is None:
-        raise LookupError(f"{listener.name} has no handler, and no model runs it in this version.")
+        raise LookupError(f"{listener.name} has no handler: name one in organism.yaml, or a `prompt` for a model.")
     metadata = Steps(handling, services)
     if listener.blocking:
         return await _in_thread(listener, payload, metadata)

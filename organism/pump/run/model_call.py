@@ -35,7 +35,7 @@ from organism.pump.writer import Writer
 OPTIONS: Final = tuple(CompleteOptions.__annotations__)
 NOT_SENT: Final = frozenset({"block"})
 """Options that are not sent to the model: its answer does not depend on them."""
-GATHER_SECONDS: Final = 0.001
+FIRST_TEXT_SECONDS: Final = 0.001
 """How long the start of a text waits for the rest: an answer that arrives at once saves a commit."""
 
 
@@ -160,7 +160,7 @@ class RunningCall(Entity):
             if self._text is not None:
                 self._text.add(part.text)
             elif self._due is None:
-                self._due = asyncio.get_running_loop().call_later(GATHER_SECONDS, self._on_due)
+                self._due = asyncio.get_running_loop().call_later(FIRST_TEXT_SECONDS, self._on_due)
         elif isinstance(part, ThoughtDelta) and part.text:
             if self._due is not None:
                 self._show_text()

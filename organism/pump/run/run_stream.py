@@ -32,7 +32,7 @@ from organism.pump.decide.decision import Decision
 from organism.pump.run.feed import Delta, Feed
 from organism.pump.writer import Writer
 
-GATHER_SECONDS: Final = 1.0
+WRITE_AFTER_SECONDS: Final = 1.0
 MOST_CHARACTERS: Final = 16_384
 """More text than this is written before its second is over, so that memory is bounded."""
 MOST_AHEAD: Final = 32
@@ -113,7 +113,7 @@ class Block(Entity):
             self._append()
         elif not self._is_due:
             self._is_due = True
-            asyncio.get_running_loop().call_later(GATHER_SECONDS, self._append)
+            asyncio.get_running_loop().call_later(WRITE_AFTER_SECONDS, self._append)
 
     def _append(self) -> None:
         """Write what was gathered: a second is over, or there is much of it."""

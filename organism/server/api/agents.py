@@ -15,9 +15,10 @@ from organism.model.commands import PauseAgent, ResumeAgent
 from organism.model.principal import ADMIN
 from organism.server.http.accept import chosen
 from organism.server.http.bodies import NoBody
-from organism.server.http.call import Call, JsonResponse, Route
+from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT, ACT_REFUSED, Gives, gives
 from organism.server.http.lists import AT, Listing, as_of, equals, list_of, since_text
+from organism.server.http.rights import READ, Right
 from organism.server.http.shapes import Agent, AgentList, ControlledAgent, Section
 from organism.server.http.words import AgentName, AgentState, Object, Time
 from organism.server.json import encoded, splice
@@ -94,16 +95,23 @@ NARROW: Final = {
     "since": Annotated[Time, Field(description="Only who was last active at this time or later.")],
 }
 SCHEMA: Final = (Gives(str, kind=XSD), Gives(Object, kind=JSON_SCHEMA))
-_one = partial(Route, "GET", by_head=True, refuses=(NotFound,))
+_one = partial(Route, right=Right("read", {"name": "agent"}), by_head=True, refuses=(NotFound,))
 _control_route = partial(
-    Route, "POST", takes=NoBody, headers=ACT, gives=gives(ControlledAgent), refuses=ACT_REFUSED, is_recorded=True
+    Route,
+    right=Right("control", {"name": "agent"}),
+    takes=NoBody,
+    headers=ACT,
+    gives=gives(ControlledAgent),
+    refuses=ACT_REFUSED,
+    is_recorded=True,
 )
 
-ROUTES: Final = (
-    Route("GET", "/agents", agents, by_head=True, gives=gives(AgentList), query=AGENTS.takes, narrow=NARROW),
-    _one("/agents/{name}", agent, gives=gives(Agent), query=(AT,)),
-    _one("/agents/{name}/config", config, gives=gives(Section)),
-    _one("/agents/{name}/schema", schema, gives=SCHEMA, refuses=(NotFound, NotAcceptable)),
-    _control_route("/agents/{name}/pause", pause),
-    _control_route("/agents/{name}/resume", resume),
+ROUTES: Final = tagged(
+    Tag("agents", __doc__),
+    Route("GET /agents", agents, right=READ, by_head=True, gives=gives(AgentList), query=AGENTS.takes, narrow=NARROW),
+    _one("GET /agents/{name}", agent, gives=gives(Agent), query=(AT,)),
+    _one("GET /agents/{name}/config", config, gives=gives(Section)),
+    _one("GET /agents/{name}/schema", schema, gives=SCHEMA, refuses=(NotFound, NotAcceptable)),
+    _control_route("POST /agents/{name}/pause", pause),
+    _control_route("POST /agents/{name}/resume", resume),
 )

@@ -14,8 +14,9 @@ from organism.log.log import EventFilter
 from organism.log.streams import shown
 from organism.model.redact import Redactor
 from organism.server.http import lists
-from organism.server.http.call import Call, JsonResponse, Route
+from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import gives
+from organism.server.http.rights import READ, Right
 from organism.server.http.shapes import EventList, Message, MessageList, Why
 from organism.server.http.words import ThreadStatus
 from organism.server.json import splice
@@ -73,15 +74,31 @@ def _shown(record: Record[Event], redactor: Redactor) -> dict[str, Any]:
     return event
 
 
-MESSAGES: Final = (
+MESSAGES: Final = tagged(
+    Tag("messages", "Messages: the whole history, and one."),
     Route(
-        *("GET", "/messages", messages),
+        "GET /messages",
+        messages,
+        right=READ,
         by_head=True,
         gives=gives(MessageList),
         query=lists.MESSAGES.takes,
         narrow={"status": ThreadStatus},
     ),
-    Route("GET", "/messages/{id}/why", why, by_head=True, gives=gives(Why), query=("xml",), refuses=(NotFound,)),
-    Route("GET", "/messages/{id}", message, by_head=True, gives=gives(Message), query=("xml",), refuses=(NotFound,)),
+    Route(
+        "GET /messages/{id}/why", why, right=READ, by_head=True, gives=gives(Why), query=("xml",), refuses=(NotFound,)
+    ),
+    Route(
+        "GET /messages/{id}",
+        message,
+        right=Right("read", {"id": "message"}),
+        by_head=True,
+        gives=gives(Message),
+        query=("xml",),
+        refuses=(NotFound,),
+    ),
 )
-LOG: Final = (Route("GET", "/log", events, by_head=True, gives=gives(EventList), query=TAKES),)
+LOG: Final = tagged(
+    Tag("log", "The log's own events, in order."),
+    Route("GET /log", events, right=READ, by_head=True, gives=gives(EventList), query=TAKES),
+)

@@ -1,33 +1,40 @@
-"""The library: ``/a1/rag``. Its indices are the tenant's; the user is named for the log's sake."""
+"""The library: indices of documents, which are searched by meaning and by words. They are the tenant's.
+
+The user is named for the log's sake.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, field
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal
 
 import orjson
-from pydantic import Field
+from pydantic import (
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    Strict,
+    StrictBool,
+    StrictFloat,
+    StrictInt,
+    StrictStr,
+    with_config,
+)
+from pydantic.config import JsonDict
 from starlette.responses import Response
 
 from organism.errors import LibraryDamaged, LibraryUnavailable, MissingField, NotFound
-from organism.rag.documents import Document
+from organism.rag.documents import ID_PATTERN, MOST_CONDITIONS, MOST_DOCUMENTS, MOST_TOP_K, Document
 from organism.rag.library import By
 from organism.rag.store import Span
 from organism.server.http import lists
-from organism.server.http.bodies import (
-    IngestBody,
-    NoBody,
-    PatchDocumentBody,
-    Places,
-    ReembedBody,
-    RetrieveBody,
-    named_in,
-)
-from organism.server.http.call import FOR_USER, Call, JsonResponse, Route
+from organism.server.http.bodies import NULL, Name, NoBody, Places, body, named_in
+from organism.server.http.call import FOR_USER, Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT, EMBEDDING_REFUSED, Gives, gives
 from organism.server.http.lists import Listing, envelope, list_of, next_cursor
+from organism.server.http.rights import Right
 from organism.server.http.shapes import (
     Deleted,
     Ingested,
@@ -43,6 +50,68 @@ from organism.views.views import Page, Row
 INDICES: Final = Listing("indices", "position")
 _PLACES: Final[Places] = {"/model": "/embedding_model", "/index_id": None}
 """Where a request has what the library names; the index stands in its path, which is no field."""
+
+
+_TEXT_OR_METADATA: Final[JsonDict] = {
+    "not": {"properties": {"text": NULL, "metadata": NULL}},
+    "examples": [{"metadata": {"category": "sights"}}],
+}
+"""That of ``PatchDocumentBody``."""
+
+
+def _as_whole(value: Any) -> Any:
+    """A whole number may be written as 5.0 in JSON."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+@body
+class DocumentBody:
+    """A document of the library; the library's own limits are checked by it, since tools have them too."""
+
+    id: Annotated[str, Strict(), Field(json_schema_extra={"pattern": ID_PATTERN}, examples=["d1"])]
+    text: Annotated[
+        str,
+        Strict(),
+        Field(json_schema_extra={"minLength": 1}, examples=["Der Tiergarten ist der größte Park Berlins."]),
+    ]
+    metadata: Annotated[dict[str, Any], Field(examples=[{"lang": "de"}])] = field(default_factory=dict)
+
+
+@body
+class IngestBody:
+    """``POST /a1/rag/indices/{index_id}/documents`` and ``…/append``."""
+
+    documents: Annotated[list[DocumentBody], Field(max_length=MOST_DOCUMENTS, fail_fast=True)]
+    embedding_model: Annotated[Name | None, Field(description="Of a new index; by default the default one.")] = None
+
+
+@with_config(ConfigDict(extra="forbid", json_schema_extra=_TEXT_OR_METADATA))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PatchDocumentBody:
+    """``PATCH /a1/rag/indices/{index_id}/documents/{doc_id}``: at least one of the two."""
+
+    text: Annotated[str, Strict(), Field(json_schema_extra={"minLength": 1})] | None = None
+    metadata: dict[str, Any] | None = None
+
+
+@body
+class ReembedBody:
+    """``POST /a1/rag/indices/{index_id}/reembed``."""
+
+    embedding_model: Annotated[Name, Field(description="One of `embeddings`, or `builtin`.", examples=["builtin"])]
+
+
+@body
+class RetrieveBody:
+    """``POST /a1/rag/indices/{index_id}/query``: ``filter`` names metadata and the values that they must have."""
+
+    query: Annotated[str, Strict(), Field(json_schema_extra={"minLength": 1}, examples=["Wo ist der größte Park?"])]
+    top_k: Annotated[int, Strict(), Field(ge=1, le=MOST_TOP_K), BeforeValidator(_as_whole)] = 5
+    mode: Literal["vector", "keyword", "hybrid"] = "hybrid"
+    filter: Annotated[
+        dict[str, StrictStr | StrictInt | StrictFloat | StrictBool | None],
+        Field(max_length=MOST_CONDITIONS, examples=[{"lang": "de"}]),
+    ] = field(default_factory=dict)
 
 
 async def library_indices(call: Call) -> Response:
@@ -149,11 +218,18 @@ async def _ingested(call: Call, write: Callable[..., Coroutine[Any, Any, Row]]) 
     return JsonResponse(shown, 202 if later else 200)
 
 
+_READ_INDEX: Final = Right("rag:read", {"index_id": "index"})
 _read = partial(
-    Route, needs_user=True, headers=FOR_USER, by_head=True, refuses=(NotFound, LibraryDamaged, LibraryUnavailable)
+    Route,
+    right=_READ_INDEX,
+    needs_user=True,
+    headers=FOR_USER,
+    by_head=True,
+    refuses=(NotFound, LibraryDamaged, LibraryUnavailable),
 )
 _act = partial(
     Route,
+    right=Right("rag:write", {"index_id": "index"}),
     needs_user=True,
     headers=(*ACT, *FOR_USER),
     is_recorded=True,
@@ -174,20 +250,30 @@ _INDEX: Final = f"{_INDICES}/{{index_id}}"
 _DOCUMENTS: Final = f"{_INDEX}/documents"
 _DOCUMENT: Final = f"{_DOCUMENTS}/{{doc_id}}"
 
-ROUTES: Final = (
-    _read("GET", _INDICES, library_indices, gives=gives(LibraryIndexList), query=INDICES.takes, refuses=()),
-    _read("GET", _INDEX, library_index, gives=gives(LibraryIndex), refuses=(NotFound,)),
-    _act("DELETE", _INDEX, delete_index, gives=gives(Deleted), takes=NoBody),
-    _read("GET", _DOCUMENTS, library_documents, gives=gives(LibraryDocumentList), query=lists.PAGING),
-    _read("GET", f"{_INDEX}/embedding", index_embedding, gives=gives(LibraryEmbedding)),
-    _ingest("POST", _DOCUMENTS, replace_documents),
-    _ingest("POST", f"{_DOCUMENTS}/append", append_documents),
-    _read("GET", _DOCUMENT, library_document, gives=gives(LibraryDocument)),
-    _act("PATCH", _DOCUMENT, patch_document, gives=gives(LibraryDocument), takes=PatchDocumentBody),
-    _act("DELETE", _DOCUMENT, delete_document, gives=gives(Deleted), takes=NoBody),
-    _act("POST", f"{_INDEX}/reembed", reembed_index, gives=gives(LibraryIndex), takes=ReembedBody),
+ROUTES: Final = tagged(
+    Tag("rag", __doc__),
+    _read(
+        f"GET {_INDICES}",
+        library_indices,
+        right=Right("rag:read"),
+        gives=gives(LibraryIndexList),
+        query=INDICES.takes,
+        refuses=(),
+    ),
+    _read(f"GET {_INDEX}", library_index, gives=gives(LibraryIndex), refuses=(NotFound,)),
+    _act(f"DELETE {_INDEX}", delete_index, gives=gives(Deleted), takes=NoBody),
+    _read(f"GET {_DOCUMENTS}", library_documents, gives=gives(LibraryDocumentList), query=lists.PAGING),
+    _read(f"GET {_INDEX}/embedding", index_embedding, gives=gives(LibraryEmbedding)),
+    _ingest(f"POST {_DOCUMENTS}", replace_documents),
+    _ingest(f"POST {_DOCUMENTS}/append", append_documents),
+    _read(f"GET {_DOCUMENT}", library_document, gives=gives(LibraryDocument)),
+    _act(f"PATCH {_DOCUMENT}", patch_document, gives=gives(LibraryDocument), takes=PatchDocumentBody),
+    _act(f"DELETE {_DOCUMENT}", delete_document, gives=gives(Deleted), takes=NoBody),
+    _act(f"POST {_INDEX}/reembed", reembed_index, gives=gives(LibraryIndex), takes=ReembedBody),
     Route(
-        *("POST", f"{_INDEX}/query", query_index),
+        f"POST {_INDEX}/query",
+        query_index,
+        right=_READ_INDEX,
         gives=gives(Retrieved),
         takes=RetrieveBody,
         headers=FOR_USER,

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
 import orjson
+from pydantic import ConfigDict, Field, with_config
+from pydantic.config import JsonDict
 from starlette.responses import Response
 
 from organism.codec import Codec, UnknownPayload
@@ -21,10 +23,11 @@ from organism.errors import (
     SessionBusy,
 )
 from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter, ResolveApproval, ResolveIndeterminate
-from organism.server.http.bodies import AcceptToolBody, ApprovalBody, IndeterminateBody, NoBody, ReplayBody, payload_at
-from organism.server.http.call import Call, JsonResponse, Route
+from organism.server.http.bodies import SOMETHING, NoBody, body, payload_at
+from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT, ACT_ON_THREAD, QUESTION_REFUSED, SENDING_REFUSED, gives
 from organism.server.http.lists import Filter, Listing, equals, list_of, since
+from organism.server.http.rights import READ, Right
 from organism.server.http.shapes import (
     Approval,
     ApprovalList,
@@ -64,6 +67,47 @@ INDETERMINATE: Final = Listing(
 
 
 FOREIGN_TOOLS: Final = Listing("foreign_tools", "name", filters={"status": equals("status")})
+
+
+_RESULT_OF_DONE: Final[JsonDict] = {
+    "not": {
+        "properties": {"outcome": {"enum": ["redo", "fail"]}, "result": SOMETHING},
+        "required": ["outcome", "result"],
+    }
+}
+"""The rule of ``IndeterminateBody`` for readers of its schema. Of an ``anyOf`` generators of clients make classes."""
+
+
+@body
+class ReplayBody:
+    """``POST /dead-letters/{id}/replay``: without ``payload`` it is sent again as it was."""
+
+    payload: Any = None
+
+
+@body
+class ApprovalBody:
+    """``POST /approvals/{id}/resolve``."""
+
+    decision: Literal["approve", "reject"]
+    edits: Any = None
+    comment: Annotated[str, Field(max_length=10_000)] = ""
+
+
+@body
+class AcceptToolBody:
+    """``POST /foreign-tools/{name}/accept``: ``digest`` is that of what was looked at, its ``offered``."""
+
+    digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$", examples=["9f" * 32])]
+
+
+@with_config(ConfigDict(extra="forbid", json_schema_extra=_RESULT_OF_DONE))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IndeterminateBody:
+    """``POST /indeterminate/{id}/resolve``: ``result`` belongs to ``done``."""
+
+    outcome: Literal["done", "redo", "fail"]
+    result: Any = None
 
 
 async def dead_letters(call: Call) -> Response:
@@ -163,43 +207,82 @@ async def accept_tool(call: Call) -> Response:
     return JsonResponse(call.process.redactor.shown(encoded(_with_offer(call, row))))
 
 
-_list = partial(Route, "GET", by_head=True)
+_list = partial(Route, right=READ, by_head=True)
 _settle = partial(Route, headers=ACT_ON_THREAD, is_recorded=True)
 _settle_thread = partial(_settle, gives=gives(Thread), is_tagged=True, refuses=QUESTION_REFUSED)
 SENDING_AGAIN: Final = (*SENDING_REFUSED, SessionBusy, AlreadyResolved)
 
 ROUTES: Final = (
-    _list("/dead-letters", dead_letters, gives=gives(DeadLetterList), query=DEAD_LETTERS.takes),
-    Route(
-        *("POST", "/dead-letters/{id}/replay", replay),
-        gives=gives(Injected, status=202),
-        takes=ReplayBody,
-        headers=ACT_ON_THREAD,
-        refuses=SENDING_AGAIN,
+    *tagged(
+        Tag("dead_letters", "Dead letters: what failed for good or was refused, until it is sent again or discarded."),
+        _list("GET /dead-letters", dead_letters, gives=gives(DeadLetterList), query=DEAD_LETTERS.takes),
+        Route(
+            "POST /dead-letters/{id}/replay",
+            replay,
+            right=Right("inject", {"id": "dead_letter"}),
+            gives=gives(Injected, status=202),
+            takes=ReplayBody,
+            headers=ACT_ON_THREAD,
+            refuses=SENDING_AGAIN,
+        ),
+        _settle_thread(
+            "DELETE /dead-letters/{id}", discard, right=Right("control", {"id": "dead_letter"}), takes=NoBody
+        ),
     ),
-    _settle_thread("DELETE", "/dead-letters/{id}", discard, takes=NoBody),
-    _list("/approvals", approvals, gives=gives(ApprovalList), query=APPROVALS.takes, narrow={"status": ApprovalStatus}),
-    _settle(
-        *("POST", "/approvals/{id}/resolve", resolve),
-        gives=gives(Approval),
-        takes=ApprovalBody,
-        refuses=(*QUESTION_REFUSED, InvalidPayload),
+    *tagged(
+        Tag("approvals", "Approvals: what waits for a human's word, and the word."),
+        _list(
+            "GET /approvals",
+            approvals,
+            gives=gives(ApprovalList),
+            query=APPROVALS.takes,
+            narrow={"status": ApprovalStatus},
+        ),
+        _settle(
+            "POST /approvals/{id}/resolve",
+            resolve,
+            right=Right("control", {"id": "approval"}),
+            gives=gives(Approval),
+            takes=ApprovalBody,
+            refuses=(*QUESTION_REFUSED, InvalidPayload),
+        ),
     ),
-    _list("/indeterminate", indeterminate, gives=gives(IndeterminateList), query=INDETERMINATE.takes),
-    _settle_thread("POST", "/indeterminate/{id}/resolve", resolve_indeterminate, takes=IndeterminateBody),
-    _list(
-        "/foreign-tools",
-        foreign_tools,
-        gives=gives(ForeignToolList),
-        query=FOREIGN_TOOLS.takes,
-        narrow={"status": Literal["accepted", "waiting"]},
+    *tagged(
+        Tag(
+            "indeterminate",
+            "Indeterminate effects: unsafe ones of which nobody knows whether they happened, and an "
+            "operator's word on them.",
+        ),
+        _list("GET /indeterminate", indeterminate, gives=gives(IndeterminateList), query=INDETERMINATE.takes),
+        _settle_thread(
+            "POST /indeterminate/{id}/resolve",
+            resolve_indeterminate,
+            right=Right("control", {"id": "indeterminate"}),
+            takes=IndeterminateBody,
+        ),
     ),
-    Route(
-        *("POST", "/foreign-tools/{name}/accept", accept_tool),
-        gives=gives(ForeignTool),
-        takes=AcceptToolBody,
-        headers=ACT,
-        is_recorded=True,
-        refuses=(NotFound, AlreadyResolved, PreviewStale, ConfigInvalid),
+    *tagged(
+        Tag(
+            "foreign_tools",
+            "Tools of MCP servers. One that its server has changed is off until the operator accepts it.",
+        ),
+        _list(
+            "GET /foreign-tools",
+            foreign_tools,
+            right=Right("read", of_process=True),
+            gives=gives(ForeignToolList),
+            query=FOREIGN_TOOLS.takes,
+            narrow={"status": Literal["accepted", "waiting"]},
+        ),
+        Route(
+            "POST /foreign-tools/{name}/accept",
+            accept_tool,
+            right=Right("control", of_process=True),
+            gives=gives(ForeignTool),
+            takes=AcceptToolBody,
+            headers=ACT,
+            is_recorded=True,
+            refuses=(NotFound, AlreadyResolved, PreviewStale, ConfigInvalid),
+        ),
     ),
 )

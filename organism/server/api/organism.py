@@ -1,4 +1,7 @@
-"""The organism as a whole: how it stands, pause, resume, reload, stop, and who may write to whom."""
+"""The organism as a whole: how it stands, and pause, resume, reload, stop.
+
+And who may write to whom.
+"""
 
 from __future__ import annotations
 
@@ -15,9 +18,10 @@ from organism.errors import ConfigInvalid, NotFound, Stopping
 from organism.model.commands import PauseOrganism, ResumeOrganism
 from organism.model.ids import CONSOLE
 from organism.server.http.bodies import NoBody
-from organism.server.http.call import Call, JsonResponse, Route
+from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT, ACT_REFUSED, Gives, gives
 from organism.server.http.lists import AT, as_of
+from organism.server.http.rights import READ, Right
 from organism.server.http.shapes import Configuration, Graph, Organism, Reloaded, StopBegun
 from organism.server.push.snapshot import organism_row
 from organism.views.models import waiting_for_people
@@ -141,16 +145,25 @@ def _mermaid(nodes: Sequence[dict[str, Any]], edges: Sequence[dict[str, str]]) -
     return "\n    ".join(("flowchart LR", *drawn)) + "\n"
 
 
-_control_route = partial(Route, "POST", takes=NoBody, headers=ACT, is_recorded=True)
-_pausing = partial(_control_route, gives=gives(Organism), refuses=ACT_REFUSED)
+OPERATOR: Final = Right("admin", of_process=True)
+_control_route = partial(Route, right=OPERATOR, takes=NoBody, headers=ACT, is_recorded=True)
+_pausing = partial(_control_route, right=Right("control"), gives=gives(Organism), refuses=ACT_REFUSED)
 DIAGRAM: Final = Gives(str, kind="text/plain")
 
 ROUTES: Final = (
-    Route("GET", "/organism", organism, by_head=True, gives=gives(Organism), query=(AT,), refuses=(NotFound,)),
-    Route("GET", "/organism/config", config, by_head=True, gives=gives(Configuration)),
-    _pausing("/organism/pause", pause),
-    _pausing("/organism/resume", resume),
-    _control_route("/organism/reload", reload, gives=gives(Reloaded), refuses=(ConfigInvalid,)),
-    _control_route("/organism/stop", stop, gives=gives(StopBegun, status=202)),
-    Route("GET", "/organism/graph", graph, by_head=True, gives=gives(Graph, DIAGRAM), query=("format",)),
+    *tagged(
+        Tag("organism", __doc__),
+        Route(
+            "GET /organism", organism, right=READ, by_head=True, gives=gives(Organism), query=(AT,), refuses=(NotFound,)
+        ),
+        Route("GET /organism/config", config, right=OPERATOR, by_head=True, gives=gives(Configuration)),
+        _pausing("POST /organism/pause", pause),
+        _pausing("POST /organism/resume", resume),
+        _control_route("POST /organism/reload", reload, gives=gives(Reloaded), refuses=(ConfigInvalid,)),
+        _control_route("POST /organism/stop", stop, gives=gives(StopBegun, status=202)),
+    ),
+    *tagged(
+        Tag("graph", "The graph: who may write to whom, as data or as a diagram."),
+        Route("GET /organism/graph", graph, right=READ, by_head=True, gives=gives(Graph, DIAGRAM), query=("format",)),
+    ),
 )

@@ -1,20 +1,24 @@
-"""Conversational agents and their users' sessions: begin, list, read, archive, delete."""
+"""Talking with agents: which there are, and turns. ``SPASS-User-Id`` says for which user of the tenant it is.
+
+Here: agents and their users' sessions: begin, list, read, archive, delete.
+"""
 
 from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
-from typing import Any, Final
+from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 import orjson
+from pydantic import Field, Strict
 from starlette.responses import Response
 
 from organism.compaction import Caller, lineage, uncompact
 from organism.config.check import money
 from organism.config.settings import Listener
 from organism.config.shown import shown_prompt
-from organism.config.tenant import TenantConfig
+from organism.config.tenant import CompactStrategy, TenantConfig
 from organism.errors import NotFound, SessionAgentMismatch, SessionBusy, SessionCompactConflict
 from organism.events.vocabulary import SessionSettings
 from organism.model.agent import Prompt
@@ -23,9 +27,10 @@ from organism.model.money import plain
 from organism.model.principal import ADMIN
 from organism.pump.history import messages
 from organism.server.http import lists
-from organism.server.http.bodies import BudgetBody, NoBody, SessionBody, named_in
-from organism.server.http.call import FOR_USER, IN_PATH, Call, JsonResponse, Route, caller_fields
+from organism.server.http.bodies import NoBody, body, named_in
+from organism.server.http.call import FOR_USER, IN_PATH, Call, JsonResponse, Route, Tag, caller_fields, tagged
 from organism.server.http.contract import ACT, Gives, gives
+from organism.server.http.rights import Right
 from organism.server.http.shapes import (
     ChatAgent,
     ChatAgentList,
@@ -41,6 +46,38 @@ from organism.views.views import CHANGED, Row, Where
 SHOWN: Final = tuple(Session.__annotations__)
 OF_TENANT: Final = ("compact_strategy", "compact_keep_last_n", "compact_observation_mask")
 """What a session that was not given it has of the tenant's configuration, at each read."""
+
+
+Bound = Annotated[int, Strict(), Field(ge=0, le=1_000_000_000)]
+Amount = Annotated[float, Field(ge=0, le=1_000_000_000, allow_inf_nan=False)]
+
+
+@body
+class SpendBody:
+    """What may be spent at most; what is left out has no bound, 0 forbids."""
+
+    tokens: Bound | None = None
+    usd: Amount | None = None
+    calls: Bound | None = None
+    seconds: Amount | None = None
+
+
+@body
+class BudgetBody:
+    """What each turn of a session may spend, and what all its turns of a day may."""
+
+    run: SpendBody | None = None
+    day: SpendBody | None = None
+
+
+@body
+class SessionBody:
+    """``POST /a1/agents/{name}/sessions``: what is left out is as the tenant's configuration says."""
+
+    compact_strategy: CompactStrategy | None = None
+    compact_keep_last_n: Annotated[int, Strict(), Field(ge=0, le=200)] | None = None
+    compact_observation_mask: Annotated[bool, Strict()] | None = None
+    budget: BudgetBody | None = None
 
 
 async def chat_agents(call: Call) -> Response:
@@ -202,33 +239,42 @@ def caller_of(call: Call, agent: str) -> Caller:
 SESSIONS: Final = lists.Listing("sessions", CHANGED, descending=True, moves=True, has_past=False, reshape=_all_shown)
 HISTORY: Final = lists.Listing("session_messages", "position", shown_as="messages", has_past=False, reshape=_with_text)
 
-for_user = partial(Route, needs_user=True, headers=FOR_USER, refuses=(NotFound,))
-_of_session = partial(for_user, refuses=(NotFound, SessionAgentMismatch))
+CHAT: Final = Right("agents:chat", {"name": "agent"})
+for_user = partial(Route, right=CHAT, needs_user=True, headers=FOR_USER, refuses=(NotFound,))
+OF_USER: Final = Right("agents:chat", {"name": "agent", "sid": "session"})
+_of_session = partial(for_user, right=OF_USER, refuses=(NotFound, SessionAgentMismatch))
 _act = partial(_of_session, headers=(*ACT, *FOR_USER), takes=NoBody)
 replacing = partial(
     _act,
-    "POST",
     refuses=(NotFound, SessionAgentMismatch, SessionBusy, SessionCompactConflict),
     is_recorded=True,
 )
 OF_SESSION: Final = "/a1/agents/{name}/sessions/{sid}"
 
-ROUTES: Final = (
-    for_user("GET", "/a1/agents", chat_agents, gives=gives(ChatAgentList), query=lists.PAGING, refuses=()),
-    for_user("GET", "/a1/agents/{name}", chat_agent, gives=gives(ChatAgent)),
+A1: Final = Tag("a1", __doc__)
+ROUTES: Final = tagged(
+    A1,
     for_user(
-        "GET", "/a1/agents/{name}/sessions", sessions, gives=gives(SessionList), query=SESSIONS.takes, by_head=True
+        "GET /a1/agents",
+        chat_agents,
+        right=Right("agents:chat"),
+        gives=gives(ChatAgentList),
+        query=lists.PAGING,
+        refuses=(),
     ),
+    for_user("GET /a1/agents/{name}", chat_agent, gives=gives(ChatAgent)),
+    for_user("GET /a1/agents/{name}/sessions", sessions, gives=gives(SessionList), query=SESSIONS.takes, by_head=True),
     for_user(
-        *("POST", "/a1/agents/{name}/sessions", begin_session),
+        "POST /a1/agents/{name}/sessions",
+        begin_session,
         takes=SessionBody,
         gives=gives(Session, status=201),
         headers=(*ACT, *FOR_USER),
         is_recorded=True,
     ),
-    _of_session("GET", OF_SESSION, session, gives=gives(Session)),
-    _act("DELETE", OF_SESSION, delete_session, gives=(Gives(None, status=204),)),
-    _of_session("GET", f"{OF_SESSION}/messages", history, gives=gives(SessionMessageList), query=HISTORY.takes),
-    replacing(f"{OF_SESSION}/uncompact", uncompact_session, gives=gives(Session, status=201)),
-    _of_session("GET", f"{OF_SESSION}/lineage", lineage_of, gives=gives(Lineage)),
+    _of_session(f"GET {OF_SESSION}", session, gives=gives(Session)),
+    _act(f"DELETE {OF_SESSION}", delete_session, gives=(Gives(None, status=204),)),
+    _of_session(f"GET {OF_SESSION}/messages", history, gives=gives(SessionMessageList), query=HISTORY.takes),
+    replacing(f"POST {OF_SESSION}/uncompact", uncompact_session, gives=gives(Session, status=201)),
+    _of_session(f"GET {OF_SESSION}/lineage", lineage_of, gives=gives(Lineage)),
 )

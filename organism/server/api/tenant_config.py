@@ -1,4 +1,4 @@
-"""The tenant's configuration: each key with its value and where that comes from, and writing of keys."""
+"""The tenant's configuration: by key, what the program, the operator's file and the tenant say."""
 
 from __future__ import annotations
 
@@ -14,8 +14,18 @@ from organism.config.tenant import KEYS, READ_ONLY, TenantConfig, plain, sources
 from organism.errors import Fault, InvalidField, ModelNotInAllowlist, TenantConfigKeyReadonly
 from organism.model.commands import ChangeTenantConfig
 from organism.server.http.bodies import refusal
-from organism.server.http.call import MAX_BODY_BYTES, MAX_GATEWAY_BODY_BYTES, Call, JsonResponse, Route, refuse_secret
+from organism.server.http.call import (
+    MAX_BODY_BYTES,
+    MAX_GATEWAY_BODY_BYTES,
+    Call,
+    JsonResponse,
+    Route,
+    Tag,
+    refuse_secret,
+    tagged,
+)
 from organism.server.http.contract import ACT, gives
+from organism.server.http.rights import Right
 from organism.server.http.shapes import ConfigValues
 from organism.server.json import MAX_DEPTH, encoded
 
@@ -93,10 +103,13 @@ def _shown(call: Call) -> Response:
     return JsonResponse(call.process.redactor.shown(encoded({**shown, **others})))
 
 
-ROUTES: Final = (
-    Route("GET", "/tenant/config", tenant_config, gives=gives(ConfigValues)),
+ROUTES: Final = tagged(
+    Tag("tenant", __doc__),
+    Route("GET /tenant/config", tenant_config, right=Right("tenant_config:read"), gives=gives(ConfigValues)),
     Route(
-        *("PUT", "/tenant/config", write_tenant_config),
+        "PUT /tenant/config",
+        write_tenant_config,
+        right=Right("tenant_config:write"),
         takes=with_config(ConfigDict(extra="forbid"))(_BODY),
         gives=gives(ConfigValues),
         headers=ACT,

@@ -12,8 +12,9 @@ from organism.errors import NotFound, SessionBusy
 from organism.model.commands import DiscardDeadLetters, KillThread, PauseThread, ReplayDeadLetters, ResumeThread
 from organism.server.http import lists
 from organism.server.http.bodies import Faults, NoBody
-from organism.server.http.call import USER, Call, JsonResponse, Route
+from organism.server.http.call import USER, Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT_ON_THREAD, THREAD_REFUSED, gives
+from organism.server.http.rights import READ, Right
 from organism.server.http.shapes import MessageList, Thread, ThreadList, ThreadWithMessages
 from organism.server.http.words import ThreadStatus
 from organism.server.json import splice
@@ -96,10 +97,11 @@ async def _control(call: Call, command: type[OfThread]) -> Response:
 
 
 NARROW: Final = {"status": ThreadStatus}
-_list = partial(Route, "GET", by_head=True, narrow=NARROW)
+READ_THREAD: Final = Right("read", {"id": "thread"})
+_list = partial(Route, right=READ, by_head=True, narrow=NARROW)
 _control_route = partial(
     Route,
-    "POST",
+    right=Right("control", {"id": "thread"}),
     takes=NoBody,
     headers=ACT_ON_THREAD,
     gives=gives(Thread),
@@ -107,17 +109,35 @@ _control_route = partial(
     refuses=THREAD_REFUSED,
     is_recorded=True,
 )
-ONE: Final = gives(ThreadWithMessages)
 
-ROUTES: Final = (
+ROUTES: Final = tagged(
+    Tag("threads", __doc__),
     _list(
-        "/threads/{id}/messages", messages, gives=gives(MessageList), query=lists.MESSAGES.takes, refuses=(NotFound,)
+        "GET /threads/{id}/messages",
+        messages,
+        right=READ_THREAD,
+        gives=gives(MessageList),
+        query=lists.MESSAGES.takes,
+        refuses=(NotFound,),
     ),
-    Route("GET", "/threads/{id}", thread, gives=ONE, query=("xml", lists.AT), is_tagged=True, refuses=(NotFound,)),
-    _list("/threads", threads, gives=gives(ThreadList), query=THREADS.takes, headers=(USER,)),
-    _control_route("/threads/{id}/kill", kill),
-    _control_route("/threads/{id}/pause", pause),
-    _control_route("/threads/{id}/resume", resume),
-    _control_route("/threads/{id}/dead-letters/replay", replay, refuses=(*THREAD_REFUSED, SessionBusy)),
-    _control_route("/threads/{id}/dead-letters/discard", discard),
+    Route(
+        "GET /threads/{id}",
+        thread,
+        right=READ_THREAD,
+        gives=gives(ThreadWithMessages),
+        query=("xml", lists.AT),
+        is_tagged=True,
+        refuses=(NotFound,),
+    ),
+    _list("GET /threads", threads, gives=gives(ThreadList), query=THREADS.takes, headers=(USER,)),
+    _control_route("POST /threads/{id}/kill", kill),
+    _control_route("POST /threads/{id}/pause", pause),
+    _control_route("POST /threads/{id}/resume", resume),
+    _control_route(
+        "POST /threads/{id}/dead-letters/replay",
+        replay,
+        right=Right("inject", {"id": "thread"}),
+        refuses=(*THREAD_REFUSED, SessionBusy),
+    ),
+    _control_route("POST /threads/{id}/dead-letters/discard", discard),
 )

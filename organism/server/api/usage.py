@@ -16,9 +16,10 @@ from organism.errors import InvalidField, NotFound
 from organism.model.money import NOTHING, exact, plain
 from organism.model.times import iso
 from organism.pump.spending import DAY_US
-from organism.server.http.call import Call, JsonResponse, Route
+from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import gives
 from organism.server.http.lists import AT, LAST_US, as_of
+from organism.server.http.rights import READ, Right
 from organism.server.http.shapes import Billed, UsageOfAgent, UsageOfAll, UsageOfThread
 from organism.server.http.words import Time
 from organism.server.json import encoded
@@ -130,12 +131,28 @@ NARROW: Final = {
     "to": Annotated[Time, Field(description="By default now.")],
     "granularity": Annotated[Literal["hour", "day"], Field(description="By default `day`.")],
 }
-_account = partial(Route, "GET", by_head=True, query=(AT,))
+_account = partial(Route, right=READ, by_head=True, query=(AT,))
 
-ROUTES: Final = (
-    _account("/usage", usage, gives=gives(UsageOfAll)),
-    _account("/usage/threads/{id}", of_thread, gives=gives(UsageOfThread), refuses=(NotFound,)),
-    _account("/usage/agents/{name}", of_agent, gives=gives(UsageOfAgent), refuses=(NotFound,)),
+ROUTES: Final = tagged(
+    Tag("usage", __doc__),
+    _account("GET /usage", usage, gives=gives(UsageOfAll)),
+    _account(
+        "GET /usage/threads/{id}",
+        of_thread,
+        right=Right("read", {"id": "thread"}),
+        gives=gives(UsageOfThread),
+        refuses=(NotFound,),
+    ),
+    _account(
+        "GET /usage/agents/{name}",
+        of_agent,
+        right=Right("read", {"name": "agent"}),
+        gives=gives(UsageOfAgent),
+        refuses=(NotFound,),
+    ),
 )
-FOR_CLIENTS: Final = (Route("GET", "/billing/usage", billing, gives=gives(Billed), query=BILLED, narrow=NARROW),)
+FOR_CLIENTS: Final = tagged(
+    Tag("billing", "What models cost, by hour or by day."),
+    Route("GET /billing/usage", billing, right=READ, gives=gives(Billed), query=BILLED, narrow=NARROW),
+)
 """Mounted below /v1."""

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from organism.server.documents.openapi import INFO, SECURITY
 from organism.server.documents.schemas import Schema, Schemas, example
-from organism.server.ws.commands import COMMANDS, RIGHTS
+from organism.server.ws.commands import COMMANDS
 from organism.server.ws.shapes import ADDRESS, ANSWERED, PERSONAL, PUSHED, CommandRefused
 
 DESCRIPTION: Final = (
@@ -38,11 +38,11 @@ def command_name(cmd: str) -> str:
 
 def components() -> dict[str, Schema]:
     """The schemas of all frames and commands, by name."""
-    schemas = Schemas([*frame_kinds(), *COMMANDS.values()])
-    bodies = {kind.__name__ for kind in COMMANDS.values()}
+    schemas = Schemas([*frame_kinds(), *(kind.body for kind in COMMANDS.values())])
+    bodies = {kind.body.__name__ for kind in COMMANDS.values()}
     found = {name: schema for name, schema in schemas.components.items() if name not in bodies}
     for cmd, kind in COMMANDS.items():
-        found[command_name(cmd)] = _command(cmd, schemas.components[kind.__name__])
+        found[command_name(cmd)] = _command(cmd, schemas.components[kind.body.__name__])
     pushed = [{"$ref": f"#/components/schemas/{kind.__name__}"} for kind in pushed_kinds()]
     found[BATCH] = {
         "description": "With `batch`: what passes of one commit, or of a page of the past.",
@@ -110,12 +110,12 @@ def _operations() -> Iterator[tuple[str, Schema]]:
     yield "say", _operation("send", "How things stand, and how far this connection has come.", first)
     yield "push", _operation("send", "What happens, as far as the filter lets it pass.", [*pushed, BATCH])
     for cmd, kind in COMMANDS.items():
-        summary = (kind.__doc__ or "").strip().partition("\n")[0]
+        summary = (kind.body.__doc__ or "").strip().partition("\n")[0]
         reply = {
             "channel": {"$ref": SOCKET},
             "messages": _references([ANSWERED[cmd].__name__, CommandRefused.__name__]),
         }
-        needs = f" Needs the scope `{RIGHTS[cmd].scope}`."
+        needs = f" Needs the scope `{kind.right.scope}`."
         yield cmd, {**_operation("receive", summary + needs, [command_name(cmd)]), "reply": reply}
 
 

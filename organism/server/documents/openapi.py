@@ -12,7 +12,7 @@ from organism import errors
 from organism.rag.documents import ID_PATTERN
 from organism.server.documents import events
 from organism.server.documents.schemas import TEMPLATE, Schema, Schemas, example
-from organism.server.http.call import USER, Route
+from organism.server.http.call import USER, Route, Tag
 from organism.server.http.contract import HEADERS, JSON, XML
 from organism.server.http.problems import MCP
 from organism.server.http.rights import OPEN, Right
@@ -20,46 +20,6 @@ from organism.server.http.shapes import ErrorAnswer, RpcError
 from organism.server.http.words import AgentName
 
 Kinds = tuple[type[errors.OrganismError], ...]
-
-TAGS: Final[Mapping[str, str]] = {
-    "threads": "Threads: list, one with its messages, and control.",
-    "messages": "Messages: the whole history, and one.",
-    "inject": "Inject: a message from outside. It is acknowledged when it is on disk, with `wait` when its thread has "
-    "ended.",
-    "invoke": "Invoke: ask an agent and get its turn, at once or as it comes.",
-    "agents": "Agents: what each listener is and does, its part of the config, its schema, and control.",
-    "organism": "The organism as a whole: how it stands, and pause, resume, reload, stop.",
-    "graph": "The graph: who may write to whom, as data or as a diagram.",
-    "dead_letters": "Dead letters: what failed for good or was refused, until it is sent again or discarded.",
-    "approvals": "Approvals: what waits for a human's word, and the word.",
-    "indeterminate": "Indeterminate effects: unsafe ones of which nobody knows whether they happened, and an "
-    "operator's word on them.",
-    "foreign_tools": "Tools of MCP servers. One that its server has changed is off until the operator accepts it.",
-    "usage": "What models cost: the tenant as a whole, a thread, an agent. From the log alone.",
-    "log": "The log's own events, in order.",
-    "events": "Events as they happen, by Server-Sent Events: what `/ws` pushes, for clients that only listen.",
-    "ws_ticket": "The ticket that opens `/ws` for a page, which can send no header with its handshake.",
-    "health": "What needs no token: whether it lives, whether it can work, and what each error code means.",
-    "documents": "The documents: the API described for programs, and for people.",
-    "models": "The models that the caller may use, in the form that OpenAI-compatible clients read.",
-    "chat": "Chat completions in the form of OpenAI's API: any client of it can call the configured models.",
-    "embeddings": "Vectors of texts, in the form of OpenAI's API.",
-    "tools": "Tools: what may be called, and calling it. A call is an injection that waits: it is a thread like any "
-    "other.",
-    "a1": "Talking with agents: which there are, and turns. `SPASS-User-Id` says for which user of the tenant it is.",
-    "rag": "The library: indices of documents, which are searched by meaning and by words. They are the tenant's.",
-    "tenant": "The tenant's configuration: by key, what the program, the operator's file and the tenant say.",
-    "billing": "What models cost, by hour or by day.",
-    "mcp": "The tools of `/v1/tools` over the Model Context Protocol, with the same tokens. It needs the extra `mcp`.",
-    "metrics": "Metrics, for Prometheus to scrape.",
-}
-"""The resources, by which operations are grouped: the first part of a path names one, but for those ``ELSEWHERE``."""
-ELSEWHERE: Final[Mapping[str, str]] = {
-    "/agents/{name}/invoke": "invoke",
-    "/organism/graph": "graph",
-    **dict.fromkeys(("/healthz", "/readyz", "/errors"), "health"),
-    **dict.fromkeys(("/openapi.json", "/asyncapi.json", "/docs"), "documents"),
-}
 
 ANY: Final[Kinds] = (
     errors.InvalidField,
@@ -162,7 +122,7 @@ def document(routes: Sequence[Route]) -> Schema:
         "openapi": "3.1.0",
         "info": INFO,
         "servers": [{"url": "/", "description": "This server."}],
-        "tags": [{"name": name, "description": TAGS[name]} for name in dict.fromkeys(map(_resource, routes))],
+        "tags": list(map(_text, dict.fromkeys(map(_tag, routes)))),
         "security": [{name: []} for name in SECURITY],
         "paths": paths,
         "components": {
@@ -182,7 +142,7 @@ def schemas_of(routes: Sequence[Route]) -> Schemas:
 
 
 def _operation(route: Route, schemas: Schemas) -> Schema:
-    tag = _resource(route)
+    tag = _tag(route).name
     name = route.endpoint.__name__.removesuffix(f"_{tag}")
     summary, _, more = inspect.cleandoc(route.endpoint.__doc__ or "").replace("``", "`").partition("\n")
     operation = {
@@ -198,10 +158,15 @@ def _operation(route: Route, schemas: Schemas) -> Schema:
     return operation if route.right is not OPEN else {**operation, "security": []}
 
 
-def _resource(route: Route) -> str:
-    if route.path.startswith("/a1/rag/"):
-        return "rag"
-    return ELSEWHERE.get(route.path) or route.path.split("/")[1].replace("-", "_")
+def _tag(route: Route) -> Tag:
+    if route.tag is None:
+        raise LookupError(f"{route.operation!r} is in no group: make it with `tagged`.")
+    return route.tag
+
+
+def _text(tag: Tag) -> dict[str, str]:
+    text = tag.text.partition("\n\n")[0]
+    return {"name": tag.name, "description": " ".join(text.split()).replace("``", "`")}
 
 
 def _needs(right: Right) -> str:

@@ -8,17 +8,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
 from types import TracebackType
-from typing import Annotated, Any, Final, Literal, TypeVar, dataclass_transform
+from typing import Annotated, Any, Final, TypeVar, dataclass_transform
 
 from pydantic import (
-    BeforeValidator,
     ConfigDict,
     Field,
     Strict,
-    StrictBool,
-    StrictFloat,
-    StrictInt,
-    StrictStr,
     TypeAdapter,
     ValidationError,
     with_config,
@@ -26,7 +21,6 @@ from pydantic import (
 from pydantic.config import JsonDict
 from pydantic_core import ErrorDetails
 
-from organism.config.tenant import CompactStrategy, OnBusy
 from organism.errors import (
     Fault,
     InvalidField,
@@ -37,37 +31,17 @@ from organism.errors import (
     OrganismError,
     UnknownField,
 )
-from organism.rag.documents import ID_PATTERN, MOST_CONDITIONS, MOST_DOCUMENTS, MOST_TOP_K
 from organism.server.http.problems import MOST_DETAILS, cut
 
 MAX_WAIT_SECONDS: Final = 60.0
 NULL: Final[JsonDict] = {"type": "null"}
 SOMETHING: Final[JsonDict] = {"not": NULL}
-_RESULT_OF_DONE: Final[JsonDict] = {
-    "not": {
-        "properties": {"outcome": {"enum": ["redo", "fail"]}, "result": SOMETHING},
-        "required": ["outcome", "result"],
-    }
-}
-"""The rule of ``IndeterminateBody`` for readers of its schema. Of an ``anyOf`` generators of clients make classes."""
-_TEXT_OR_METADATA: Final[JsonDict] = {
-    "not": {"properties": {"text": NULL, "metadata": NULL}},
-    "examples": [{"metadata": {"category": "sights"}}],
-}
-"""That of ``PatchDocumentBody``."""
 
 Body = TypeVar("Body")
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Names = Annotated[list[Name], Field(max_length=1000, fail_fast=True)]
 Wait = Annotated[float, Strict(), Field(gt=0, le=MAX_WAIT_SECONDS, allow_inf_nan=False)]
-Bound = Annotated[int, Strict(), Field(ge=0, le=1_000_000_000)]
-Amount = Annotated[float, Field(ge=0, le=1_000_000_000, allow_inf_nan=False)]
 Position = Annotated[int, Strict(), Field(ge=0, lt=1 << 63)]
-
-
-def _as_whole(value: Any) -> Any:
-    """A whole number may be written as 5.0 in JSON."""
-    return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
 @dataclass_transform(frozen_default=True, kw_only_default=True, field_specifiers=(field,))
@@ -80,166 +54,6 @@ def body(kind: type[Body]) -> type[Body]:
 @body
 class NoBody:
     """A command that needs no fields."""
-
-
-@body
-class InjectBody:
-    """``POST /inject``: ``wait`` is in seconds."""
-
-    to: Annotated[Name, Field(examples=["greeter"])]
-    payload: Annotated[Any, Field(examples=[{"name": "Dan"}])]
-    thread_id: Name | None = None
-    wait: Wait | None = None
-
-
-@body
-class ChatTurnBody:
-    """``POST /a1/agents/{name}/chat``."""
-
-    message: Annotated[str, Field(min_length=1, examples=["What can you do?"])]
-    stream: Annotated[bool, Strict()] | None = None
-
-
-@body
-class SpendBody:
-    """What may be spent at most; what is left out has no bound, 0 forbids."""
-
-    tokens: Bound | None = None
-    usd: Amount | None = None
-    calls: Bound | None = None
-    seconds: Amount | None = None
-
-
-@body
-class BudgetBody:
-    """What each turn of a session may spend, and what all its turns of a day may."""
-
-    run: SpendBody | None = None
-    day: SpendBody | None = None
-
-
-@body
-class SessionBody:
-    """``POST /a1/agents/{name}/sessions``: what is left out is as the tenant's configuration says."""
-
-    compact_strategy: CompactStrategy | None = None
-    compact_keep_last_n: Annotated[int, Strict(), Field(ge=0, le=200)] | None = None
-    compact_observation_mask: Annotated[bool, Strict()] | None = None
-    budget: BudgetBody | None = None
-
-
-@body
-class SessionTurnBody(ChatTurnBody):
-    """``POST /a1/agents/{name}/sessions/{sid}/messages``.
-
-    ``on_busy``: what becomes of it while another turn is open, if not what the tenant's configuration says.
-    ``on_disconnect``: ``kill`` ends the turn if the client leaves before its end.
-    """
-
-    on_busy: OnBusy | None = None
-    on_disconnect: Literal["continue", "kill"] = "continue"
-
-
-@body
-class DocumentBody:
-    """A document of the library; the library's own limits are checked by it, since tools have them too."""
-
-    id: Annotated[str, Strict(), Field(json_schema_extra={"pattern": ID_PATTERN}, examples=["d1"])]
-    text: Annotated[
-        str,
-        Strict(),
-        Field(json_schema_extra={"minLength": 1}, examples=["Der Tiergarten ist der größte Park Berlins."]),
-    ]
-    metadata: Annotated[dict[str, Any], Field(examples=[{"lang": "de"}])] = field(default_factory=dict)
-
-
-@body
-class IngestBody:
-    """``POST /a1/rag/indices/{index_id}/documents`` and ``…/append``."""
-
-    documents: Annotated[list[DocumentBody], Field(max_length=MOST_DOCUMENTS, fail_fast=True)]
-    embedding_model: Annotated[Name | None, Field(description="Of a new index; by default the default one.")] = None
-
-
-@with_config(ConfigDict(extra="forbid", json_schema_extra=_TEXT_OR_METADATA))
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatchDocumentBody:
-    """``PATCH /a1/rag/indices/{index_id}/documents/{doc_id}``: at least one of the two."""
-
-    text: Annotated[str, Strict(), Field(json_schema_extra={"minLength": 1})] | None = None
-    metadata: dict[str, Any] | None = None
-
-
-@body
-class ReembedBody:
-    """``POST /a1/rag/indices/{index_id}/reembed``."""
-
-    embedding_model: Annotated[Name, Field(description="One of `embeddings`, or `builtin`.", examples=["builtin"])]
-
-
-@body
-class RetrieveBody:
-    """``POST /a1/rag/indices/{index_id}/query``: ``filter`` names metadata and the values that they must have."""
-
-    query: Annotated[str, Strict(), Field(json_schema_extra={"minLength": 1}, examples=["Wo ist der größte Park?"])]
-    top_k: Annotated[int, Strict(), Field(ge=1, le=MOST_TOP_K), BeforeValidator(_as_whole)] = 5
-    mode: Literal["vector", "keyword", "hybrid"] = "hybrid"
-    filter: Annotated[
-        dict[str, StrictStr | StrictInt | StrictFloat | StrictBool | None],
-        Field(max_length=MOST_CONDITIONS, examples=[{"lang": "de"}]),
-    ] = field(default_factory=dict)
-
-
-@body
-class ExecuteBody:
-    """``POST /tools/execute``: ``arguments`` are of the tool's ``parameters``."""
-
-    name: Annotated[Name, Field(examples=["calculator"])]
-    arguments: Annotated[dict[str, Any], Field(examples=[{"expression": "2 * 21"}])] = field(default_factory=dict)
-
-
-@body
-class McpBody:
-    """``POST /mcp``: a message of JSON-RPC 2.0; what the method takes, the Model Context Protocol says."""
-
-    jsonrpc: Annotated[Literal["2.0"], Field(examples=["2.0"])]
-    method: Annotated[str | None, Field(examples=["tools/list"])] = None
-    id: Annotated[str | int | None, Field(examples=[1])] = None
-    params: dict[str, Any] | None = None
-    result: Any = None
-    error: dict[str, Any] | None = None
-
-
-@body
-class ReplayBody:
-    """``POST /dead-letters/{id}/replay``: without ``payload`` it is sent again as it was."""
-
-    payload: Any = None
-
-
-@body
-class ApprovalBody:
-    """``POST /approvals/{id}/resolve``."""
-
-    decision: Literal["approve", "reject"]
-    edits: Any = None
-    comment: Annotated[str, Field(max_length=10_000)] = ""
-
-
-@body
-class AcceptToolBody:
-    """``POST /foreign-tools/{name}/accept``: ``digest`` is that of what was looked at, its ``offered``."""
-
-    digest: Annotated[str, Field(pattern="^[0-9a-f]{64}$", examples=["9f" * 32])]
-
-
-@with_config(ConfigDict(extra="forbid", json_schema_extra=_RESULT_OF_DONE))
-@dataclass(frozen=True, slots=True, kw_only=True)
-class IndeterminateBody:
-    """``POST /indeterminate/{id}/resolve``: ``result`` belongs to ``done``."""
-
-    outcome: Literal["done", "redo", "fail"]
-    result: Any = None
 
 
 Places = Mapping[str, str | None]

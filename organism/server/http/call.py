@@ -7,7 +7,7 @@ import hashlib
 import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 from starlette.requests import ClientDisconnect, Request
@@ -26,7 +26,7 @@ from organism.server.http.bodies import Body, Faults, Places, named_in, parsed, 
 from organism.server.http.connections import BodyBudget, BodyUnderWay, ConnectionRegistry, Timeouts
 from organism.server.http.contract import Contract, read_parameter
 from organism.server.http.logs import Access
-from organism.server.http.rights import ROUTES, Right, right_of
+from organism.server.http.rights import Right
 from organism.server.json import (
     MAX_ELEMENTS,
     MAX_GATEWAY_ELEMENTS,
@@ -364,27 +364,41 @@ Endpoint = Callable[[Call], Awaitable[Response]]
 
 
 @dataclass(frozen=True, slots=True)
+class Tag:
+    """A group of routes in the documents, which the first paragraph of ``text`` describes."""
+
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Route(Contract):
-    """A line of the route table, below ``mount``. Raises ``LookupError`` if the table of rights has no line for it.
+    """A line of the route table: an ``operation`` like ``GET /threads``, below ``mount``, and the right it needs.
 
     ``by_head``: the answer depends on the log alone; the head is its ETag, and an unchanged head is a 304.
     ``is_recorded``: the answer shows how something then stands; under an idempotency key it is recorded whole.
     ``needs_user``: the caller says for which user of the tenant it is.
     ``takes_slashes``: the name at the end of its path may hold some.
+    ``tag``: its group in the documents, set by ``tagged``.
     """
 
-    method: str
-    path: str
+    operation: str
     endpoint: Endpoint
+    right: Right = field(kw_only=True)
     by_head: bool = field(default=False, kw_only=True)
     is_recorded: bool = field(default=False, kw_only=True)
     needs_user: bool = field(default=False, kw_only=True)
     takes_slashes: bool = field(default=False, kw_only=True)
     mount: str = field(default="", kw_only=True)
-    right: Right = field(init=False)
+    tag: Tag | None = field(default=None, kw_only=True)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "right", right_of(ROUTES, f"{self.method} {self.path}"))
+    @property
+    def method(self) -> str:
+        return self.operation.partition(" ")[0]
+
+    @property
+    def path(self) -> str:
+        return self.operation.partition(" ")[2]
 
     @property
     def address(self) -> str:
@@ -394,6 +408,11 @@ class Route(Contract):
     def is_gateway(self) -> bool:
         """Whether it is of ``GATEWAY``."""
         return self.address.startswith(GATEWAY)
+
+
+def tagged(tag: Tag, *routes: Route) -> tuple[Route, ...]:
+    """These routes as one group of the documents."""
+    return tuple(replace(route, tag=tag) for route in routes)
 
 
 def refuse_secret(redactor: Redactor, key: str, pointer: str) -> None:

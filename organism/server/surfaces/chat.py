@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import Annotated, Final, Literal
 
+from pydantic import Field, Strict
 from starlette.responses import Response
 
 from organism import errors
 from organism.compaction import compact
+from organism.config.tenant import OnBusy
 from organism.model.commands import Inject, Injected
 from organism.model.ids import session_of
-from organism.server.api.sessions import OF_SESSION, address_of, caller_of, conversational, replacing
-from organism.server.http.bodies import ChatTurnBody, NoBody, SessionTurnBody, named_in
-from organism.server.http.call import CALLER, FOR_USER, IN_PATH, Call, JsonResponse, Route, caller_fields
+from organism.server.api.sessions import A1, CHAT, OF_SESSION, OF_USER, address_of, caller_of, conversational, replacing
+from organism.server.http.bodies import NoBody, body, named_in
+from organism.server.http.call import CALLER, FOR_USER, IN_PATH, Call, JsonResponse, Route, caller_fields, tagged
 from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Gives, gives
 from organism.server.http.shapes import ChatTurn, SessionCompacted, SessionTurn
 from organism.server.http.streaming import SSE
@@ -21,6 +23,26 @@ from organism.server.surfaces.costs import tell_cost
 from organism.server.surfaces.session_turns import Archived, Begun, NextTurn, begin_turn
 from organism.server.surfaces.turns import Turn, answer_turn, is_stream, seen_of
 from organism.views.sessions import session_row
+
+
+@body
+class ChatTurnBody:
+    """``POST /a1/agents/{name}/chat``."""
+
+    message: Annotated[str, Field(min_length=1, examples=["What can you do?"])]
+    stream: Annotated[bool, Strict()] | None = None
+
+
+@body
+class SessionTurnBody(ChatTurnBody):
+    """``POST /a1/agents/{name}/sessions/{sid}/messages``.
+
+    ``on_busy``: what becomes of it while another turn is open, if not what the tenant's configuration says.
+    ``on_disconnect``: ``kill`` ends the turn if the client leaves before its end.
+    """
+
+    on_busy: OnBusy | None = None
+    on_disconnect: Literal["continue", "kill"] = "continue"
 
 
 async def chat(call: Call) -> Response:
@@ -79,17 +101,26 @@ async def compact_session(call: Call) -> Response:
 
 ask = partial(
     Route,
-    "POST",
     headers=(*ACT, *CALLER, *FOR_USER, "Last-Event-ID"),
     needs_user=True,
 )
 REFUSED: Final = (*SENDING_REFUSED, *RUN_REFUSED, errors.NotAcceptable)
 EVENTS: Final = Gives(str, kind=SSE)
 
-ROUTES: Final = (
-    ask("/a1/agents/{name}/chat", chat, takes=ChatTurnBody, gives=gives(ChatTurn, EVENTS), refuses=REFUSED),
+ROUTES: Final = tagged(
+    A1,
     ask(
-        *("/a1/agents/{name}/sessions/{sid}/messages", session_turn),
+        "POST /a1/agents/{name}/chat",
+        chat,
+        right=CHAT,
+        takes=ChatTurnBody,
+        gives=gives(ChatTurn, EVENTS),
+        refuses=REFUSED,
+    ),
+    ask(
+        f"POST {OF_SESSION}/messages",
+        session_turn,
+        right=OF_USER,
         takes=SessionTurnBody,
         gives=gives(SessionTurn, EVENTS, Gives(None, status=308)),
         refuses=(
@@ -101,7 +132,8 @@ ROUTES: Final = (
         ),
     ),
     replacing(
-        *(f"{OF_SESSION}/compact", compact_session),
+        f"POST {OF_SESSION}/compact",
+        compact_session,
         gives=gives(SessionCompacted),
         refuses=(*replacing.keywords["refuses"], errors.Upstream, errors.UpstreamTimeout),
     ),

@@ -1,7 +1,8 @@
-"""``/v1/chat/completions``: a turn of ``system.chat``, in the words of OpenAI's API.
+"""Chat completions in the form of OpenAI's API: any client of it can call the configured models.
 
-What its client may leave out, and what is added to its request, is told by headers (``SPASS-Augment``). A client that
-leaves before the end stops the turn, unless it sent an idempotency key, by which it can ask again.
+One is a turn of ``system.chat``. Headers (``SPASS-Augment``) say what its client may leave out, and what is added to
+its request. A client that leaves before the end stops the turn, unless it sent an idempotency key, by which it can ask
+again.
 """
 
 from __future__ import annotations
@@ -24,8 +25,9 @@ from organism.model.commands import Inject, Injected
 from organism.model.ids import SYSTEM_CHAT
 from organism.model.run import RunEntry
 from organism.server.http import problems
-from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields, unused_header
+from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, Tag, caller_fields, tagged, unused_header
 from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Gives, gives
+from organism.server.http.rights import Right
 from organism.server.http.shapes import ChatCompleted
 from organism.server.http.streaming import SSE, live_response
 from organism.server.surfaces.completion_bodies import CompletionBody, ToolChoice, request_of, unused_in
@@ -343,9 +345,12 @@ class ChunkWriter(Entity):
         return b"data: %b\n\n" % orjson.dumps(chunk)
 
 
-ROUTES: Final = (
+ROUTES: Final = tagged(
+    Tag("chat", __doc__),
     Route(
-        *("POST", "/chat/completions", complete),
+        "POST /chat/completions",
+        complete,
+        right=Right("agents:chat"),
         gives=gives(ChatCompleted, Gives(str, kind=SSE)),
         takes=CompletionBody,
         headers=(*ACT, *CALLER, USER, AUGMENT),

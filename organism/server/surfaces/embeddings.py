@@ -1,4 +1,4 @@
-"""``/v1/embeddings``: vectors of texts, in the words of OpenAI's API."""
+"""Vectors of texts, in the form of OpenAI's API."""
 
 from __future__ import annotations
 
@@ -13,8 +13,9 @@ from starlette.responses import Response
 from organism import errors
 from organism.errors import InvalidField, ModelNotInAllowlist
 from organism.server.http.bodies import Name, body
-from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields, unused_header
+from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, Tag, caller_fields, tagged, unused_header
 from organism.server.http.contract import EMBEDDING_REFUSED, gives
+from organism.server.http.rights import Right
 from organism.server.http.shapes import EmbeddingList
 from organism.server.surfaces.costs import tell_embedding
 
@@ -84,9 +85,12 @@ async def embed(call: Call) -> Response:
     return JsonResponse(whole, headers=unused_header(unused))
 
 
-ROUTES: Final = (
+ROUTES: Final = tagged(
+    Tag("embeddings", __doc__),
     Route(
-        *("POST", "/embeddings", embed),
+        "POST /embeddings",
+        embed,
+        right=Right("agents:chat"),
         gives=gives(EmbeddingList),
         takes=EmbeddingsBody,
         headers=(*CALLER, USER),

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Annotated, Any, Final
 
+from pydantic import Field
 from starlette.responses import Response
 
 from organism.agents.invoke import is_turn
 from organism.errors import BudgetExhausted, InvalidField, MissingField, SessionBusy, UnsupportedMediaType
 from organism.model.commands import Inject
-from organism.server.http.bodies import MAX_WAIT_SECONDS, Faults, InjectBody
-from organism.server.http.call import CALLER, Call, JsonResponse, Route, caller_fields
+from organism.server.http.bodies import MAX_WAIT_SECONDS, Faults, Name, Wait, body
+from organism.server.http.call import CALLER, Call, JsonResponse, Route, Tag, caller_fields, tagged
 from organism.server.http.contract import ACT_ON_THREAD, SENDING_REFUSED, Gives, gives
+from organism.server.http.rights import Right
 from organism.server.http.shapes import Injected as Sent
 from organism.server.http.shapes import InjectedAndEnded
 from organism.server.json import encoded, splice
@@ -23,6 +25,16 @@ OF_XML: Final = ("to", "thread_id", "wait")
 IN_QUERY: Final = {"/to": "query.to", "/thread_id": "query.thread_id"}
 _NUMBER: Final = re.compile(r"[0-9]{1,20}(\.[0-9]{1,40})?([eE][+-]?[0-9]{1,3})?")
 _XML_KINDS: Final = frozenset({"application/xml", "text/xml"})
+
+
+@body
+class InjectBody:
+    """``POST /inject``: ``wait`` is in seconds."""
+
+    to: Annotated[Name, Field(examples=["greeter"])]
+    payload: Annotated[Any, Field(examples=[{"name": "Dan"}])]
+    thread_id: Name | None = None
+    wait: Wait | None = None
 
 
 async def inject(call: Call) -> Response:
@@ -82,9 +94,12 @@ def _wait(text: str | None) -> float | None:
     return seconds
 
 
-ROUTES: Final = (
+ROUTES: Final = tagged(
+    Tag("inject", __doc__),
     Route(
-        *("POST", "/inject", inject),
+        "POST /inject",
+        inject,
+        right=Right("inject", {"to": "agent"}, in_body=True),
         gives=gives(Sent, Gives(InjectedAndEnded), status=202),
         query=OF_XML,
         takes=InjectBody,

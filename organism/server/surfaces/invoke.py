@@ -19,8 +19,9 @@ from organism.model.agent import Prompt
 from organism.model.commands import Inject
 from organism.model.ids import session_of
 from organism.server.http.bodies import Places, named_in
-from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields
+from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, Tag, caller_fields, tagged
 from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Gives, gives
+from organism.server.http.rights import Right
 from organism.server.http.shapes import Invoked
 from organism.server.http.streaming import live_response
 from organism.server.surfaces import requests as request
@@ -110,7 +111,6 @@ async def _batch(call: Call, wanted: request.InvokeRequest, turn: Begun, folded:
 
 _ask = partial(
     Route,
-    "POST",
     gives=gives(Invoked, *(Gives(str, kind=kind) for kind in request.STREAMS)),
     headers=(*ACT, *CALLER, *request.HEADERS, USER),
     refuses=(
@@ -125,7 +125,18 @@ _ask = partial(
     ),
 )
 
-ROUTES: Final = (
-    _ask("/invoke", invoke, takes=request.InvokeBody | request.ChatBody),
-    _ask("/agents/{name}/invoke", invoke_agent, takes=request.TurnBody | request.ChatBody),
+ROUTES: Final = tagged(
+    Tag("invoke", __doc__),
+    _ask(
+        "POST /invoke",
+        invoke,
+        right=Right("agents:chat", {"agent": "agent"}, in_body=True),
+        takes=request.InvokeBody | request.ChatBody,
+    ),
+    _ask(
+        "POST /agents/{name}/invoke",
+        invoke_agent,
+        right=Right("agents:chat", {"name": "agent", "agent": "agent"}),
+        takes=request.TurnBody | request.ChatBody,
+    ),
 )

@@ -27,7 +27,7 @@ from organism.model.commands import Injected
 from organism.model.tool import ConfirmRequired, ToolError
 from organism.pump.rules import Rules, replies_of
 from organism.server.http.call import Call
-from organism.server.http.rights import tool_right
+from organism.server.http.rights import Right
 from organism.server.surfaces.waiting import Ending
 
 REFUSALS: Final[Mapping[str, type[OrganismError]]] = {
@@ -53,6 +53,15 @@ def permitted(call: Call) -> Iterator[Listener]:
             yield checked(call, listener.name)
 
 
+_NARROWED: Final[Mapping[str, Mapping[str, str]]] = {"inject": {"name": "agent"}, "tools:execute": {"name": "tool"}}
+"""The scopes of tools that a token may narrow to the called one, which ``name`` is."""
+
+
+def right_to_call(scope: str) -> Right:
+    """What calling a tool of this scope needs besides the route's right."""
+    return Right(scope, _NARROWED.get(scope, {}))
+
+
 def checked(call: Call, name: str) -> Listener:
     """The tool. Raises ``NotFound`` if there is none, ``Forbidden`` if the token lacks what the tool itself needs."""
     rules = call.tenant.pump.state.rules
@@ -64,7 +73,7 @@ def checked(call: Call, name: str) -> Listener:
     if call.who.tools is not None and name not in call.who.tools:
         raise Forbidden(f"This token may not call {name}, which is not among its `tools`.")
     for receiver in call.tenant.receivers(name):
-        tool_right(rules.listeners[receiver]).check(call.who, {"name": receiver})
+        right_to_call(rules.listeners[receiver].scope).check(call.who, {"name": receiver})
     return listener
 
 

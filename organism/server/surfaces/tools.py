@@ -1,4 +1,4 @@
-"""Tools and models: which there are, and the call of a tool, which is an injection that waits and a thread of its own.
+"""Tools: what may be called, and calling it. A call is an injection that waits: it is a thread like any other.
 
 ``/mcp`` offers the tools by the Model Context Protocol. It needs the extra ``mcp``, whose import takes a second:
 ``surfaces/mcp.py`` is imported by the first request.
@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
+from dataclasses import field
 from importlib import import_module
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
+from pydantic import Field
 from starlette.responses import Response
 
 from organism.codec import Codec
@@ -18,17 +20,46 @@ from organism.config.settings import Listener, Model
 from organism.errors import HandlingFailed, ModelNotFound, NotAcceptable, NotFound, Stopping
 from organism.model.commands import Inject
 from organism.pump.rules import call_json, tool_spec
-from organism.server.http.bodies import ExecuteBody, McpBody
-from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, caller_fields
+from organism.server.http.bodies import Name, body
+from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, Tag, caller_fields, tagged
 from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
 from organism.server.http.problems import MCP
-from organism.server.http.rights import gone_tool_right
+from organism.server.http.rights import Right
 from organism.server.http.shapes import Injected as Sent
 from organism.server.http.shapes import ModelList, ModelShown, ToolExecuted, ToolList
 from organism.server.http.words import Object
 from organism.server.surfaces.costs import tell_cost
-from organism.server.surfaces.tool_calls import REFUSALS, checked, hints_of, permitted, result_of, result_schema
+from organism.server.surfaces.tool_calls import (
+    REFUSALS,
+    checked,
+    hints_of,
+    permitted,
+    result_of,
+    result_schema,
+    right_to_call,
+)
 from organism.server.surfaces.waiting import send_and_wait
+from organism.tools.toolbox import shipped_scopes
+
+
+@body
+class ExecuteBody:
+    """``POST /tools/execute``: ``arguments`` are of the tool's ``parameters``."""
+
+    name: Annotated[Name, Field(examples=["calculator"])]
+    arguments: Annotated[dict[str, Any], Field(examples=[{"expression": "2 * 21"}])] = field(default_factory=dict)
+
+
+@body
+class McpBody:
+    """``POST /mcp``: a message of JSON-RPC 2.0; what the method takes, the Model Context Protocol says."""
+
+    jsonrpc: Annotated[Literal["2.0"], Field(examples=["2.0"])]
+    method: Annotated[str | None, Field(examples=["tools/list"])] = None
+    id: Annotated[str | int | None, Field(examples=[1])] = None
+    params: dict[str, Any] | None = None
+    result: Any = None
+    error: dict[str, Any] | None = None
 
 
 async def tools(call: Call) -> Response:
@@ -67,7 +98,8 @@ async def _payload(call: Call, body: ExecuteBody) -> Mapping[str, Any]:
         once = call.idempotency()
         if once is None or await call.tenant.operator.answered(once) is None:
             raise
-        gone_tool_right(body.name).check(call.who, {"name": body.name})
+        scope = shipped_scopes().get(body.name, "inject")
+        right_to_call(scope).check(call.who, {"name": body.name})
         return body.arguments
 
 
@@ -148,22 +180,45 @@ async def mcp(call: Call) -> Response:
     return response
 
 
+MODELS: Final = Right("agents:chat")
+TOOLS: Final = Right("tools:execute", {"name": "tool"}, in_body=True)
 FOR_MODELS: Final = (
-    Route("GET", "/models", models, gives=gives(ModelList)),
-    Route("GET", "/models/{id}", model, gives=gives(ModelShown), refuses=(ModelNotFound,), takes_slashes=True),
-    Route("GET", "/tools", tools, gives=gives(ToolList)),
-    Route(
-        *("POST", "/tools/execute", execute),
-        gives=gives(ToolExecuted, Gives(Sent, status=202)),
-        takes=ExecuteBody,
-        headers=(*ACT, *CALLER, USER),
-        refuses=(*SENDING_REFUSED, *REFUSALS.values(), HandlingFailed),
+    *tagged(
+        Tag("models", "The models that the caller may use, in the form that OpenAI-compatible clients read."),
+        Route("GET /models", models, right=MODELS, gives=gives(ModelList)),
+        Route(
+            "GET /models/{id}",
+            model,
+            right=MODELS,
+            gives=gives(ModelShown),
+            refuses=(ModelNotFound,),
+            takes_slashes=True,
+        ),
+    ),
+    *tagged(
+        Tag("tools", __doc__),
+        Route("GET /tools", tools, right=TOOLS, gives=gives(ToolList)),
+        Route(
+            "POST /tools/execute",
+            execute,
+            right=TOOLS,
+            gives=gives(ToolExecuted, Gives(Sent, status=202)),
+            takes=ExecuteBody,
+            headers=(*ACT, *CALLER, USER),
+            refuses=(*SENDING_REFUSED, *REFUSALS.values(), HandlingFailed),
+        ),
     ),
 )
 
-AT_ROOT: Final = (
+AT_ROOT: Final = tagged(
+    Tag(
+        "mcp",
+        "The tools of `/v1/tools` over the Model Context Protocol, with the same tokens. It needs the extra `mcp`.",
+    ),
     Route(
-        *("POST", MCP, mcp),
+        f"POST {MCP}",
+        mcp,
+        right=TOOLS,
         gives=gives(Object, Gives(None, status=202)),
         takes=McpBody,
         refuses=(NotFound, NotAcceptable, Stopping),

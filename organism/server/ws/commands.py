@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Final, Literal
 
@@ -22,10 +23,9 @@ from organism.model.commands import (
     ResumeAgent,
     ResumeThread,
 )
-from organism.server.http import rights
 from organism.server.http.auth import TICKET
 from organism.server.http.bodies import Faults, Name, Names, NoBody, Position, body, parsed, refuse_unknown
-from organism.server.http.rights import Right, right_of
+from organism.server.http.rights import READ, Right
 from organism.server.json import MAX_POSITION
 from organism.server.push.frames import FRAMES, Filter, as_array, singly
 
@@ -158,18 +158,27 @@ class Auth:
     token: Annotated[Name, Field(examples=["org_9f86d081"])]
 
 
-COMMANDS: Final[Mapping[str, type[Any]]] = {
-    "subscribe": Subscribe,
-    "inject": InjectCommand,
-    "kill": Kill,
-    "pause": Pause,
-    "resume": Resume,
-    "resolve": Resolve,
-    "auth": Auth,
-    "ping": NoBody,
+@dataclass(frozen=True, slots=True)
+class CommandKind:
+    """A line of the command table: what a command carries, and the right it needs."""
+
+    body: type[Any]
+    right: Right
+
+
+_CONTROL: Final = Right("control", {"agent": "agent", "thread_id": "thread"})
+
+COMMANDS: Final[Mapping[str, CommandKind]] = {
+    "subscribe": CommandKind(Subscribe, READ),
+    "inject": CommandKind(InjectCommand, Right("inject", {"to": "agent"})),
+    "kill": CommandKind(Kill, Right("control", {"thread_id": "thread"})),
+    "pause": CommandKind(Pause, _CONTROL),
+    "resume": CommandKind(Resume, _CONTROL),
+    "resolve": CommandKind(Resolve, Right("control", {"approval": "approval"})),
+    "auth": CommandKind(Auth, READ),
+    "ping": CommandKind(NoBody, READ),
 }
-"""The bodies of the commands, by name."""
-RIGHTS: Final[Mapping[str, Right]] = {name: right_of(rights.COMMANDS, name) for name in COMMANDS}
+"""By name."""
 
 
 def opening_of(query: Mapping[str, str], allowed: Sequence[str] = IN_QUERY) -> Subscribe:

@@ -1,4 +1,7 @@
-"""What happens now: events by Server-Sent Events, for clients that only listen, and the ticket that opens ``/ws``."""
+"""Events as they happen, by Server-Sent Events: what ``/ws`` pushes, for clients that only listen.
+
+And the ticket that opens ``/ws``.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +15,9 @@ from organism.errors import BadPosition, RateLimitExceeded
 from organism.model.principal import Principal
 from organism.server.http.auth import LIFE_SECONDS
 from organism.server.http.bodies import NoBody, named_in
-from organism.server.http.call import Call, JsonResponse, Route
+from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import Gives, gives
+from organism.server.http.rights import READ
 from organism.server.http.shapes import Ticket
 from organism.server.http.streaming import SSE, live_response
 from organism.server.http.words import FrameNames, Position
@@ -78,13 +82,21 @@ async def ticket(call: Call) -> Response:
 
 
 ROUTES: Final = (
-    Route(
-        *("GET", "/events", events),
-        gives=(Gives(str, kind=SSE),),
-        query=TAKEN,
-        narrow={"since": Position, "events": FrameNames},
-        headers=("Last-Event-ID",),
-        refuses=(BadPosition, RateLimitExceeded),
+    *tagged(
+        Tag("events", __doc__),
+        Route(
+            "GET /events",
+            events,
+            right=READ,
+            gives=(Gives(str, kind=SSE),),
+            query=TAKEN,
+            narrow={"since": Position, "events": FrameNames},
+            headers=("Last-Event-ID",),
+            refuses=(BadPosition, RateLimitExceeded),
+        ),
     ),
-    Route("POST", "/ws-ticket", ticket, gives=gives(Ticket), takes=NoBody, refuses=(RateLimitExceeded,)),
+    *tagged(
+        Tag("ws_ticket", "The ticket that opens `/ws` for a page, which can send no header with its handshake."),
+        Route("POST /ws-ticket", ticket, right=READ, gives=gives(Ticket), takes=NoBody, refuses=(RateLimitExceeded,)),
+    ),
 )

@@ -42,7 +42,7 @@ from organism.server.json import parse_json
 from organism.server.push.frames import encode, websocket_frame
 from organism.server.push.snapshot import Start, start_from_position, start_from_snapshot
 from organism.server.push.viewer import Viewer
-from organism.server.ws.commands import COMMANDS, IN_ADDRESS, RIGHTS, Auth, InjectCommand, Subscribe, opening_of
+from organism.server.ws.commands import COMMANDS, IN_ADDRESS, Auth, InjectCommand, Subscribe, opening_of
 
 PATH: Final = "/ws"
 MAX_ID_BYTES: Final = 200
@@ -271,7 +271,7 @@ class Session:
         return command
 
     def _check_right(self, name: str, body: Any) -> None:
-        right = RIGHTS[name]
+        right = COMMANDS[name].right
         right.check(self.who, {field: getattr(body, field, None) for field in right.objects})
         if isinstance(body, InjectCommand):
             for receiver in self._tenant.receivers(body.to):
@@ -353,7 +353,7 @@ def _command(message: Any) -> _Command:
     if not isinstance(name, str) or name not in COMMANDS:
         raise InvalidField(f"There is no command {str(name)[:40]!r}; there are {', '.join(COMMANDS)}.", param="/cmd")
     fields = {key: value for key, value in message.items() if key not in {"cmd", "id"}}
-    return _Command(name, parsed(COMMANDS[name], fields), command_id)
+    return _Command(name, parsed(COMMANDS[name].body, fields), command_id)
 
 
 def _id_of(message: Any) -> Any:

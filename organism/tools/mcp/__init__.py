@@ -28,6 +28,7 @@ def served_tool(name: str, server: McpServer, parameters: Mapping[str, Any], des
     """A tool as a listener; its calls count as irreversible until its annotations are known."""
     return ShippedTool(
         name=name,
+        scope="tools:execute",
         payload_class=ToolArguments,
         replies=(ToolOutput,),
         brings_outside_text=True,

@@ -67,5 +67,5 @@ def test_it_has_each_frame_command_and_parameter_and_no_other() -> None:
     assert ADDRESS.keys() == set(IN_QUERY)
     assert ANSWERED.keys() == COMMANDS.keys()
     for cmd, kind in COMMANDS.items():
-        fields = {field.name for field in dataclasses.fields(kind)}
+        fields = {field.name for field in dataclasses.fields(kind.body)}
         assert components()[command_name(cmd)]["properties"].keys() == fields | {"cmd", "id"}

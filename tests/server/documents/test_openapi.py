@@ -22,6 +22,7 @@ from organism.server.documents.page import element, page
 from organism.server.http.call import Call, Route
 from organism.server.http.contract import gives
 from organism.server.http.problems import table
+from organism.server.http.rights import OPEN
 from organism.server.http.shapes import Healthy
 from organism.server.ws.commands import COMMANDS
 from scripts.write_wire import text
@@ -110,7 +111,7 @@ async def test_its_parameters_are_those_that_the_server_takes(hello: Served) -> 
 
 
 def test_a_parameter_that_is_described_nowhere_cannot_be_taken() -> None:
-    route = Route("GET", "/healthz", nothing, gives=gives(Healthy), query=("unheard-of",))
+    route = Route("GET /healthz", nothing, right=OPEN, gives=gives(Healthy), query=("unheard-of",))
     with pytest.raises(LookupError, match="unheard-of"):
         document([route])
 

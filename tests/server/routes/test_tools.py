@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, get_args
 
@@ -13,14 +12,14 @@ import httpx2
 import jsonschema_rs
 import pytest
 
+from organism.config.settings import ShippedTool
 from organism.events.record import Record
 from organism.events.vocabulary import ApprovalRequested, Event, MessageStarted
 from organism.log.log import EventFilter
-from organism.model.ids import AgentName
 from organism.model.tool import ToolErrorCode
-from organism.server.http import rights
 from organism.server.http.connections import Timeouts
 from organism.server.surfaces.tool_calls import REFUSALS
+from organism.tools.toolbox import shipped_scopes
 from tests.flows.world import MakeWorld, World
 from tests.server.served import Served, patience, served
 from tests.server.tenanted import bearer, hello_with, write_tokens
@@ -379,11 +378,12 @@ async def test_a_token_calls_and_lists_what_its_scopes_and_the_tool_allow(
         assert (await server.call("POST", "//v1/tools/execute", json={"name": "calculator"})).status_code == 400
 
 
-async def test_each_shipped_tool_has_a_line_in_the_table_of_rights(hello: Served) -> None:
-    assert set(rights.TOOLS) == {*SHIPPED, *LIBRARY, "http_fetch", "mcp"}
-    calculator = hello.organism.tenants["default"].pump.state.rules.listeners["calculator"]
-    with pytest.raises(LookupError, match="has no line"):
-        rights.tool_right(replace(calculator, name=AgentName("a_new_one")))
+def test_each_shipped_tool_names_a_scope() -> None:
+    scopes = shipped_scopes()
+    assert scopes.keys() == {*SHIPPED, *LIBRARY, "http_fetch"}
+    assert {*scopes.values()} == {"tools:execute", "rag:read", "rag:write"}
+    with pytest.raises(TypeError, match="'scope'"):
+        ShippedTool(name="a_new_one", payload_class=dict, replies=())  # type: ignore[call-arg]
 
 
 @pytest.mark.parametrize(("who", "status"), [("all-tools", 200), ("play", 200), ("one-tool", 403), ("injector", 403)])

@@ -15,8 +15,9 @@ from organism.server.documents.asyncapi import document as asyncapi_document
 from organism.server.documents.openapi import document as openapi_document
 from organism.server.documents.page import page
 from organism.server.http import problems
-from organism.server.http.call import Call, JsonResponse, Route
+from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import Gives, gives
+from organism.server.http.rights import OPEN, Right
 from organism.server.http.shapes import ErrorCodes, Healthy, Ready
 from organism.server.http.words import Object
 
@@ -87,12 +88,21 @@ async def metrics(call: Call) -> Response:
 
 
 ROUTES: Final = (
-    Route("GET", "/healthz", healthz, gives=gives(Healthy)),
-    Route("GET", "/readyz", readyz, gives=gives(Ready), refuses=(Stopping, LogUnavailable)),
-    Route("GET", "/errors", errors, gives=gives(ErrorCodes)),
-    Route("GET", "/openapi.json", openapi, gives=gives(Object), is_tagged=True),
-    Route("GET", "/asyncapi.json", asyncapi, gives=gives(Object), is_tagged=True),
-    Route("GET", "/docs", docs, gives=(Gives(str, kind="text/html"),), is_tagged=True),
+    *tagged(
+        Tag("health", "What needs no token: whether it lives, whether it can work, and what each error code means."),
+        Route("GET /healthz", healthz, right=OPEN, gives=gives(Healthy)),
+        Route("GET /readyz", readyz, right=OPEN, gives=gives(Ready), refuses=(Stopping, LogUnavailable)),
+        Route("GET /errors", errors, right=OPEN, gives=gives(ErrorCodes)),
+    ),
+    *tagged(
+        Tag("documents", "The documents: the API described for programs, and for people."),
+        Route("GET /openapi.json", openapi, right=OPEN, gives=gives(Object), is_tagged=True),
+        Route("GET /asyncapi.json", asyncapi, right=OPEN, gives=gives(Object), is_tagged=True),
+        Route("GET /docs", docs, right=OPEN, gives=(Gives(str, kind="text/html"),), is_tagged=True),
+    ),
 )
 NUMBERS: Final = (Gives(str, kind="text/plain"), Gives(str, kind="application/openmetrics-text"))
-AT_ROOT: Final = (Route("GET", "/metrics", metrics, gives=NUMBERS),)
+AT_ROOT: Final = tagged(
+    Tag("metrics", "Metrics, for Prometheus to scrape."),
+    Route("GET /metrics", metrics, right=Right("read", of_process=True), gives=NUMBERS),
+)
