@@ -34,12 +34,12 @@ async def _endpoint(call: Call) -> Response:
 
 def test_a_route_without_a_right_cannot_be_made() -> None:
     with pytest.raises(TypeError, match="'right'"):
-        Route("GET /secrets", _endpoint, gives=gives(Object))  # type: ignore[call-arg]
+        Route("GET /secrets", _endpoint, gives=gives(Object))  # type: ignore[call-arg]  # that is the point
 
 
 def test_a_command_without_a_right_cannot_be_made() -> None:
     with pytest.raises(TypeError, match="'right'"):
-        CommandKind(NoBody)  # type: ignore[call-arg]
+        CommandKind(NoBody)  # type: ignore[call-arg]  # that is the point
 
 
 def test_what_needs_no_token_is_known_by_name() -> None:

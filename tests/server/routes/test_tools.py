@@ -383,7 +383,7 @@ def test_each_shipped_tool_names_a_scope() -> None:
     assert scopes.keys() == {*SHIPPED, *LIBRARY, "http_fetch"}
     assert {*scopes.values()} == {"tools:execute", "rag:read", "rag:write"}
     with pytest.raises(TypeError, match="'scope'"):
-        ShippedTool(name="a_new_one", payload_class=dict, replies=())  # type: ignore[call-arg]
+        ShippedTool(name="a_new_one", payload_class=dict, replies=())  # type: ignore[call-arg]  # that is the point
 
 
 @pytest.mark.parametrize(("who", "status"), [("all-tools", 200), ("play", 200), ("one-tool", 403), ("injector", 403)])
