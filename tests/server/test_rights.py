@@ -15,12 +15,12 @@ from websockets.exceptions import ConnectionClosed
 
 from organism.model.ids import DEFAULT_TENANT, TenantId
 from organism.model.principal import KINDS, SCOPES, Principal, is_grant
+from organism.model.words import Object
 from organism.server.app import ROUTES
 from organism.server.http import rights
 from organism.server.http.call import Call, Route
 from organism.server.http.contract import gives
 from organism.server.http.rights import OPEN, right_of
-from organism.server.http.words import Object
 from organism.server.ws.commands import COMMANDS, RIGHTS
 from tests.flows.world import World
 from tests.server.contract import refusal_of

@@ -13,11 +13,11 @@ from organism.events.vocabulary import EVENTS, Event
 from organism.log.log import EventFilter
 from organism.log.streams import shown
 from organism.model.redact import Redactor
+from organism.model.words import ThreadStatus
 from organism.server.http import lists
 from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import gives
 from organism.server.http.shapes import EventList, Message, MessageList, Why
-from organism.server.http.words import ThreadStatus
 from organism.server.json import splice
 from organism.server.push.past import read_records
 

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Annotated, Any, Final
 
 import orjson
-from pydantic import Field
+from msgspec import Meta
 from starlette.responses import Response
 
 from organism.errors import LibraryDamaged, LibraryUnavailable, MissingField, NotFound
@@ -160,7 +160,7 @@ _act = partial(
     refuses=(NotFound, LibraryDamaged, LibraryUnavailable, *EMBEDDING_REFUSED),
 )
 _WAIT: Final = Annotated[
-    bool, Field(description="`false`: 202 once they are stored, and embed them in the background.", examples=[False])
+    bool, Meta(description="`false`: 202 once they are stored, and embed them in the background.", examples=[False])
 ]
 _ingest = partial(
     _act,

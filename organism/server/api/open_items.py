@@ -21,6 +21,7 @@ from organism.errors import (
     SessionBusy,
 )
 from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter, ResolveApproval, ResolveIndeterminate
+from organism.model.words import ApprovalStatus
 from organism.server.http.bodies import AcceptToolBody, ApprovalBody, IndeterminateBody, NoBody, ReplayBody, payload_at
 from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import ACT, ACT_ON_THREAD, QUESTION_REFUSED, SENDING_REFUSED, gives
@@ -35,7 +36,6 @@ from organism.server.http.shapes import (
     Injected,
     Thread,
 )
-from organism.server.http.words import ApprovalStatus
 from organism.server.json import encoded
 
 OF_THREAD_OR_AGENT: Final[dict[str, Filter]] = {

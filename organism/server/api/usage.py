@@ -8,19 +8,19 @@ from functools import partial
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import orjson
-from pydantic import Field
+from msgspec import Meta
 from starlette.responses import Response
 
 from organism.config.check import money
 from organism.errors import InvalidField, NotFound
 from organism.model.money import NOTHING, exact, plain
 from organism.model.times import iso
+from organism.model.words import Time
 from organism.pump.spending import DAY_US
 from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import gives
 from organism.server.http.lists import AT, LAST_US, as_of
 from organism.server.http.shapes import Billed, UsageOfAgent, UsageOfAll, UsageOfThread
-from organism.server.http.words import Time
 from organism.server.json import encoded
 from organism.views.usage import DAY_CHARS, HOUR_CHARS, TOTAL, empty_usage
 from organism.views.views import Query, Row, Where, all_rows
@@ -126,9 +126,9 @@ def _shown(call: Call, row: Row) -> dict[str, Any]:
 
 
 NARROW: Final = {
-    "from": Annotated[Time, Field(description="By default 31 days before `to`.")],
-    "to": Annotated[Time, Field(description="By default now.")],
-    "granularity": Annotated[Literal["hour", "day"], Field(description="By default `day`.")],
+    "from": Annotated[Time, Meta(description="By default 31 days before `to`.")],
+    "to": Annotated[Time, Meta(description="By default now.")],
+    "granularity": Annotated[Literal["hour", "day"], Meta(description="By default `day`.")],
 }
 _account = partial(Route, "GET", by_head=True, query=(AT,))
 

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired
 
+from msgspec import Meta
 from pydantic import Field
-from typing_extensions import TypeAliasType, TypedDict  # pydantic wants this one below Python 3.12
+from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
 
 from organism.config.settings import Limits, Retry, Taint
 from organism.config.tenant import CompactStrategy
-from organism.server.http import words
+from organism.model import words
 
 
 class WaitingForPeople(TypedDict):
@@ -836,7 +837,7 @@ class ConfigValue(TypedDict):
     writable: Annotated[bool, Field(description="Whether `PUT` takes it.")]
 
 
-ConfigValues = TypeAliasType("ConfigValues", dict[str, ConfigValue])
+ConfigValues = Annotated[dict[str, ConfigValue], Meta(title="ConfigValues")]
 """The tenant's configuration, by key."""
 
 

@@ -9,9 +9,10 @@ import struct
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import orjson
+from msgspec import Meta
 
 from organism.events.record import Record
 from organism.events.vocabulary import (
@@ -48,6 +49,7 @@ from organism.events.vocabulary import (
 )
 from organism.log.log import EventFilter
 from organism.model.times import iso
+from organism.model.words import one_of
 from organism.pump.run.feed import Delta
 from organism.server.json import splice
 from organism.views import approvals, dead_letters, threads
@@ -411,6 +413,8 @@ MAKERS: Final[Mapping[type[Event], tuple[str, Make]]] = {
 
 FRAMES: Final = frozenset({"agent_state", "message", *(name for name, _ in MAKERS.values())})
 """The names that a filter's ``events`` may list."""
+FrameName = Annotated[str, one_of(FRAMES, "FrameName", "The name of a frame.", "message")]
+FrameNames = Annotated[list[FrameName], Meta(min_length=1, description="Only frames of these, parted by commas.")]
 
 
 def types_of(wanted: frozenset[str] | None) -> tuple[type[Event], ...]:

@@ -11,8 +11,9 @@ from typing import Annotated, Any, Final, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
 
+from organism.model import words
 from organism.server.http import shapes as objects
-from organism.server.http import words
+from organism.server.push.frames import FrameNames
 
 Timeline = Annotated[str, Field(description="The name of this log's timeline.", examples=["9f86d081884c7d65"])]
 Echo = Annotated[Any, Field(description="That of the command, if it had one.", examples=[1])]
@@ -266,7 +267,7 @@ class FilterSaid(TypedDict, total=False):
 
     threads: list[words.ThreadId]
     agents: list[words.AgentName]
-    events: words.FrameNames
+    events: FrameNames
 
 
 class Subscribed(TypedDict):

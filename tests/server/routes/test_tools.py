@@ -16,7 +16,6 @@ import pytest
 from organism.events.record import Record
 from organism.events.vocabulary import ApprovalRequested, Event, MessageStarted
 from organism.log.log import EventFilter
-from organism.model.ids import AgentName
 from organism.model.tool import ToolErrorCode
 from organism.server.http import rights
 from organism.server.http.connections import Timeouts
@@ -383,7 +382,7 @@ async def test_each_shipped_tool_has_a_line_in_the_table_of_rights(hello: Served
     assert set(rights.TOOLS) == {*SHIPPED, *LIBRARY, "http_fetch", "mcp"}
     calculator = hello.organism.tenants["default"].pump.state.rules.listeners["calculator"]
     with pytest.raises(LookupError, match="has no line"):
-        rights.tool_right(replace(calculator, name=AgentName("a_new_one")))
+        rights.tool_right(replace(calculator, name="a_new_one"))
 
 
 @pytest.mark.parametrize(("who", "status"), [("all-tools", 200), ("play", 200), ("one-tool", 403), ("injector", 403)])
