@@ -51,6 +51,7 @@ from organism.tenants import Tenant, refuse_unless_writable
 from organism.tools.mcp.pins import OfferedTool, Pins
 from organism.tools.toolbox import Held, Toolbox
 from organism.tools.web import Net
+from organism.views.foreign_tools import FOREIGN_TOOLS
 from organism.views.models import READ_MODELS
 from organism.views.views import Query, ViewStore, all_rows
 from organism.watchdog import BLOCKED_SECONDS, Watchdog
@@ -272,7 +273,7 @@ class Organism:
         operator = self.tenants[DEFAULT_TENANT]
         async with self._changing:
             if once is None or not await operator.answered(once):
-                row = await operator.views.private_row("foreign_tools", name)
+                row = await operator.views.private_row(FOREIGN_TOOLS, name)
                 if row is None:
                     raise NotFound(f"No MCP server offers a tool {name[:80]!r}. GET /api/v1/foreign-tools lists them.")
                 if not row["offered"]:

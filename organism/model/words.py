@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Annotated, Any, Literal
 
-from msgspec import Meta
+from msgspec import Meta, Raw, UnsetType
 
 from organism.events.vocabulary import EVENTS
 from organism.model.run import REQUIRED
@@ -25,10 +25,12 @@ Time = Annotated[
     Meta(description="UTC, ISO 8601.", examples=["2026-01-15T10:00:00Z"], extra_json_schema={"format": "date-time"}),
 ]
 Digest = Annotated[str, Meta(description="SHA-256.", examples=["9f86d081884c7d65"])]
-Payload = Annotated[
-    Any,
-    Meta(description='Of the receiver\'s schema; `{"erased":true}` once it was erased.', examples=[{"name": "Dan"}]),
-]
+_PAYLOAD = Meta(
+    description='Of the receiver\'s schema; `{"erased":true}` once it was erased.', examples=[{"name": "Dan"}]
+)
+Payload = Annotated[Any, _PAYLOAD]
+Content = Annotated[Raw | UnsetType, _PAYLOAD]
+"""The content of a row's event, finished JSON: unset in the stored row, which is completed by it when it is shown."""
 Cursor = Annotated[str, Meta(examples=["AAAAAAAyq1b5-0dV8yQb"])]
 PayloadType = Annotated[str, Meta(examples=["Greeting"])]
 Reason = Annotated[str, Meta(examples=["ValueError: no such name"])]

@@ -22,6 +22,8 @@ from organism.events.vocabulary import (
 from organism.log.log import EventFilter, EventLog
 from organism.model.thread import NO_ROOT
 from organism.pump.decide.inject import DeadLetter, Failed
+from organism.views.dead_letters import CLOSED_LETTERS, DEAD_LETTERS
+from organism.views.threads import MESSAGES
 from organism.views.views import Query, Row, ViewStore, Where, all_rows
 
 MOST_FAILURES: Final = 500
@@ -67,12 +69,12 @@ class Failures:
     async def of_letter(self, message_id: str) -> Failed:
         """The failure that an open dead letter is of. Raises as ``_dead_letter`` does."""
         letter = await self._dead_letter(message_id)
-        row = await self._views.private_row("dead_letters", message_id) or {}
+        row = await self._views.private_row(DEAD_LETTERS, message_id) or {}
         root = row.get("root", message_id)
         rows = await all_rows(self._views, "dead_letters", Query((Where("hangs_on", "=", root),)))
         if not rows:
             return Failed(letter, {message_id: not letter.was_refused})
-        if (first := await self._views.private_row("dead_letters", root)) is not None:
+        if (first := await self._views.private_row(DEAD_LETTERS, root)) is not None:
             rows.append(first)
         outermost = min(rows, key=lambda each: each["position"])["id"]
         letters = {each["id"]: each["code"] in _DEATHS for each in rows}
@@ -80,9 +82,9 @@ class Failures:
 
     async def _dead_letter(self, message_id: str) -> DeadLetter:
         """The dead letter. Raises ``NotFound``, also if its content was erased, or ``AlreadyResolved``."""
-        row = await self._views.private_row("dead_letters", message_id)
+        row = await self._views.private_row(DEAD_LETTERS, message_id)
         content = await self._log.content(row["position"]) if row is not None else None
-        closed = await self._views.private_row("closed_letters", message_id) if row is None else None
+        closed = await self._views.private_row(CLOSED_LETTERS, message_id) if row is None else None
         if closed is not None:
             raise AlreadyResolved(f"This dead letter was {closed['status']} already.")
         if row is None or content is None:
@@ -108,7 +110,7 @@ class Failures:
         return tuple(chain)
 
     async def _sent(self, message_id: str | None) -> Record[MessageSent] | None:
-        row = await self._views.private_row("messages", message_id) if message_id else None
+        row = await self._views.private_row(MESSAGES, message_id) if message_id else None
         if row is None:
             return None
         found = (await self._log.read(row["position"] - 1, row["position"], limit=1))[0]

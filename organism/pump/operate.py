@@ -58,6 +58,9 @@ from organism.pump.failures import Failures
 from organism.pump.history import Histories
 from organism.pump.sessions import Sessions
 from organism.pump.writer import Writer
+from organism.views.approvals import APPROVALS
+from organism.views.keyed import ANSWERS
+from organism.views.threads import MESSAGES, THREADS
 from organism.views.views import Row, ViewStore
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
@@ -69,7 +72,7 @@ T = TypeVar("T")
 
 async def recorded(views: ViewStore, once: c.Idempotency, now_us: int) -> Row | None:
     """The row of the key's stored answer, unless it is too old. Raises ``IdempotencyKeyReused``."""
-    row = await views.private_row("answers", once.name)
+    row = await views.private_row(ANSWERS, once.name)
     if row is None or row["at"] + KEY_LIFE_US < now_us:
         return None
     if row["digest"] != once.digest:
@@ -290,7 +293,7 @@ class Operator:
             check_position(command, thread.head)
             return thread
         await self._writer.settled()  # its end may be decided and not on disk yet
-        row = await self._views.private_row("threads", thread_id)
+        row = await self._views.private_row(THREADS, thread_id)
         if row is None:
             raise NotFound(f"There is no thread {thread_id!r}.", param="/thread_id")
         if row["status"] == "killed" and not may_be_killed:
@@ -420,10 +423,10 @@ class Operator:
         raise NotFound(f"There is no indeterminate effect {effect[:80]!r}.")
 
     async def _resolve_approval(self, command: c.ResolveApproval) -> c.Done:
-        row = await self._views.private_row("approvals", command.approval)
+        row = await self._views.private_row(APPROVALS, command.approval)
         if row is None:
             raise NotFound(f"There is no approval {command.approval!r}.", param="/approval")
-        message = self._writer.state.folded.messages.get(row["message_id"])
+        message = self._writer.state.folded.messages.get(row.public.message_id)
         step = gates.asked(message, command.approval) if message is not None else None
         if step is None:
             raise AlreadyResolved("This approval was resolved already.", param="/approval")
@@ -489,7 +492,7 @@ class Operator:
 
     async def _was_indeterminate(self, message_id: str, number: int) -> bool:
         """Whether the outcome of this step was ever unknown."""
-        message = await self._views.private_row("messages", message_id)
+        message = await self._views.private_row(MESSAGES, message_id)
         if message is None:
             return False
         after, thread_id = message["position"], message["thread_id"]

@@ -42,9 +42,9 @@ from organism.rag.documents import Document, Filter
 from organism.rag.index import Graphs
 from organism.rag.search import Hit, Mode, Question, Searcher
 from organism.rag.store import Damage, Expected, InForce, Listed, Matrix, Span, Staging, Store, Version
+from organism.views.library import INDICES
 from organism.views.views import Query, Row, ViewStore, all_rows
 
-_MODEL: Final = "indices"
 _log = structlog.get_logger("organism")
 T = TypeVar("T")
 EMBEDDED_AT_ONCE: Final = 16
@@ -197,7 +197,7 @@ class Library:
 
     async def _indices(self) -> list[Row]:
         """All that there are."""
-        rows = await all_rows(self._views, _MODEL, Query(order_by="position"))
+        rows = await all_rows(self._views, INDICES.name, Query(order_by="position"))
         return [await self.index(row["id"]) for row in rows]
 
     async def _make_words(self) -> None:
@@ -254,14 +254,14 @@ class Library:
 
     async def index(self, index_id: str) -> Row:
         """The index, with its generation. Raises ``NotFound``."""
-        row = await self._views.private_row(_MODEL, index_id)
+        row = await self._views.private_row(INDICES, index_id)
         if row is None:
             raise NotFound(f"There is no index {index_id[:140]!r}.")
         return row
 
     async def indices(self, offset: int, limit: int) -> tuple[list[Row], int]:
         """Indices as the API shows them, oldest first, and how many there are."""
-        page = await self._views.rows(_MODEL, Query(order_by="position", offset=offset, limit=limit))
+        page = await self._views.rows(INDICES.name, Query(order_by="position", offset=offset, limit=limit))
         return orjson.loads(page.rows), page.total
 
     async def document(self, index_id: str, document_id: str) -> Document:
@@ -294,7 +294,7 @@ class Library:
         """Changes whenever one of these documents does; with None, whenever anything in the index does."""
         if ids is not None:
             return hashlib.sha256(orjson.dumps(sorted((await self.digests(index_id, ids)).items()))).hexdigest()
-        row = await self._views.private_row(_MODEL, index_id)
+        row = await self._views.private_row(INDICES, index_id)
         return f"generation {row['_generation']}" if row is not None else "none"
 
     async def text_bytes(self, index_id: str) -> int:
@@ -545,10 +545,10 @@ class Library:
             if by.once is None or not await self._recorder.answered(by.once):
                 if by.version and by.version != await self.version(index_id, ids):
                     raise PreviewStale
-                made = await change(await self._views.private_row(_MODEL, index_id))
+                made = await change(await self._views.private_row(INDICES, index_id))
                 if made is not None:
                     await _to_its_end(self._put_in_force(index_id, made, by))
-            return await self._views.private_row(_MODEL, index_id) or {}
+            return await self._views.private_row(INDICES, index_id) or {}
 
     async def _put_in_force(self, index_id: str, made: _Change, by: By) -> None:
         """Stage the change, write its fact, and delete what it replaced."""

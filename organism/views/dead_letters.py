@@ -74,7 +74,7 @@ _CLOSING: Final[Mapping[type[Event], Keys]] = {
 }
 _KEYS: Final[Mapping[type[Event], Keys]] = {MessageDead: _own_id, MessageRefused: _own_id, **_CLOSING}
 
-DEAD_LETTERS = ReadModel(
+DEAD_LETTERS: ReadModel[Row] = ReadModel(
     name="dead_letters",
     version=4,
     types=_KEYS,
@@ -97,7 +97,9 @@ def _closed(_key: str, _row: Row | None, record: Record[Closing]) -> Row:
     return {"status": "replayed" if isinstance(record.event, MessageReplayed) else "discarded"}
 
 
-CLOSED_LETTERS = ReadModel(name="closed_letters", version=1, types=_CLOSING, fold=fold_each(_CLOSING, _closed))
+CLOSED_LETTERS: ReadModel[Row] = ReadModel(
+    name="closed_letters", version=1, types=_CLOSING, fold=fold_each(_CLOSING, _closed)
+)
 
 # Indeterminate effects: found started and not finished, after a death or when their handling failed in the middle.
 # Whatever finds one writes its ``step_started`` again, with ``unknown``; the first such event counts.
@@ -135,7 +137,7 @@ _STEP_KEYS: Final[Mapping[type[Event], Keys]] = {  # an effect under way is not 
     StepResolved: lambda record: _step(record.event),
 }
 
-INDETERMINATE = ReadModel(
+INDETERMINATE: ReadModel[Row] = ReadModel(
     name="indeterminate",
     version=2,
     types=_STEP_KEYS,

@@ -35,7 +35,7 @@ def _tool(name: str, row: Row | None, record: Record[ForeignToolsAccepted | Fore
 
 _KEYS: Final[Mapping[type[Event], Keys]] = dict.fromkeys((ForeignToolsAccepted, ForeignToolsChanged), _tools)
 
-FOREIGN_TOOLS = ReadModel(
+FOREIGN_TOOLS: ReadModel[Row] = ReadModel(
     name="foreign_tools",
     version=1,
     types=_KEYS,

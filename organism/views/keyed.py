@@ -36,7 +36,9 @@ def _answer(_key: str, _row: Row | None, record: Record[CallAnswered]) -> Row:
 
 _ANSWER_KEYS: Final[Mapping[type[Event], Keys]] = {CallAnswered: _call}
 
-ANSWERS = ReadModel(name="answers", version=3, types=_ANSWER_KEYS, fold=fold_each(_ANSWER_KEYS, _answer))
+ANSWERS: ReadModel[Row] = ReadModel(
+    name="answers", version=3, types=_ANSWER_KEYS, fold=fold_each(_ANSWER_KEYS, _answer)
+)
 
 
 def _value(key: str, _row: Row | None, record: Record[ValueSet]) -> Row | None:
@@ -54,7 +56,7 @@ def _value(key: str, _row: Row | None, record: Record[ValueSet]) -> Row | None:
 
 _VALUE_KEYS: Final[Mapping[type[Event], Keys]] = {ValueSet: lambda record: (record.event.key,)}
 
-VALUES = ReadModel(
+VALUES: ReadModel[Row] = ReadModel(
     name="values",
     version=3,
     types=_VALUE_KEYS,

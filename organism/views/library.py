@@ -37,7 +37,7 @@ def _after(key: str, row: Row | None, record: Record[Any]) -> Row | None:
 
 _KEYS: Final[Mapping[type[Event], Keys]] = dict.fromkeys((IndexCreated, DocumentsChanged, IndexDeleted), _index)
 
-INDICES = ReadModel(
+INDICES: ReadModel[Row] = ReadModel(
     name="indices",
     version=1,
     types=_KEYS,

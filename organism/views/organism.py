@@ -85,7 +85,9 @@ def fold(rows: dict[str, Row | None], records: Sequence[Record[Event]]) -> None:
     rows["organism"] = row
 
 
-ORGANISM = ReadModel(name="organism", version=1, types=frozenset(EVENTS.values()), fold=fold, is_live=True)
+ORGANISM: ReadModel[Row] = ReadModel(
+    name="organism", version=1, types=frozenset(EVENTS.values()), fold=fold, is_live=True
+)
 
 # The listeners. Private fields of a row, all of messages that are not ended yet:
 #
@@ -295,7 +297,7 @@ KEYS: Final[Mapping[type[Event], Keys]] = {
 OPENING: Final = frozenset({MessageSent, MessageStarted})
 """With these something of the listener is open, so its row stays."""
 
-AGENTS = ReadModel(
+AGENTS: ReadModel[Row] = ReadModel(
     name="agents",
     version=1,
     types=KEYS,

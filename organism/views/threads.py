@@ -53,7 +53,7 @@ def _fold_messages(rows: dict[str, Row], records: Sequence[Record[Any]]) -> None
             rows[record.event.message] = message_head(record)
 
 
-MESSAGES = ReadModel(
+MESSAGES: ReadModel[Row] = ReadModel(
     name="messages",
     version=2,
     types=(MessageSent,),
@@ -162,7 +162,7 @@ CHANGES: Final[Mapping[type[Event], Callable[[Row, Any], None]]] = {
 """What each event changes of its thread besides its position."""
 
 
-THREADS = ReadModel(
+THREADS: ReadModel[Row] = ReadModel(
     name="threads",
     version=3,
     types=frozenset(kind for kind in EVENTS.values() if not issubclass(kind, SessionEvent)),

@@ -85,7 +85,7 @@ def _count(counted: dict[str, Any], event: ModelCalled | TextsEmbedded) -> None:
 
 _USAGE_KEYS: Final[Mapping[type[Event], Keys]] = {ModelCalled: _accounts, TextsEmbedded: _accounts}
 
-USAGE = ReadModel(
+USAGE: ReadModel[Row] = ReadModel(
     name="usage",
     version=3,
     types=_USAGE_KEYS,
@@ -111,7 +111,7 @@ _INNER_KEYS: Final[Mapping[type[Event], Keys]] = {
     MessageSent: lambda record: (record.event.message,) if record.event.caller_request else ()
 }
 
-INNER_CALLS = ReadModel(
+INNER_CALLS: ReadModel[Row] = ReadModel(
     name="inner_calls",
     version=1,
     types=_INNER_KEYS,

@@ -17,7 +17,7 @@ from organism.log.sqlite import SqliteLog
 from organism.sqlite import reader
 from organism.views.views import PAGE_ROWS, Page, Query, all_rows
 from tests.flows.disk import Disk
-from tests.log.engines import MODELS, created, open_durable, sent, turn, unit, views
+from tests.log.engines import MODELS, THREADS, created, open_durable, sent, turn, unit, views
 from tests.log.faulty import FaultyDriver, Plan
 
 IN_THE_LOOP = "MainThread"
@@ -74,7 +74,7 @@ async def test_a_page_that_takes_time_is_read_in_another_thread(
     await log.commit(unit("thr-1", created(), sent("msg-1")))
     assert ids(await views(log).rows("messages", Query())) == ["msg-1"]
     assert beside(readers) == [False, True]
-    assert await views(log).private_row("threads", "thr-1") is not None
+    assert await views(log).private_row(THREADS, "thr-1") is not None
 
 
 async def test_a_search_of_texts_never_holds_up_the_loop(log: SqliteLog, readers: list[str]) -> None:

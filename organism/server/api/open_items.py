@@ -7,7 +7,9 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Final, Literal
 
+import msgspec
 import orjson
+from msgspec import UNSET
 from starlette.responses import Response
 
 from organism.codec import Codec, UnknownPayload
@@ -21,13 +23,12 @@ from organism.errors import (
     SessionBusy,
 )
 from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter, ResolveApproval, ResolveIndeterminate
-from organism.model.words import ApprovalStatus
+from organism.model.words import ApprovalStatus, Content
 from organism.server.http.bodies import AcceptToolBody, ApprovalBody, IndeterminateBody, NoBody, ReplayBody, payload_at
 from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import ACT, ACT_ON_THREAD, QUESTION_REFUSED, SENDING_REFUSED, gives
 from organism.server.http.lists import Filter, Listing, equals, list_of, since
 from organism.server.http.shapes import (
-    Approval,
     ApprovalList,
     DeadLetterList,
     ForeignTool,
@@ -37,6 +38,7 @@ from organism.server.http.shapes import (
     Thread,
 )
 from organism.server.json import encoded
+from organism.views.approvals import Approval
 
 OF_THREAD_OR_AGENT: Final[dict[str, Filter]] = {
     "thread_id": equals("thread_id"),
@@ -91,18 +93,24 @@ async def approvals(call: Call) -> Response:
     return await list_of(call, replace(APPROVALS, reshape=_all_shown))
 
 
+class _Completed(Approval):
+    """An approval as it is read, completed by its payload."""
+
+    payload: Content = UNSET
+
+
 async def _all_shown(call: Call, rows: bytes) -> bytes:
-    return orjson.dumps([_shown(call.process.organism.codec, row) for row in orjson.loads(rows)])
+    found = msgspec.json.decode(rows, type=list[_Completed])
+    return msgspec.json.encode([_shown(call.process.organism.codec, each) for each in found])
 
 
-def _shown(codec: Codec, row: dict[str, Any]) -> dict[str, Any]:
+def _shown(codec: Codec, found: _Completed) -> Approval:
     """The API's approval: the content of its request is the preview, and a call that waits has its form."""
-    name, shown = row["payload_type"], {**row, "preview": row["payload"]}
-    del shown["payload"]
+    found.preview, found.payload = found.payload, UNSET
     with suppress(UnknownPayload):
-        if name is not None and row["status"] == "pending":
-            shown["form_schema"] = codec.schema(name).json_schema
-    return shown
+        if found.payload_type is not None and found.status == "pending":
+            found.form_schema = codec.schema(found.payload_type).json_schema
+    return found
 
 
 async def resolve(call: Call) -> Response:
@@ -117,8 +125,8 @@ async def resolve(call: Call) -> Response:
     )
     with payload_at("/edits"):
         await call.do(command)
-    row = orjson.loads(await call.row("approvals", call.path_params["id"]))
-    return JsonResponse(_shown(call.process.organism.codec, row))
+    found = msgspec.json.decode(await call.row("approvals", call.path_params["id"]), type=_Completed)
+    return JsonResponse(msgspec.json.encode(_shown(call.process.organism.codec, found)))
 
 
 async def indeterminate(call: Call) -> Response:

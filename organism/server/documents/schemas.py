@@ -8,11 +8,13 @@ from types import MappingProxyType, UnionType
 from typing import Annotated, Any, Final, Literal, NotRequired, Union, get_args, get_origin, get_type_hints
 
 import orjson
-from msgspec import UNSET, Meta, Struct, UnsetType
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from msgspec.structs import FieldInfo, fields
 from pydantic import Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 from typing_extensions import TypeAliasType, TypedDict, is_typeddict  # pydantic wants these below Python 3.12
+
+from organism.model.words import Content
 
 Schema = dict[str, Any]
 TEMPLATE: Final = "#/components/schemas/{model}"
@@ -64,7 +66,7 @@ def _readable(kind: Any) -> Any:
     if origin is Annotated:
         return _annotated(kind)
     if origin is Literal or not args:
-        return kind
+        return Any if kind is Raw else kind
     parts = tuple(_readable(part) for part in args if part is not UnsetType)
     whole = Union if origin is UnionType else origin
     return whole[parts if len(parts) > 1 else parts[0]]
@@ -83,7 +85,8 @@ def _record(kind: Any) -> Any:
 
 
 def _type_of(field: FieldInfo) -> Any:
-    return NotRequired[field.type] if field.default is UNSET else field.type
+    """Whatever may be unset may be left out, but for the content, which completes each row that is shown."""
+    return NotRequired[field.type] if field.default is UNSET and field.type != Content else field.type
 
 
 @cache

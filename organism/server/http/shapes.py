@@ -11,6 +11,7 @@ from typing_extensions import TypedDict  # pydantic wants this one below Python 
 from organism.config.settings import Limits, Retry, Taint
 from organism.config.tenant import CompactStrategy
 from organism.model import words
+from organism.views.approvals import Approval
 
 
 class WaitingForPeople(TypedDict):
@@ -143,30 +144,6 @@ class DeadLetter(DeadLetterHead):
     """A message that failed for good, or a send that was refused, with its payload."""
 
     payload: words.Payload
-
-
-class Approval(TypedDict):
-    """What waits, or waited, for a human's word."""
-
-    id: Annotated[str, Field(examples=["apr-01a2b3c4"])]
-    thread_id: words.ThreadId
-    message_id: words.MessageId
-    agent: words.AgentName
-    payload_type: Annotated[
-        words.PayloadType | None, Field(description="Of a call that waits for consent: its payload is the preview.")
-    ]
-    why: Annotated[
-        str | None, Field(description="Of a tainted run's call that cannot be undone: why a person decides.")
-    ]
-    preview: words.Payload
-    form_schema: NotRequired[Annotated[words.Object, Field(description="What `edits` of the payload may be.")]]
-    digest: Annotated[
-        words.Digest, Field(description="Of the preview's canonical bytes, to which a decision is bound.")
-    ]
-    status: words.ApprovalStatus
-    requested_at: words.Time
-    expires_at: words.Time
-    position: words.Position
 
 
 class ForeignTool(TypedDict):

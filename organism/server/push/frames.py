@@ -11,8 +11,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, NamedTuple
 
+import msgspec
 import orjson
-from msgspec import Meta
+from msgspec import Meta, Raw
 
 from organism.events.record import Record
 from organism.events.vocabulary import (
@@ -51,7 +52,6 @@ from organism.log.log import EventFilter
 from organism.model.times import iso
 from organism.model.words import one_of
 from organism.pump.run.feed import Delta
-from organism.server.json import splice
 from organism.views import approvals, dead_letters, threads
 from organism.views.run import data_of, kind_of
 from organism.views.views import ERASED, Row, with_payload
@@ -313,14 +313,10 @@ def _discarded(record: Record[MessageDiscarded], _context: Context) -> Mapping[s
     return {"thread_id": record.thread, "status": "discarded", "dead_letter": {"id": record.event.message}}
 
 
-def _approval(record: Record[ApprovalRequested], _context: Context) -> Mapping[str, Any] | None:
-    row = approvals.apply("", None, record)
-    if row is None:
-        return None
-    content = record.content
-    preview = ERASED if content is None or content.erased else content.json
-    shown = splice(orjson.dumps(public(row)), {"preview": preview})
-    return {"thread_id": record.thread, "agent": row["agent"], "approval": shown}
+def _approval(record: Record[ApprovalRequested], _context: Context) -> Mapping[str, Any]:
+    approval, content = approvals.requested(record), record.content
+    approval.preview = Raw(ERASED if content is None or content.erased else content.json)
+    return {"thread_id": record.thread, "agent": approval.agent, "approval": msgspec.json.encode(approval)}
 
 
 def _approval_closed(record: Record[approvals.Closing], _context: Context) -> Mapping[str, Any]:

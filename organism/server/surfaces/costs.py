@@ -22,7 +22,7 @@ from organism.model.money import NOTHING, cents
 from organism.model.run import RunEntry
 from organism.server.http.call import Call
 from organism.server.surfaces.run import begun
-from organism.views.usage import dearer
+from organism.views.usage import USAGE, dearer
 from organism.views.views import Query, Where
 
 MOST_INNER: Final = 1000
@@ -62,7 +62,7 @@ async def _told(call: Call, sent: Injected) -> dict[str, str]:
     usd, calls = NOTHING, 0
     source: CostSource = "zero"
     for thread in await _threads(call, sent):
-        row = await call.tenant.views.private_row("usage", f"thread {thread}")
+        row = await call.tenant.views.private_row(USAGE, f"thread {thread}")
         if row is not None:
             usd, calls = usd + Decimal(row["cost_usd"]), calls + row["calls"]
             source = dearer(source, row["_source"])

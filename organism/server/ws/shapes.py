@@ -14,6 +14,7 @@ from typing_extensions import TypedDict  # pydantic wants this one below Python 
 from organism.model import words
 from organism.server.http import shapes as objects
 from organism.server.push.frames import FrameNames
+from organism.views import approvals
 
 Timeline = Annotated[str, Field(description="The name of this log's timeline.", examples=["9f86d081884c7d65"])]
 Echo = Annotated[Any, Field(description="That of the command, if it had one.", examples=[1])]
@@ -96,14 +97,14 @@ class ApprovalRequested(TypedDict):
     position: words.Position
     thread_id: words.ThreadId
     agent: words.AgentName
-    approval: objects.Approval
+    approval: approvals.Approval
 
 
 class ClosedApproval(TypedDict):
     """Which one it was, and what became of it."""
 
-    id: Annotated[str, Field(examples=["apr-01a2b3c4"])]
-    status: Literal["approved", "rejected", "expired", "cancelled"]
+    id: words.ApprovalId
+    status: approvals.Closed
 
 
 class ApprovalClosed(TypedDict):
