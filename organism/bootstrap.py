@@ -53,7 +53,7 @@ from organism.tools.toolbox import Held, Toolbox
 from organism.tools.web import Net
 from organism.views.foreign_tools import FOREIGN_TOOLS
 from organism.views.models import READ_MODELS
-from organism.views.views import Query, ViewStore, all_rows
+from organism.views.views import Query, Row, ViewStore, all_rows
 from organism.watchdog import BLOCKED_SECONDS, Watchdog
 
 if TYPE_CHECKING:
@@ -251,7 +251,7 @@ class Organism:
 
     async def _pin_tools(self, views: ViewStore) -> bool:
         """Take over what the log says of foreign tools. Gives whether any is off."""
-        return self._tools.pins.take(await all_rows(views, "foreign_tools", Query()))
+        return self._tools.pins.take(await all_rows(views, "foreign_tools", Query(), Row))
 
     async def _record_tools(self) -> None:
         """Record which foreign tools were seen for the first time, and which are no longer as they were accepted."""

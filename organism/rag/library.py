@@ -197,7 +197,7 @@ class Library:
 
     async def _indices(self) -> list[Row]:
         """All that there are."""
-        rows = await all_rows(self._views, INDICES.name, Query(order_by="position"))
+        rows = await all_rows(self._views, INDICES.name, Query(order_by="position"), Row)
         return [await self.index(row["id"]) for row in rows]
 
     async def _make_words(self) -> None:

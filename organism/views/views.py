@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 from typing import Any, Final, Generic, Protocol
 
-import orjson
+import msgspec
 from msgspec import Struct
 from msgspec.structs import fields
 from typing_extensions import TypeVar  # the one of typing has a default from Python 3.13 on
@@ -30,6 +30,7 @@ Row = dict[str, Any]
 Public = TypeVar("Public", bound=Struct)
 Private = TypeVar("Private", bound=Struct)
 R = TypeVar("R")
+T = TypeVar("T")
 R_co = TypeVar("R_co", covariant=True, default=Any)
 
 
@@ -177,16 +178,21 @@ class ViewStore(Protocol):
         """One row with its private fields, for decisions that rest on what is no longer in memory."""
 
 
-async def all_rows(views: ViewStore, model: str, query: Query) -> list[Row]:
+def rows_of(page: Page, kind: type[T]) -> list[T]:
+    """The page's rows, which are of this class."""
+    return msgspec.json.decode(page.rows, type=list[kind])  # type: ignore[valid-type]  # it is a value to mypy
+
+
+async def all_rows(views: ViewStore, model: str, query: Query, kind: type[T]) -> list[T]:
     """Every row that the query finds, however many, in its order, read page by page; its ``limit`` does not count.
 
     For what must not rest on a part. Rows that change meanwhile may be there as they were or as they are.
     """
-    found: list[Row] = []
+    found: list[T] = []
     query = replace(query, limit=PAGE_ROWS)
     while True:
         page = await views.rows(model, query)
-        found += orjson.loads(page.rows)
+        found += rows_of(page, kind)
         if page.count < PAGE_ROWS:
             return found
         query = replace(query, after=page.last, offset=0)

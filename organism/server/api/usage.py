@@ -38,7 +38,7 @@ async def usage(call: Call) -> Response:
     call.allow_query(AT)
     at = await as_of(call)
     row = await call.tenant.views.row("usage", TOTAL, at)
-    agents = await all_rows(call.tenant.views, "usage", Query((Where("kind", "=", "agent"),), "name", at=at))
+    agents = await all_rows(call.tenant.views, "usage", Query((Where("kind", "=", "agent"),), "name", at=at), Row)
     newest = Query((Where("kind", "=", "day"),), "name", descending=True, limit=DAYS_SHOWN, at=at)
     days = orjson.loads((await call.tenant.views.rows("usage", newest)).rows)
     total = empty_usage() if row is None else orjson.loads(row)

@@ -12,6 +12,7 @@ from organism.config.settings import Limits, Retry, Taint
 from organism.config.tenant import CompactStrategy
 from organism.model import words
 from organism.views.approvals import Approval
+from organism.views.dead_letters import DeadLetter, Indeterminate
 
 
 class WaitingForPeople(TypedDict):
@@ -109,43 +110,6 @@ class ThreadWithMessages(Thread):
     next: Annotated[words.Cursor | None, Field(description="The `cursor` for `/threads/{id}/messages` to go on with.")]
 
 
-class CodeLine(TypedDict):
-    """A line of a handler's own code; no values."""
-
-    file: Annotated[str, Field(examples=["handlers/hello.py"])]
-    line: words.Count
-    function: Annotated[str, Field(examples=["greet"])]
-    code: Annotated[str, Field(description="The line as it was loaded.", examples=["name = NAMES[payload.name]"])]
-
-
-class DeadLetterHead(TypedDict):
-    """A message that failed for good, or a send that was refused."""
-
-    id: words.MessageId
-    thread_id: words.ThreadId
-    agent: Annotated[words.AgentName, Field(description="Who was to handle it, or wanted to send it.")]
-    from_: Annotated[words.AgentName, Field(alias="from")]
-    to: words.AgentName
-    payload_type: words.PayloadType
-    code: Annotated[str, Field(examples=["handler_error"])]
-    reason: words.Reason
-    attempts: words.Count
-    timestamp: Annotated[words.Time, Field(description="When it died. UTC, ISO 8601.")]
-    position: words.Position
-    root: NotRequired[
-        Annotated[words.MessageId, Field(description="The dead letter that it failed with, and is closed with.")]
-    ]
-    traceback: NotRequired[
-        Annotated[list[CodeLine], Field(description="The handler's own lines, the one that raised first.")]
-    ]
-
-
-class DeadLetter(DeadLetterHead):
-    """A message that failed for good, or a send that was refused, with its payload."""
-
-    payload: words.Payload
-
-
 class ForeignTool(TypedDict):
     """A tool of an MCP server: what was accepted of it, and what it is now."""
 
@@ -159,19 +123,6 @@ class ForeignTool(TypedDict):
     position: words.Position
     description: Annotated[str | None, Field(description="What its server says of it now; null if it is not known.")]
     parameters: Annotated[words.Object | None, Field(description="And which arguments it says that it takes.")]
-
-
-class Indeterminate(TypedDict):
-    """An unsafe effect of which nobody knows whether it happened."""
-
-    id: Annotated[str, Field(description="`MESSAGE:STEP`.", examples=["msg-01a2b3c4:1"])]
-    thread_id: words.ThreadId
-    message_id: words.MessageId
-    agent: words.AgentName
-    step: words.Count
-    key: Annotated[str, Field(description="The key that the effect got.", examples=["msg-01a2b3c4/pay"])]
-    since: words.Time
-    position: words.Position
 
 
 class Page(TypedDict):

@@ -298,11 +298,10 @@ def _error(record: Record[MessageRetried | MessageFailed], _context: Context) ->
     }
 
 
-def _dead_letter(record: Record[MessageDead | MessageRefused], _context: Context) -> Mapping[str, Any] | None:
-    row = dead_letters.apply("", None, record)
-    if row is None:
-        return None
-    return {"thread_id": record.thread, "agent": row["agent"], "status": "open", "dead_letter": public(row)}
+def _dead_letter(record: Record[MessageDead | MessageRefused], _context: Context) -> Mapping[str, Any]:
+    letter = dead_letters.died(record)
+    shown = msgspec.json.encode(letter)
+    return {"thread_id": record.thread, "agent": letter.agent, "status": "open", "dead_letter": shown}
 
 
 def _replayed(record: Record[MessageReplayed], _context: Context) -> Mapping[str, Any]:

@@ -14,7 +14,7 @@ from typing_extensions import TypedDict  # pydantic wants this one below Python 
 from organism.model import words
 from organism.server.http import shapes as objects
 from organism.server.push.frames import FrameNames
-from organism.views import approvals
+from organism.views import approvals, dead_letters
 
 Timeline = Annotated[str, Field(description="The name of this log's timeline.", examples=["9f86d081884c7d65"])]
 Echo = Annotated[Any, Field(description="That of the command, if it had one.", examples=[1])]
@@ -71,7 +71,7 @@ class DeadLetterOpened(TypedDict):
     thread_id: words.ThreadId
     agent: words.AgentName
     status: Literal["open"]
-    dead_letter: objects.DeadLetterHead
+    dead_letter: dead_letters.DeadLetterHead
 
 
 class ClosedDeadLetter(TypedDict):
