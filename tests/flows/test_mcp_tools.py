@@ -284,7 +284,7 @@ async def test_a_reload_follows_a_server_that_has_other_tools_now(world: MakeWor
         assert off.replies[0]["code"] == "forbidden"
         grown = await o.views.private_row(FOREIGN_TOOLS, "rough__grown")
         assert grown is not None
-        await o.organism.accept_tool("rough__grown", grown["offered"], HOST_PROGRAM)
+        await o.organism.accept_tool("rough__grown", grown.offered, HOST_PROGRAM)
         done = await o.inject("rough__grown", {"json": '{"do": "this"}'}, wait=True)
         assert done.replies[0]["text"] == "did this"
         await o.inject("rough__do", {"json": '{"do": "shrink"}'}, wait=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 import msgspec
 import orjson
@@ -37,7 +37,6 @@ from organism.server.http.shapes import (
     Injected,
     Thread,
 )
-from organism.server.json import encoded
 from organism.views.approvals import Approval
 
 OF_THREAD_OR_AGENT: Final[dict[str, Filter]] = {
@@ -151,14 +150,14 @@ async def foreign_tools(call: Call) -> Response:
 
 
 async def _all_offered(call: Call, rows: bytes) -> bytes:
-    shown = encoded([_with_offer(call, row) for row in orjson.loads(rows)])
-    return call.process.redactor.shown(shown)
+    shown = [_with_offer(call, tool) for tool in msgspec.json.decode(rows, type=list[ForeignTool])]
+    return call.process.redactor.shown(msgspec.json.encode(shown))
 
 
-def _with_offer(call: Call, row: dict[str, Any]) -> dict[str, Any]:
-    offer = call.process.organism.offered_tool(row["name"])
-    described = (None, None) if offer is None else (offer.description, offer.parameters)
-    return {**row, "description": described[0], "parameters": described[1]}
+def _with_offer(call: Call, tool: ForeignTool) -> ForeignTool:
+    if (offer := call.process.organism.offered_tool(tool.name)) is not None:
+        tool.description, tool.parameters = offer.description, dict(offer.parameters)
+    return tool
 
 
 async def accept_tool(call: Call) -> Response:
@@ -167,8 +166,8 @@ async def accept_tool(call: Call) -> Response:
     call.refuse_if_match()
     name = call.path_params["name"]
     await call.process.organism.accept_tool(name, body.digest, call.actor, call.idempotency())
-    row = orjson.loads(await call.row("foreign_tools", name))
-    return JsonResponse(call.process.redactor.shown(encoded(_with_offer(call, row))))
+    tool = msgspec.json.decode(await call.row("foreign_tools", name), type=ForeignTool)
+    return JsonResponse(call.process.redactor.shown(msgspec.json.encode(_with_offer(call, tool))))
 
 
 _list = partial(Route, "GET", by_head=True)

@@ -13,6 +13,7 @@ from organism.config.tenant import CompactStrategy
 from organism.model import words
 from organism.views.approvals import Approval
 from organism.views.dead_letters import DeadLetter, Indeterminate
+from organism.views.foreign_tools import PinnedTool
 
 
 class WaitingForPeople(TypedDict):
@@ -110,19 +111,13 @@ class ThreadWithMessages(Thread):
     next: Annotated[words.Cursor | None, Field(description="The `cursor` for `/threads/{id}/messages` to go on with.")]
 
 
-class ForeignTool(TypedDict):
+class ForeignTool(PinnedTool, kw_only=True):
     """A tool of an MCP server: what was accepted of it, and what it is now."""
 
-    name: words.AgentName
-    server: Annotated[str, Field(examples=["play"])]
-    status: Annotated[Literal["accepted", "waiting"], Field(description="What is waiting is off until it is accepted.")]
-    accepted: Annotated[
-        str, Field(description="The digest of name, description and schema that were accepted; empty if none were.")
-    ]
-    offered: Annotated[str, Field(description="That of what is offered instead and waits; empty if nothing does.")]
-    position: words.Position
-    description: Annotated[str | None, Field(description="What its server says of it now; null if it is not known.")]
-    parameters: Annotated[words.Object | None, Field(description="And which arguments it says that it takes.")]
+    description: Annotated[str | None, Meta(description="What its server says of it now; null if it is not known.")] = (
+        None
+    )
+    parameters: Annotated[words.Object | None, Meta(description="And which arguments it says that it takes.")] = None
 
 
 class Page(TypedDict):
