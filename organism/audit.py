@@ -164,7 +164,7 @@ class AuditLines:
 
     async def _sent(self, message: str) -> Record[Any] | None:
         row = await self._views.private_row(MESSAGES, message)
-        found = [] if row is None else await self.log.read(row["position"] - 1, row["position"], limit=1)
+        found = [] if row is None else await self.log.read(row.position - 1, row.position, limit=1)
         return found[0] if found else None
 
     async def _line(
@@ -193,7 +193,7 @@ class AuditLines:
     async def _prompt(self, message: str) -> Any:
         """What the message says; None once it was erased."""
         row = await self._views.private_row(MESSAGES, message)
-        content = None if row is None else await self.log.content(row["position"])
+        content = None if row is None else await self.log.content(row.position)
         return None if content is None else self._redactor.decoded(content[0])
 
 

@@ -21,8 +21,8 @@ from organism.log.log import EventFilter, EventLog
 from organism.model.thread import NO_ROOT
 from organism.pump.decide.inject import DeadLetter, Failed
 from organism.views.dead_letters import CLOSED_LETTERS, DEAD_LETTERS, DeadLetterHead
-from organism.views.threads import MESSAGES
-from organism.views.views import Query, Row, ViewStore, Where, all_rows, rows_of
+from organism.views.threads import MESSAGES, Thread
+from organism.views.views import Query, ViewStore, Where, all_rows, rows_of
 
 MOST_FAILURES: Final = 500
 """So many dead letters of a thread are sent again, or discarded, by one act."""
@@ -36,9 +36,9 @@ class Failures:
     def __init__(self, log: EventLog, views: ViewStore) -> None:
         self._log, self._views = log, views
 
-    async def reopening(self, row: Row) -> ThreadReopened:
+    async def reopening(self, row: Thread) -> ThreadReopened:
         """What reopening the thread of this row records: dead letters, pause, what outlived its end."""
-        thread_id = row["id"]
+        thread_id = row.id
         where = (Where("thread_id", "=", thread_id), Where("code", "in", _DEATHS))
         failed = await self._views.rows("dead_letters", Query(where, "died_at", descending=True, limit=1))
         newest = rows_of(failed, DeadLetterHead)
@@ -48,10 +48,10 @@ class Failures:
         return ThreadReopened(
             failed=failed.total,
             reason=newest[0].reason if newest else "",
-            paused=row["paused"],
+            paused=row.paused,
             parent=ended.parent,
             todos=ended.todos,
-            tokens=row["tokens"],
+            tokens=row.tokens,
         )
 
     async def of_thread(self, thread_id: str) -> list[Failed]:
@@ -112,7 +112,7 @@ class Failures:
         row = await self._views.private_row(MESSAGES, message_id) if message_id else None
         if row is None:
             return None
-        found = (await self._log.read(row["position"] - 1, row["position"], limit=1))[0]
+        found = (await self._log.read(row.position - 1, row.position, limit=1))[0]
         return found if _is_sent(found) else None
 
 

@@ -58,9 +58,9 @@ from organism.pump.failures import Failures
 from organism.pump.history import Histories
 from organism.pump.sessions import Sessions
 from organism.pump.writer import Writer
+from organism.views import threads
 from organism.views.approvals import APPROVALS
 from organism.views.keyed import ANSWERS
-from organism.views.threads import MESSAGES, THREADS
 from organism.views.views import Row, ViewStore
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
@@ -286,21 +286,23 @@ class Operator:
         unit = await self._writer.commit(decision)
         return unit.records[index].position
 
-    async def _found(self, command: c.Command, thread_id: str, *, may_be_killed: bool = False) -> Thread | Row:
+    async def _found(
+        self, command: c.Command, thread_id: str, *, may_be_killed: bool = False
+    ) -> Thread | threads.Thread:
         """The thread if it is active, else its row. Raises ``NotFound``, ``ThreadKilled``, ``StalePosition``."""
         thread = self.active(thread_id)
         if thread is not None:
             check_position(command, thread.head)
             return thread
         await self._writer.settled()  # its end may be decided and not on disk yet
-        row = await self._views.private_row(THREADS, thread_id)
+        row = await self._views.private_row(threads.THREADS, thread_id)
         if row is None:
             raise NotFound(f"There is no thread {thread_id!r}.", param="/thread_id")
-        if row["status"] == "killed" and not may_be_killed:
+        if row.status == "killed" and not may_be_killed:
             raise ThreadKilled(
                 f"Thread {thread_id} was killed; inject without `thread_id` to begin a new one.", param="/thread_id"
             )
-        check_position(command, row["position"])
+        check_position(command, row.position)
         return row
 
     async def _active_or_reopened(
@@ -382,7 +384,7 @@ class Operator:
     async def _pause_thread(self, command: c.PauseThread | c.ResumeThread) -> c.Done:
         """A thread that ended while it was paused can be resumed: else it would be paused when it is reopened."""
         found = await self._found(command, command.thread_id)
-        thread, is_paused = (found, found.paused) if isinstance(found, Thread) else (None, found["paused"])
+        thread, is_paused = (found, found.paused) if isinstance(found, Thread) else (None, found.paused)
         decision = Decision.on(self._writer.state, thread, None, command.actor)
         decision.thread_id = command.thread_id
         if isinstance(command, c.PauseThread) and thread is not None and not is_paused:
@@ -394,8 +396,8 @@ class Operator:
     async def _kill_thread(self, command: c.KillThread) -> c.Done:
         """End the tree in one unit; then its tasks are cancelled, and whatever they still do has no effect."""
         found = await self._found(command, command.thread_id, may_be_killed=True)
-        if not isinstance(found, Thread) and found["status"] == "killed":
-            return c.Done(found["position"])
+        if not isinstance(found, Thread) and found.status == "killed":
+            return c.Done(found.position)
         thread = found if isinstance(found, Thread) else Thread(command.thread_id)
         decision = Decision.on(self._writer.state, thread, None, command.actor)
         self._kill(decision, thread)
@@ -492,10 +494,10 @@ class Operator:
 
     async def _was_indeterminate(self, message_id: str, number: int) -> bool:
         """Whether the outcome of this step was ever unknown."""
-        message = await self._views.private_row(MESSAGES, message_id)
+        message = await self._views.private_row(threads.MESSAGES, message_id)
         if message is None:
             return False
-        after, thread_id = message["position"], message["thread_id"]
+        after, thread_id = message.position, message.thread_id
         wanted = EventFilter((thread_id,), (StepStarted, StepRecorded))
         while records := await self._log.read(after, wanted=wanted):
             for record in records:

@@ -17,9 +17,10 @@ from organism.model.words import ThreadStatus
 from organism.server.http import lists
 from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import gives
-from organism.server.http.shapes import EventList, Message, MessageList, Why
+from organism.server.http.shapes import EventList, MessageList, Why
 from organism.server.json import splice
 from organism.server.push.past import read_records
+from organism.views.threads import Message
 
 TAKES: Final = ("after", "until", "thread", "type", "limit", "content")
 

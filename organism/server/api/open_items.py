@@ -35,9 +35,9 @@ from organism.server.http.shapes import (
     ForeignToolList,
     IndeterminateList,
     Injected,
-    Thread,
 )
 from organism.views.approvals import Approval
+from organism.views.threads import Thread
 
 OF_THREAD_OR_AGENT: Final[dict[str, Filter]] = {
     "thread_id": equals("thread_id"),

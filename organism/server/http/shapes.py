@@ -14,6 +14,7 @@ from organism.model import words
 from organism.views.approvals import Approval
 from organism.views.dead_letters import DeadLetter, Indeterminate
 from organism.views.foreign_tools import PinnedTool
+from organism.views.threads import Message, Thread
 
 
 class WaitingForPeople(TypedDict):
@@ -63,52 +64,11 @@ class ControlledAgent(Agent):
     position: words.Position
 
 
-class Message(TypedDict):
-    """A message."""
-
-    id: words.MessageId
-    thread_id: words.ThreadId
-    from_: Annotated[words.AgentName, Field(alias="from", description="Who sent it; `console` is the outside.")]
-    to: words.AgentName
-    payload_type: words.PayloadType
-    payload: words.Payload
-    timestamp: words.Time
-    position: words.Position
-    cause: Annotated[words.MessageId | None, Field(description="The message whose handling led to it.")]
-    xml: NotRequired[
-        Annotated[
-            Annotated[str, Field(examples=["<message/>"])] | None,
-            Field(description="With `?xml=true`: the recorded envelope, byte for byte; null once it was erased."),
-        ]
-    ]
-
-
-class Thread(TypedDict):
-    """A thread."""
-
-    id: words.ThreadId
-    status: words.ThreadStatus
-    paused: bool
-    participants: Annotated[
-        list[words.AgentName], Field(description="Who takes part, in the order in which they came.")
-    ]
-    message_count: words.Count
-    created_at: words.Time
-    last_activity: words.Time
-    error: Annotated[words.Reason | None, Field(description="Why it failed, if it did.")]
-    session_id: str | None
-    tokens: words.Count
-    cost_usd: Annotated[str, Field(description="A decimal number.", examples=["0"])]
-    position: Annotated[
-        words.Position, Field(description="That of its last event: its ETag, what `If-Match` compares.")
-    ]
-
-
-class ThreadWithMessages(Thread):
+class ThreadWithMessages(Thread, kw_only=True):
     """A thread with its first 500 messages."""
 
     messages: list[Message]
-    next: Annotated[words.Cursor | None, Field(description="The `cursor` for `/threads/{id}/messages` to go on with.")]
+    next: Annotated[words.Cursor | None, Meta(description="The `cursor` for `/threads/{id}/messages` to go on with.")]
 
 
 class ForeignTool(PinnedTool, kw_only=True):

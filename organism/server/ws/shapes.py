@@ -14,7 +14,7 @@ from typing_extensions import TypedDict  # pydantic wants this one below Python 
 from organism.model import words
 from organism.server.http import shapes as objects
 from organism.server.push.frames import FrameNames
-from organism.views import approvals, dead_letters
+from organism.views import approvals, dead_letters, threads
 
 Timeline = Annotated[str, Field(description="The name of this log's timeline.", examples=["9f86d081884c7d65"])]
 Echo = Annotated[Any, Field(description="That of the command, if it had one.", examples=[1])]
@@ -25,7 +25,7 @@ class MessageSent(TypedDict):
 
     event: Literal["message"]
     position: words.Position
-    message: objects.Message
+    message: threads.Message
 
 
 class ThreadCreated(TypedDict):
@@ -33,7 +33,7 @@ class ThreadCreated(TypedDict):
 
     event: Literal["thread_created"]
     position: words.Position
-    thread: objects.Thread
+    thread: threads.Thread
 
 
 class ThreadUpdated(TypedDict):
@@ -230,7 +230,7 @@ class Connected(TypedDict):
     log: Timeline
     organism: objects.Organism
     agents: list[objects.Agent]
-    threads: Annotated[list[objects.Thread], Field(description="The newest 500 active ones and the newest 100 others.")]
+    threads: Annotated[list[threads.Thread], Field(description="The newest 500 active ones and the newest 100 others.")]
     threads_total: words.Count
 
 
