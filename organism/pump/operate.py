@@ -60,8 +60,8 @@ from organism.pump.sessions import Sessions
 from organism.pump.writer import Writer
 from organism.views import threads
 from organism.views.approvals import APPROVALS
-from organism.views.keyed import ANSWERS
-from organism.views.views import Row, ViewStore
+from organism.views.keyed import ANSWERS, Answer
+from organism.views.views import ViewStore
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
@@ -70,12 +70,12 @@ OF_DEAD_LETTERS: Final = (c.ReplayDeadLetter, c.DiscardDeadLetter, c.ReplayDeadL
 T = TypeVar("T")
 
 
-async def recorded(views: ViewStore, once: c.Idempotency, now_us: int) -> Row | None:
+async def recorded(views: ViewStore, once: c.Idempotency, now_us: int) -> Answer | None:
     """The row of the key's stored answer, unless it is too old. Raises ``IdempotencyKeyReused``."""
     row = await views.private_row(ANSWERS, once.name)
-    if row is None or row["at"] + KEY_LIFE_US < now_us:
+    if row is None or row.at + KEY_LIFE_US < now_us:
         return None
-    if row["digest"] != once.digest:
+    if row.digest != once.digest:
         raise IdempotencyKeyReused
     return row
 
@@ -230,7 +230,7 @@ class Operator:
     async def answered(self, once: c.Idempotency) -> dict[str, Any] | None:
         """The key's stored answer with its position, if there is one. Raises ``IdempotencyKeyReused``."""
         row = await recorded(self._views, once, self._writer.state.now())
-        return None if row is None else row["body"]
+        return None if row is None else row.body
 
     def answer(self, decision: Decision, once: c.Idempotency | None, body: dict[str, Any], back: int) -> None:
         """Record the answer in the command's own unit; its position is ``back`` before this event."""

@@ -20,8 +20,8 @@ from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.model.redact import Redactor
 from organism.model.tool import ToolError
 from organism.pump.decide.respond import Owner, Recorded
-from organism.views.keyed import VALUES
-from organism.views.views import Query, ViewStore, Where
+from organism.views.keyed import VALUES, Value
+from organism.views.views import Query, ViewStore, Where, rows_of
 
 MOST_KEYS: Final = 10_000
 MOST_CHARACTERS: Final = 32_000
@@ -146,10 +146,10 @@ class Values:
     async def get(self, payload: KeyValueGet, metadata: HandlerMetadata) -> HandlerResponse:
         async def read(_key: str) -> tuple[str | None, builtins.list[str], builtins.list[_WrittenOwner]]:
             row = await self._views.private_row(VALUES, payload.key)
-            content = None if row is None else await self._log.content(row["position"])
+            content = None if row is None else await self._log.content(row.position)
             if row is None or content is None:
                 return None, [], []
-            return str(orjson.loads(content[0])), row["authors"], [row["owner"]]
+            return str(orjson.loads(content[0])), row.authors, [row.owner]
 
         value, authors, owners = await metadata.effect("get", read, kind="pure")
         return Recorded(KeyValue(payload.key, value), authors=frozenset(authors), owners=frozenset(map(_owner, owners)))
@@ -181,7 +181,7 @@ class Values:
                 Where("key", ">", payload.after),
             )
             page = await self._views.rows(VALUES.name, Query(where, "key", limit=payload.limit + 1))
-            return [(row["key"], row["authors"], row["owner"]) for row in orjson.loads(page.rows)]
+            return [(row.key, row.authors, row.owner) for row in rows_of(page, Value)]
 
         found = await metadata.effect("list", read, kind="pure")
         shown = found[: payload.limit]
