@@ -22,7 +22,7 @@ from organism.rag.index import Graphs
 from organism.rag.library import By, Library
 from organism.rag.store import Damage, Expected, InForce, Span, Staging, Store, Version
 from organism.sqlite.driver import Pysqlite
-from organism.views.views import Page, Query, R, ReadModel, Row, ViewStore
+from organism.views.views import Page, Query, R, ReadModel, ViewStore
 from tests.rag.layouts import make_second
 from tests.rag.libraries import WORDS, content, organism, texts
 
@@ -126,7 +126,7 @@ async def test_a_file_of_the_first_layout_is_taken_over(tmp_path: Path) -> None:
 class Late:
     """Rows of which the first that is asked for is an old one."""
 
-    def __init__(self, views: ViewStore, old: Row) -> None:
+    def __init__(self, views: ViewStore, old: Any) -> None:
         self._views = views
         self._old: Any = old
 

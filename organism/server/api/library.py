@@ -34,11 +34,11 @@ from organism.server.http.shapes import (
     LibraryDocument,
     LibraryDocumentList,
     LibraryEmbedding,
-    LibraryIndex,
     LibraryIndexList,
     Retrieved,
 )
-from organism.views.views import Page, Row
+from organism.views.library import LibraryIndex, StoredIndex
+from organism.views.views import Page
 
 INDICES: Final = Listing("indices", "position")
 _PLACES: Final[Places] = {"/model": "/embedding_model", "/index_id": None}
@@ -137,7 +137,7 @@ def _by(call: Call) -> By:
     return By(call.actor, call.idempotency())
 
 
-async def _ingested(call: Call, write: Callable[..., Coroutine[Any, Any, Row]]) -> Response:
+async def _ingested(call: Call, write: Callable[..., Coroutine[Any, Any, StoredIndex | None]]) -> Response:
     """Write the documents; with ``wait=false``, without waiting until they are embedded."""
     later = not call.parameters().get("wait", True)
     body = await call.body_as(IngestBody, "wait")
@@ -145,7 +145,8 @@ async def _ingested(call: Call, write: Callable[..., Coroutine[Any, Any, Row]]) 
     with named_in(_PLACES):
         writing = write(call.path_params["index_id"], given, body.embedding_model, _by(call), later=later)
         row = await call.unless_left(writing)
-    shown = {"index_id": row["id"], "ingested": len(given), "doc_count": row["doc_count"]}
+    doc_count = 0 if row is None else row.public.doc_count
+    shown = {"index_id": call.path_params["index_id"], "ingested": len(given), "doc_count": doc_count}
     return JsonResponse(shown, 202 if later else 200)
 
 

@@ -14,6 +14,7 @@ from organism.model import words
 from organism.views.approvals import Approval
 from organism.views.dead_letters import DeadLetter, Indeterminate
 from organism.views.foreign_tools import PinnedTool
+from organism.views.library import LibraryIndex
 from organism.views.threads import Message, Thread
 
 
@@ -375,15 +376,6 @@ class SessionMessageList(Page):
     """Messages of a session, oldest first."""
 
     messages: list[SessionMessage]
-
-
-class LibraryIndex(TypedDict):
-    """An index of the library."""
-
-    id: Annotated[str, Field(examples=["berlin-info"])]
-    doc_count: words.Count
-    embedding_model: Annotated[str, Field(description="What made its vectors.", examples=["default"])]
-    created_at: words.Time
 
 
 class LibraryEmbedding(TypedDict):
