@@ -190,7 +190,7 @@ async def test_nobody_else_comes_to_the_line_and_the_slot_is_free(world: MakeWor
         assert play(o)["TRACE"] == ["@wait One", "Three"]
         row = await o.views.private_row(AGENTS, "talker")
         assert row is not None
-        assert row["state"] == "waiting"
+        assert row.public.state == "waiting"
         speaker.open("wait")
         assert await answers(o, first.thread_id) == ["One", "Two"]
     assert other.replies == ({"text": "Three"},)

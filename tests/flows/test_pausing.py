@@ -146,7 +146,7 @@ async def test_a_paused_agent_takes_injections_and_its_queue_grows(world: MakeWo
         other = await o.inject("other", {"text": "x"}, wait=True)
         row = await o.views.private_row(AGENTS, "worker")
     assert row is not None
-    assert (row["state"], row["paused"], row["queue_depth"]) == ("paused", True, 3)
+    assert (row.public.state, row.public.paused, row.public.queue_depth) == ("paused", True, 3)
     assert other.replies == ({"text": "other"},)
 
 

@@ -123,10 +123,17 @@ class LiveRows:
         return row
 
     def checkpoint(self) -> Snapshot:
-        return Snapshot(CHECKPOINT, self.position, orjson.dumps(self._rows))
+        rows = {
+            model.name: {key: _whole(model, row) for key, row in self._rows[model.name].items()}
+            for model in self._models
+        }
+        return Snapshot(CHECKPOINT, self.position, _encode(rows))
 
     def load(self, checkpoint: Snapshot) -> None:
-        self._rows = {name: Rows(rows) for name, rows in orjson.loads(checkpoint.body).items()}
+        found = msgspec.json.decode(checkpoint.body, type=dict[str, dict[str, msgspec.Raw]])
+        for model in self._models:
+            rows = {key: _of_whole(model, bytes(row)) for key, row in found[model.name].items()}
+            self._rows[model.name] = Rows(rows)
         self.position = checkpoint.position
 
 
@@ -241,6 +248,19 @@ def folded_row(model: ReadModel[R], public: bytes, private: bytes) -> R:
         row.update(orjson.loads(private))
     found: R = row
     return found
+
+
+def _whole(model: ReadModel, row: Any) -> msgspec.Raw:
+    """The row as a checkpoint has it: one object, of its private fields too; null for one that is gone."""
+    if row is None:
+        return msgspec.Raw(b"null")
+    public, private, *_ = write(model, row)
+    return msgspec.Raw(b"%b,%b" % (public[:-1], private[1:]) if private else public)
+
+
+def _of_whole(model: ReadModel, row: bytes) -> Any:
+    """Of each class the fields that it knows."""
+    return None if row == b"null" else folded_row(model, row, b"" if model.private is None else row)
 
 
 _encode: Final = msgspec.json.Encoder().encode

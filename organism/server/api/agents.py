@@ -19,8 +19,9 @@ from organism.server.http.bodies import NoBody
 from organism.server.http.call import Call, JsonResponse, Route
 from organism.server.http.contract import ACT, ACT_REFUSED, Gives, gives
 from organism.server.http.lists import AT, Listing, as_of, equals, list_of, since_text
-from organism.server.http.shapes import Agent, AgentList, ControlledAgent, Section
+from organism.server.http.shapes import AgentList, ControlledAgent, Section
 from organism.server.json import encoded, splice
+from organism.views.organism import Agent
 
 AGENTS: Final = Listing(
     "agents",

@@ -15,6 +15,7 @@ from organism.views.approvals import Approval
 from organism.views.dead_letters import DeadLetter, Indeterminate
 from organism.views.foreign_tools import PinnedTool
 from organism.views.library import LibraryIndex
+from organism.views.organism import Agent
 from organism.views.threads import Message, Thread
 
 
@@ -41,25 +42,7 @@ class Organism(TypedDict):
     waiting_for_people: WaitingForPeople
 
 
-class Agent(TypedDict):
-    """A listener, and what it does now."""
-
-    name: words.AgentName
-    description: Annotated[str, Field(examples=["Greets whoever is named"])]
-    is_agent: bool
-    peers: Annotated[list[words.AgentName], Field(description="Whom it may write to.")]
-    payload_class: Annotated[str, Field(examples=["handlers.hello.Greeting"])]
-    state: words.AgentState
-    current_thread: Annotated[words.ThreadId | None, Field(description="That of the latest start still open.")]
-    queue_depth: Annotated[words.Count, Field(description="What waits for a start, retries too.")]
-    last_activity: words.Time | None
-    paused: Annotated[bool, Field(description="True from the pause on, though something may still run.")]
-    message_count: words.Count
-    model: Annotated[str, Field(examples=["default"])] | None
-    version: words.Version | None
-
-
-class ControlledAgent(Agent):
+class ControlledAgent(Agent, kw_only=True):
     """The agent as it stands after the act, and where the act stands in the log."""
 
     position: words.Position

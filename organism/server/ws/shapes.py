@@ -15,6 +15,7 @@ from organism.model import words
 from organism.server.http import shapes as objects
 from organism.server.push.frames import FrameNames
 from organism.views import approvals, dead_letters, threads
+from organism.views.organism import Agent
 
 Timeline = Annotated[str, Field(description="The name of this log's timeline.", examples=["9f86d081884c7d65"])]
 Echo = Annotated[Any, Field(description="That of the command, if it had one.", examples=[1])]
@@ -229,7 +230,7 @@ class Connected(TypedDict):
     position: words.Position
     log: Timeline
     organism: objects.Organism
-    agents: list[objects.Agent]
+    agents: list[Agent]
     threads: Annotated[list[threads.Thread], Field(description="The newest 500 active ones and the newest 100 others.")]
     threads_total: words.Count
 
