@@ -6,13 +6,8 @@ The public API for authors of handlers is ``__all__``. Behind it, each floor imp
 ``errors``. ``docs/architecture.md`` follows a message through the code.
 """
 
-from organism.agents.prompt import (
-    AgentFactory,
-    AgentPrompt,
-    AgentPromptInputError,
-    AgentPromptValidationError,
-    UnknownAgentConfigError,
-)
+from organism.agents.agent_factory import AgentFactory, UnknownAgentConfigError
+from organism.agents.agent_prompt import AgentPrompt, AgentPromptInputError, AgentPromptValidationError
 from organism.model.agent import Answer, Prompt
 from organism.model.completion import CompleteError, Completion, ToolCall
 from organism.model.handler import (

@@ -32,9 +32,9 @@ from organism.pump.pump import Pump
 from organism.pump.recover import Life
 from organism.pump.rules import Rules
 from organism.pump.run.feed import Feed
-from organism.pump.run.handler import Services
 from organism.pump.run.mailboxes import FairShare
 from organism.pump.run.model_call import Models
+from organism.pump.run.steps import Services
 from organism.pump.state import State
 from organism.pump.writer import Writer
 from organism.rag.library import By, Library

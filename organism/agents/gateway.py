@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
+from math import ceil
 from typing import Any, Final
 
 import orjson
@@ -125,7 +126,8 @@ class Gateway(Entity):
     def _recorded(self, error: ProviderError) -> StepError:
         """The error as it is recorded: a server may have written anything, so secrets are taken out."""
         message = self._redactor.text(error.message)[:MOST_ERROR_CHARS]
-        return StepError(error.code, message, is_final=not error.may_retry, retry_after_s=error.retry_after_s)
+        wait_s = None if error.retry_after_s is None else ceil(error.retry_after_s)
+        return StepError(error.code, message, is_final=not error.may_retry, retry_after_s=wait_s)
 
 
 def _not_allowed(message: str) -> CompleteError:
@@ -174,7 +176,7 @@ def _check_rate(chain: tuple[ServedModel, ...], need: Need, now: int) -> None:
             "rate_limit_exceeded",
             f"{first.name} takes {first.rate.count} tokens a minute (`rate_limit_tpm`); "
             f"there is room for this call in {wait_s:.0f} s.",
-            retry_after_s=wait_s,
+            retry_after_s=ceil(wait_s),
         )
 
 

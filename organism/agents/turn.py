@@ -11,9 +11,10 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
+from organism.agents.agent_factory import AgentFactory, check_payload
+from organism.agents.agent_prompt import AgentPromptValidationError
 from organism.agents.conversation import Conversation, Passage
 from organism.agents.functions import Function, Functions, functions_of, lookups_of
-from organism.agents.prompt import AgentFactory, AgentPromptValidationError, check_payload
 from organism.agents.providers.messages import tokens_of, tokens_of_message, tokens_of_tools
 from organism.agents.tool_calls import CallReader, ParsedAnswer, RequestedCall, xml_safe_text
 from organism.agents.window import fitted
@@ -80,9 +81,9 @@ class Agent:
         tokens, most = tokens_of(self.text_of(payload, CONSOLE)), self.message_tokens
         if tokens > most:
             raise MessageTooLarge(
-                f"The message has about {tokens} tokens. A turn of {self.listener.name} takes {self.window} (what the "
-                f"model {self.listener.model} does, `context_window`, or else `limits.max_tokens_per_thread`), and "
-                f"{most:.0f} of them have room for a message."
+                f"The message has about {tokens:,} tokens; {self.listener.name} has room for {most:,.0f}. It takes "
+                f"{self.window:,} in all, which is the `context_window` of its model {self.listener.model}, or "
+                "`limits.max_tokens_per_thread` if that is less."
             )
 
     def options(self, round_number: int, tools: tuple[ToolSpec, ...]) -> CompleteOptions:

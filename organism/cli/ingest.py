@@ -83,7 +83,8 @@ def pieces_of(file: Path, folder: Path | None = None) -> list[Piece]:
     texts = [(page.number, piece) for page in pages_of(file, data) for piece in _split(file, page.text)]
     if len(path.encode()) > MOST_PATH_BYTES:
         raise Unreadable("its path is too long; name a folder nearer to it")
-    prefix = f"{_FOREIGN.sub('-', path)[-_SLUG_CHARS:]}-{sha256(path.encode()).hexdigest()[:8]}"
+    slug = _FOREIGN.sub("-", path)[-_SLUG_CHARS:].lstrip("-")  # as an argument it is no option
+    prefix = f"{slug}-{sha256(path.encode()).hexdigest()[:8]}"
     return [
         Piece(
             f"{prefix}:{at}",

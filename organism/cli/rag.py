@@ -147,7 +147,7 @@ def add(options: AddDocuments) -> None:
         send(0)
         if known or counted["sent"]:
             _embedded(library, options.index, progress)
-    told = "{files} files: {sent} pieces sent, {unchanged} unchanged, {deleted} deleted.".format(**counted)
+    told = "Files: {files}; pieces sent: {sent}, unchanged: {unchanged}, deleted: {deleted}.".format(**counted)
     show_text(options, {"index": options.index, **counted}, told)
     if failed:
         raise typer.Exit(Exit.FAILED)

@@ -370,7 +370,7 @@ class StepError(Struct, frozen=True, gc=False, omit_defaults=True):
     cause: str = ""
     dead_letter: str = ""
     is_final: bool = False
-    retry_after_s: float | None = None
+    retry_after_s: int | None = None
 
 
 class StepStarted(Event, frozen=True):

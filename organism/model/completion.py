@@ -164,7 +164,7 @@ class CompleteError(Exception):
     """
 
     def __init__(
-        self, code: CompleteCode, message: str, *, is_final: bool = False, retry_after_s: float | None = None
+        self, code: CompleteCode, message: str, *, is_final: bool = False, retry_after_s: int | None = None
     ) -> None:
         super().__init__(message)
         self.code = code

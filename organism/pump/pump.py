@@ -26,9 +26,10 @@ from organism.pump.decide.ending import Failure
 from organism.pump.decide.respond import Outbox
 from organism.pump.run import handler
 from organism.pump.run.branches import TaskNumbering
-from organism.pump.run.handler import Responses, Services
+from organism.pump.run.handler import Responses
 from organism.pump.run.handling import Handling, Wakeups
 from organism.pump.run.mailboxes import Mailboxes
+from organism.pump.run.steps import Services
 from organism.pump.state import RETRY, Due, State
 from organism.pump.writer import Callbacks, Writer
 from organism.views.views import ViewStore

@@ -6,7 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from organism.agents.prompt import AgentFactory, AgentPrompt
+from organism.agents.agent_factory import AgentFactory
+from organism.agents.agent_prompt import AgentPrompt
 from organism.config.prompts import read_prompt
 
 SHIPPED = Path(__file__).parents[2] / "config/agents/A2/v1.json"

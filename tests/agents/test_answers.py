@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from organism.agents.prompt import MAX_TEXT, AgentPrompt, AgentPromptValidationError
+from organism.agents.agent_prompt import MAX_TEXT, AgentPrompt, AgentPromptValidationError
 from organism.model.completion import Completion
 from tests.agents.stack import a2, prompt_of, prompt_with
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import pytest
 
-from organism.agents.prompt import AgentFactory, AgentPromptInputError, UnknownAgentConfigError
+from organism.agents.agent_factory import AgentFactory, UnknownAgentConfigError
+from organism.agents.agent_prompt import AgentPromptInputError
 from organism.errors import ConfigInvalid
 from tests.agents.stack import SHIPPED, a2, write
 

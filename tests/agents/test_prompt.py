@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from organism.agents.prompt import JSON_ONLY, LAST_SENTENCE, AgentPrompt, AgentPromptInputError
+from organism.agents.agent_prompt import JSON_ONLY, LAST_SENTENCE, AgentPrompt, AgentPromptInputError
 from tests.agents.stack import a2, prompt_of, prompt_with
 
 PAYLOAD = {"task": "Write a loop", "purpose": "learn", "context": ""}

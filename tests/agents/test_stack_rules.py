@@ -13,17 +13,18 @@ from typing import Any
 
 import pytest
 
-from organism.agents import llm_client, prompt
-from organism.agents.prompt import AgentFactory, AgentPrompt, AgentPromptInputError
+from organism.agents import agent_factory, agent_prompt, llm_client
+from organism.agents.agent_factory import AgentFactory
+from organism.agents.agent_prompt import AgentPrompt, AgentPromptInputError
 from tests.agents.stack import SHIPPED, a2, write
 
 ROOT = Path(__file__).parents[2]
-PARTS = (prompt, llm_client)
+PARTS = (agent_factory, agent_prompt, llm_client)
 AGENTS = re.compile(r"PromptShaper|PreProcessing|SuperPrompt|RAGstream|Controller")
 LABELS = re.compile(r"audience|response_depth|confidence|\btone\b")
 ASKED = """
 import json
-from organism.agents.prompt import AgentFactory
+from organism.agents.agent_factory import AgentFactory
 prompt = AgentFactory.create("A2", "v1", {"task": "Write", "context": "a", "purpose": "b"})
 print(json.dumps(prompt.compose({"task": "Write", "context": "a", "purpose": "b"})))
 """

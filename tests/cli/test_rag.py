@@ -67,7 +67,7 @@ async def test_a_folder_in_the_place_of_the_index_is_refused(server: Served, pat
 
 async def test_files_of_a_folder_become_documents_and_what_has_no_text_is_named(server: Served, folder: Path) -> None:
     ran = await rag(server, "add", "kb", folder)
-    assert (ran.code, ran.out) == (0, "2 files: 2 pieces sent, 0 unchanged, 0 deleted.\n")
+    assert (ran.code, ran.out) == (0, "Files: 2; pieces sent: 2, unchanged: 0, deleted: 0.\n")
     assert "picture.png is left out: it is not UTF-8" in ran.err
     documents = (await rag(server, "docs", "kb", "--json")).json
     assert [(each["metadata"]["path"], each["text"]) for each in documents] == [
@@ -104,7 +104,7 @@ async def test_a_file_that_is_named_and_cannot_be_read_is_a_failure_and_the_othe
     server: Served, folder: Path
 ) -> None:
     ran = await rag(server, "add", "kb", folder / "none.txt", folder / "berlin.md")
-    assert (ran.code, ran.out) == (1, "1 files: 1 pieces sent, 0 unchanged, 0 deleted.\n")
+    assert (ran.code, ran.out) == (1, "Files: 1; pieces sent: 1, unchanged: 0, deleted: 0.\n")
     assert "none.txt is left out: No such file or directory." in ran.err
 
 
@@ -116,7 +116,7 @@ async def test_a_file_that_is_named_twice_is_sent_once(server: Served, folder: P
 async def test_names_that_no_file_can_have_are_told_and_the_others_go_on(server: Served, folder: Path) -> None:
     (folder / "ships.html").rename(os.fsdecode(bytes(folder) + b"/caf\xe9.txt"))
     ran = await rag(server, "add", "kb", folder, folder / ("long" * 100))
-    assert (ran.code, ran.out) == (1, "1 files: 1 pieces sent, 0 unchanged, 0 deleted.\n")
+    assert (ran.code, ran.out) == (1, "Files: 1; pieces sent: 1, unchanged: 0, deleted: 0.\n")
     assert "txt is left out: its name is not UTF-8; rename it first." in ran.err
     assert "long is left out: File name too long." in ran.err
 
@@ -125,7 +125,7 @@ async def test_of_a_file_that_has_no_text_any_more_the_pieces_go(server: Served,
     await added(server, folder)
     (folder / "berlin.md").write_text("")
     ran = await rag(server, "add", "kb", folder)
-    assert (ran.code, ran.out) == (0, "2 files: 0 pieces sent, 1 unchanged, 1 deleted.\n")
+    assert (ran.code, ran.out) == (0, "Files: 2; pieces sent: 0, unchanged: 1, deleted: 1.\n")
     assert "berlin.md has no text" in ran.err
 
 
@@ -155,7 +155,7 @@ async def test_an_index_gets_another_model(server: Served, folder: Path) -> None
 
 async def test_on_a_terminal_nothing_of_the_progress_is_left(server: Served, folder: Path) -> None:
     shown = await on_terminal("rag", "add", "kb", folder / "berlin.md", ORGANISM_URL=server.url, ORGANISM_TOKEN=TOKEN)
-    assert shown.startswith("1 files: 1 pieces sent")
+    assert shown.startswith("Files: 1; pieces sent: 1")
 
 
 def test_a_link_that_leads_round_in_circles_is_not_followed(folder: Path) -> None:
@@ -178,6 +178,7 @@ def test_a_huge_file_is_left_out(tmp_path: Path) -> None:
 def test_a_long_text_is_cut_into_pieces_that_fit(tmp_path: Path) -> None:
     (tmp_path / "long.txt").write_text("Ein Satz über Größe. " * 1_000)
     pieces = pieces_of(tmp_path / "long.txt")
+    assert not pieces[0].id.startswith("-"), "as an argument it would be an option"
     assert len(pieces) > 10
     assert max(len(piece.text) for piece in pieces) <= PIECE_CHARS
     assert len({piece.id for piece in pieces}) == len(pieces)

@@ -128,6 +128,6 @@ async def test_files_that_cannot_be_read_are_told_and_the_others_are_sent(hello:
     (tmp_path / "files" / "text.txt").write_text("A text.")
     os.mkfifo(tmp_path / "files" / "fifo.txt")
     ran = await organism("rag", "add", "kb", tmp_path / "files", ORGANISM_URL=hello.url, ORGANISM_TOKEN=TOKEN)
-    assert (ran.code, ran.out) == (0, "1 files: 1 pieces sent, 0 unchanged, 0 deleted.\n")
+    assert (ran.code, ran.out) == (0, "Files: 1; pieces sent: 1, unchanged: 0, deleted: 0.\n")
     for name, why in (("out.txt", "a link out"), ("circle.pdf", "cannot be read"), ("fifo.txt", "no regular file")):
         assert any(name in line and why in line for line in ran.err.splitlines()), ran.err

@@ -171,19 +171,21 @@ def node(command: str) -> list[Path]:
 
 
 async def run_all(names: Sequence[str], folder: Path, peer: str) -> list[Ran]:
-    """Serve, and run one client after the other."""
+    """Run one client after the other, each with a life of the server of its own, which counts wrong tokens anew."""
     config, spent = organism(folder, peer)
-    async with serving(folder / "data", config=config) as server:
-        assert server.process.stdout is not None
-        log = asyncio.create_task(server.process.stdout.read())  # a log that nobody reads would stop the server
-        given = {
-            "ORGANISM_URL": server.url,
-            "ORGANISM_TOKEN": server.token,
-            "SPENT_TOKEN": spent,
-            "PEER_URL": peer,
-        }
-        ran = [await asyncio.to_thread(run, name, folder / name, given) for name in names]
-    await log
+    ran = []
+    for name in names:
+        async with serving(folder / "data", config=config) as server:
+            assert server.process.stdout is not None
+            log = asyncio.create_task(server.process.stdout.read())  # a log that nobody reads would stop the server
+            given = {
+                "ORGANISM_URL": server.url,
+                "ORGANISM_TOKEN": server.token,
+                "SPENT_TOKEN": spent,
+                "PEER_URL": peer,
+            }
+            ran.append(await asyncio.to_thread(run, name, folder / name, given))
+        await log
     return ran
 
 

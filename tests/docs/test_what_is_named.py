@@ -24,6 +24,7 @@ MEMBER = re.compile(r"\b([A-Z]\w+)\.(\w+)")
 PATH = re.compile(r"(?<![\w./:{-])(?:\./)?(?:[\w-]+/)+(?:[\w.-]*\w)?|(?<![\w./-])[\w-]+\.(?:py|md|sql|ts|svelte|xsd)\b")
 CODE = (".py", ".md", ".sql", ".ts", ".svelte", ".xsd")
 COMMAND = re.compile(r"(?:^|[\s(\"])organism ([a-z].*)")
+DECISION = re.compile(r"\[(?:adr/0*|0*)(\d+)\]\((?:[\w./-]*/)?(\d{4})-[\w-]+\.md")
 ROUTE = re.compile(r"\b(GET|POST|PUT|PATCH|DELETE) (/[^\s?]*)")
 EXAMPLES = frozenset(
     {
@@ -152,6 +153,11 @@ def test_each_command_and_request_that_a_page_shows_can_be_given(page: Source) -
     assert {each: missing for each in commands if (missing := [*unknown_command(each)])} == {}
     requests = [found.groups() for line in lines if (found := ROUTE.match(line))]
     assert [each for each in requests if not is_route(*each)] == []
+
+
+@pytest.mark.parametrize("page", pages(), ids=lambda page: page.path)
+def test_each_decision_that_a_page_cites_has_that_number(page: Source) -> None:
+    assert [cited for cited in DECISION.findall(page.text) if int(cited[0]) != int(cited[1])] == []
 
 
 @pytest.mark.parametrize(

@@ -97,7 +97,7 @@ async def test_a_message_that_the_model_cannot_take_is_refused_and_not_kept(worl
     play = made(world)
     async with play.running_with(play.models, on_disk=False) as o:
         session = await begun(o)
-        with pytest.raises(MessageTooLarge, match=f"about {WINDOW} tokens.* takes {WINDOW} .*1488 of them"):
+        with pytest.raises(MessageTooLarge, match=f"about {WINDOW:,} tokens.*room for 1,488.*takes {WINDOW:,} in all"):
             await say(o, session, LONG)
         assert await contents(o, session) == []
         assert await said(o, session, "again") == "completed"

@@ -32,7 +32,8 @@ def test_the_door_opens_onto_the_vocabulary_and_the_prompts_alone() -> None:
     own = {name for name in loaded if name.startswith("organism.")}
     assert {name for name in own if not name.startswith(("organism.model", "organism.errors"))} == {
         "organism.agents",
-        "organism.agents.prompt",
+        "organism.agents.agent_factory",
+        "organism.agents.agent_prompt",
         "organism.config",
         "organism.config.faults",
         "organism.config.json_schema",

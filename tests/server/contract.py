@@ -25,9 +25,9 @@ NO_ROUTE: Final = frozenset({"not_found", "forbidden", "credential_in_url", "met
 
 
 def refusal_of(answer: httpx2.Response) -> dict[str, Any]:
-    """What is wrong, which an error of JSON-RPC has in its ``data``."""
+    """What is wrong, which an error of JSON-RPC has in its ``data`` unless it is the protocol's own."""
     error: dict[str, Any] = answer.json()["error"]
-    return error["data"] if "jsonrpc" in answer.json() else error
+    return error.get("data") or error
 
 
 class Contract:
@@ -63,7 +63,8 @@ class Contract:
         self._check_form(described, answer, place)
         if openapi.CODES in described and request.method != "HEAD":
             code = refusal_of(answer)["code"]
-            assert code in described[openapi.CODES], f"{place} does not say that it may be {code}"
+            is_known = code in described[openapi.CODES] or isinstance(code, int)  # one of JSON-RPC itself
+            assert is_known, f"{place} does not say that it may be {code}"
 
     def check_head(self, answer: httpx2.Response) -> None:
         """The same for an answer whose body has no end yet."""

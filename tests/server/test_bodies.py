@@ -133,6 +133,13 @@ async def test_a_fault_is_where_the_body_has_it(shared: Served, name: str) -> No
                 assert not param.startswith("/") or stands_in(body, param), (body, param)
 
 
+@pytest.mark.parametrize(("value", "came"), [(2, "2"), (1.5, "1.5"), (False, "false"), ("2", "'2'")], ids=repr)
+async def test_a_refusal_shows_the_value_as_the_body_has_it(shared: Served, value: Any, came: str) -> None:
+    body = {"model": "gpt-4.1-mini", "messages": [{"role": "user", "content": "Hello!"}], "n": value}
+    error = await refusal(shared, TAKING["POST /v1/chat/completions"], orjson.dumps(body))
+    assert error["message"].endswith(f"; came {came}.")
+
+
 async def test_a_list_of_a_command_ends_at_its_first_wrong_element(shared: Served) -> None:
     async with shared.socket() as opened:
         frames = Frames(opened)

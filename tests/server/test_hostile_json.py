@@ -11,6 +11,7 @@ import pytest
 from organism.server.app import ROUTES
 from organism.server.http.call import USER
 from organism.server.json import MAX_ELEMENTS
+from tests.server.contract import refusal_of
 from tests.server.hostile.client import fault_of, faults_of, lives
 from tests.server.hostile.texts import BAD_JSON, BAD_XML, HUGE, ODD_JSON, STRANGE, mutations
 from tests.server.served import Served
@@ -33,7 +34,7 @@ async def judged(server: Served, expected: Expected, asked: str, **more: Any) ->
     answer = await server.call(*asked.split(" ", 1), **more)
     fault = f"came {answer.status_code}" if answer.status_code not in statuses else ""
     if not fault and answer.status_code >= 400:
-        body = answer.json()
+        body = {"error": refusal_of(answer)}
         fault = fault_of(body, answer.status_code) or ("" if code in {"", body["error"]["code"]} else f"{code}: {body}")
     return f"{asked[:80]} {str(more.get('content', ''))[:120]}: {fault}" if fault else ""
 

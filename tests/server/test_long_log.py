@@ -30,8 +30,6 @@ FILTERS = [
     "threads=thr-nowhere",
     f"threads={ONE}&events=error",
     f"threads={ONE}&agents=nobody",
-    "agents=nobody",
-    "agents=nobody,noone&events=message",
     "agents=greeter&events=error,dead_letter,approval",
     "events=dead_letter",
     "events=run,usage,indeterminate",

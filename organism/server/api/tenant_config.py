@@ -67,7 +67,10 @@ def _check(call: Call, changes: Any) -> None:
     if changes.get("compact_summary_model") and not (
         model in call.process.organism.settings.models and (allowed is None or model in allowed)
     ):
-        raise ModelNotInAllowlist(f"The token may not use a model {model!r}.", param="/compact_summary_model")
+        raise ModelNotInAllowlist(
+            f"There is no model {model!r} for this token. GET /v1/models lists those that there are.",
+            param="/compact_summary_model",
+        )
 
 
 def _shown(call: Call) -> Response:

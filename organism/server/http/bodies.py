@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -327,7 +328,7 @@ def _explained(errors: Sequence[ErrorDetails]) -> str:
     came = first["ctx"]["tag"] if first["type"] in _TAGGED else first["input"]
     if isinstance(came, dict | list):
         return expected
-    return f"{expected}; came {'null' if came is None else repr(str(came)[:40])}"
+    return f"{expected}; came {repr(came[:40]) if isinstance(came, str) else json.dumps(came)[:40]}"
 
 
 def _expected(error: ErrorDetails) -> str:
@@ -335,7 +336,8 @@ def _expected(error: ErrorDetails) -> str:
         return f"{_SHOULD_BE}a JSON object"
     if error["type"] in _TAGGED:
         return f"{_SHOULD_BE}{error['ctx']['expected_tags'].replace(', ', ' or ')}"
-    return error["msg"][0].lower() + error["msg"][1:]
+    message = error["msg"].replace(" after validation", "")
+    return message[0].lower() + message[1:]
 
 
 @contextmanager

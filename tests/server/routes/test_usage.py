@@ -98,7 +98,7 @@ async def test_a_call_is_a_frame(server: Served) -> None:
         "input_tokens": 20, "output_tokens": 5, "cost_usd": "0.00003", "cost_source": "price", "attempts": 1,
         "error": None,
     }  # fmt: skip
-    assert (bad["event"], bad["error"], bad["cost_source"]) == ("usage", "upstream_error", "zero")
+    assert (bad["event"], bad["error"], bad["cost_source"]) == ("usage", "upstream_refused", "zero")
     total = (await server.get("/usage"))["total"]
     assert (total["calls"], total["failed_calls"], total["cost_usd"]) == (2, 1, "0.00003")
 

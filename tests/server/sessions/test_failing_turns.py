@@ -55,7 +55,7 @@ async def test_a_message_that_is_too_long_for_the_model_is_refused_with_both_fig
         after = await dan.say(session, "again", "thinker")
     assert error_of(said) == error_of(streamed) == (413, "message_too_large", "/message")
     assert error_of(invoked) == (413, "message_too_large", "/data/inputs/message")
-    assert all(f" {figure} " in said.json()["error"]["message"] for figure in (WINDOW, "1488"))
+    assert all(figure in said.json()["error"]["message"] for figure in (f"{WINDOW:,}", "1,488"))
     assert (after.status_code, after.json()["reply"]) == (200, "Well.")
 
 

@@ -1,4 +1,4 @@
-"""AgentStack: from a name and a version to a prompt, which composes a model's input and validates its output."""
+"""A prompt of the AgentStack: it composes a model's input and validates its output, and calls no model."""
 
 from __future__ import annotations
 
@@ -6,29 +6,22 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from copy import deepcopy
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import date, time, timedelta
 from decimal import Decimal
 from enum import Enum
-from pathlib import Path, PurePath
+from pathlib import PurePath
 from typing import Any, Final
 from uuid import UUID
 
-from organism.config.faults import MAX_FILE_BYTES, lies_within
 from organism.config.json_schema import TYPES, JsonSchema, fitted
 from organism.config.json_text import Found, NotJson, came, found_in, read_json
 from organism.config.prompts import (
-    SERVED,
-    BadPrompt,
     Mode,
-    PromptConfig,
     filled,
-    is_prompt_name,
-    prompt_path,
-    read_prompt,
     with_enums,
 )
-from organism.errors import ConfigInvalid, Fault
+from organism.errors import Fault
 from organism.model.completion import Completion
 
 JSON_ONLY: Final = (
@@ -43,10 +36,6 @@ WRITTEN_AS_TEXT: Final = (date, time, timedelta, Decimal, Enum, PurePath, UUID)
 _END_OF_THOUGHT: Final = "</think>"
 _PLAIN_KEY: Final = re.compile(r"[\w.-]+")
 _BREAKS: Final = re.compile("[\x7f-\x9f\u2028\u2029\ud800-\udfff]")
-
-
-class UnknownAgentConfigError(LookupError):
-    """There is no configuration of that name and version."""
 
 
 class AgentPromptInputError(ValueError):
@@ -131,63 +120,6 @@ class AgentPrompt:
         if self.mode == "Writer":
             return f"Fill each field with appropriate text following the purpose:\n{fields}"
         return f"Extract the information from the input above, or map it, into these fields:\n{fields}"
-
-
-class AgentFactory:
-    """Makes prompts of ``config/agents/{name}/{version}.json``. A new agent or version is a new file."""
-
-    @classmethod
-    def create(cls, agent_name: str, version: str, input_payload: Mapping[str, Any]) -> AgentPrompt:
-        """The prompt from the organism's files, outside of organisms from the working directory; checks the payload.
-
-        Raises ``UnknownAgentConfigError``, ``ConfigInvalid`` with every fault of it, or ``AgentPromptInputError``.
-        """
-        if not is_prompt_name(agent_name) or not is_prompt_name(version):
-            expected = "expected names of letters, digits, `_`, `.` and `-`, such as A2 and v1"
-            raise UnknownAgentConfigError(f"{expected}; came {agent_name!r} and {version!r}")
-        served = SERVED.get()
-        config = _read(agent_name, version) if served is None else served.get((agent_name, version))
-        if config is None:
-            raise UnknownAgentConfigError(f"There is no {prompt_path(agent_name, version)}; a reload reads new files.")
-        check_payload(config, input_payload)
-        return cls.prompt_of(config)
-
-    @classmethod
-    def prompt_of(cls, config: PromptConfig) -> AgentPrompt:
-        return AgentPrompt(**{each.name: getattr(config, each.name) for each in fields(AgentPrompt)})
-
-
-def _read(name: str, version: str) -> PromptConfig:
-    path = prompt_path(name, version)
-    if not lies_within(Path(path), Path()):
-        raise UnknownAgentConfigError(f"{path} is a link that leads out of the working directory.")
-    try:
-        with Path(path).open("rb") as file:
-            raw = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        raise UnknownAgentConfigError(f"{Path.cwd() / path} cannot be read: {error.strerror}.") from None
-    if len(raw) > MAX_FILE_BYTES:
-        raise _invalid(path, [Fault("", f"expected at most {MAX_FILE_BYTES} bytes, came more")])
-    try:
-        return read_prompt(raw.decode("utf-8-sig"), name, version)
-    except UnicodeDecodeError as error:
-        raise _invalid(path, [Fault("", f"expected UTF-8, came the byte 0x{raw[error.start]:02x}")]) from None
-    except BadPrompt as error:
-        raise _invalid(path, error.faults) from None
-
-
-def _invalid(path: str, faults: list[Fault]) -> ConfigInvalid:
-    return ConfigInvalid(f"{path} is not valid.", details=tuple(faults))
-
-
-def check_payload(config: PromptConfig, payload: Mapping[str, Any]) -> None:
-    """Raise ``AgentPromptInputError`` if a key is missing that the configuration requires."""
-    if not isinstance(payload, Mapping):
-        raise AgentPromptInputError(f"Expected input_payload as a dict, came a {type(payload).__name__}.")
-    missing = [key for key in config.input_keys if key not in payload]
-    if missing:
-        who = f"{config.agent_name}@{config.version}"
-        raise AgentPromptInputError(f"{who} expects {', '.join(config.input_keys)}; missing: {', '.join(missing)}.")
 
 
 def _lines(payload: Mapping[str, Any]) -> str:
