@@ -51,7 +51,7 @@ class DeadLetterHead(Entity, kw_only=True):
     thread_id: words.ThreadId
     agent: Annotated[words.AgentName, Meta(description="Who was to handle it, or wanted to send it.")]
     sender: words.AgentName = field(name="from")
-    to: words.AgentName
+    to: Annotated[str, Meta(examples=["greeter"])]  # as its sender wrote it: perhaps no listener's name, or empty
     payload_type: words.PayloadType
     code: Annotated[str, Meta(examples=["handler_error"])]
     reason: words.Reason
