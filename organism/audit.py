@@ -52,6 +52,7 @@ from organism.log.log import EventFilter, EventLog
 from organism.model.ids import session_of
 from organism.model.redact import Redactor
 from organism.model.times import iso
+from organism.views.threads import MESSAGES
 from organism.views.views import ViewStore
 
 AUDIT: Final = "audit"
@@ -162,8 +163,8 @@ class AuditLines:
         return self._requests[root]
 
     async def _sent(self, message: str) -> Record[Any] | None:
-        row = await self._views.private_row("messages", message)
-        found = [] if row is None else await self.log.read(row["position"] - 1, row["position"], limit=1)
+        row = await self._views.private_row(MESSAGES, message)
+        found = [] if row is None else await self.log.read(row.position - 1, row.position, limit=1)
         return found[0] if found else None
 
     async def _line(
@@ -191,8 +192,8 @@ class AuditLines:
 
     async def _prompt(self, message: str) -> Any:
         """What the message says; None once it was erased."""
-        row = await self._views.private_row("messages", message)
-        content = None if row is None else await self.log.content(row["position"])
+        row = await self._views.private_row(MESSAGES, message)
+        content = None if row is None else await self.log.content(row.position)
         return None if content is None else self._redactor.decoded(content[0])
 
 

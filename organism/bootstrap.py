@@ -51,6 +51,7 @@ from organism.tenants import Tenant, refuse_unless_writable
 from organism.tools.mcp.pins import OfferedTool, Pins
 from organism.tools.toolbox import Held, Toolbox
 from organism.tools.web import Net
+from organism.views.foreign_tools import FOREIGN_TOOLS, PinnedTool
 from organism.views.models import READ_MODELS
 from organism.views.views import Query, ViewStore, all_rows
 from organism.watchdog import BLOCKED_SECONDS, Watchdog
@@ -250,7 +251,7 @@ class Organism:
 
     async def _pin_tools(self, views: ViewStore) -> bool:
         """Take over what the log says of foreign tools. Gives whether any is off."""
-        return self._tools.pins.take(await all_rows(views, "foreign_tools", Query()))
+        return self._tools.pins.take(await all_rows(views, FOREIGN_TOOLS.name, Query(), PinnedTool))
 
     async def _record_tools(self) -> None:
         """Record which foreign tools were seen for the first time, and which are no longer as they were accepted."""
@@ -272,14 +273,14 @@ class Organism:
         operator = self.tenants[DEFAULT_TENANT]
         async with self._changing:
             if once is None or not await operator.answered(once):
-                row = await operator.views.private_row("foreign_tools", name)
+                row = await operator.views.private_row(FOREIGN_TOOLS, name)
                 if row is None:
                     raise NotFound(f"No MCP server offers a tool {name[:80]!r}. GET /api/v1/foreign-tools lists them.")
-                if not row["offered"]:
+                if not row.offered:
                     raise AlreadyResolved(f"{name} is accepted as it is.")
-                if row["offered"] != digest:
+                if row.offered != digest:
                     raise PreviewStale("The server has changed the tool again.", param="/digest")
-                await operator.note(ForeignToolsAccepted(row["server"], {name: digest}), actor=actor, once=once)
+                await operator.note(ForeignToolsAccepted(row.server, {name: digest}), actor=actor, once=once)
                 await self._pin_tools(operator.views)
         await self.reload()
 

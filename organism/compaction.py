@@ -52,7 +52,7 @@ from organism.pump.history import said_before
 from organism.pump.rules import Rules
 from organism.tenants import Tenant
 from organism.views.run import Message
-from organism.views.sessions import session_row
+from organism.views.sessions import SESSION_MESSAGES, SESSIONS, session_row
 from organism.views.views import Row
 
 SUMMARIZER: Final = "summarizer"
@@ -214,7 +214,7 @@ async def _idle(tenant: Tenant, session_id: str, caller: Caller) -> Row:
 
 
 async def _row(tenant: Tenant, session_id: str | None) -> Row | None:
-    return None if session_id is None else await tenant.views.private_row("sessions", session_id)
+    return None if session_id is None else await tenant.views.private_row(SESSIONS, session_id)
 
 
 async def _messages(tenant: Tenant, row: Row) -> list[Message]:
@@ -255,7 +255,7 @@ async def _compact(tenant: Tenant, row: Row, policy: Policy, caller: Caller, tok
         )
     summary = await _summary(tenant, transcript(messages[:end], masked=policy.is_masked), policy, caller)
     newest = messages[end:]
-    first = await tenant.views.private_row("session_messages", newest[0]["id"]) if newest else None
+    first = await tenant.views.private_row(SESSION_MESSAGES, newest[0]["id"]) if newest else None
     begun = await _replace(
         tenant,
         row,
@@ -434,7 +434,7 @@ def _shown(row: Row) -> dict[str, Any]:
 
 async def _summary_of(tenant: Tenant, row: Row) -> dict[str, Any]:
     """The summary of a compacted session, which its successor holds; without text once that is deleted."""
-    stored = await tenant.views.private_row("session_messages", row["_summary"])
+    stored = await tenant.views.private_row(SESSION_MESSAGES, row["_summary"])
     message = (await read_messages(tenant.log, [stored]))[0] if stored is not None else {"erased": True}
     is_erased = message.get("erased", False)
     return {

@@ -37,7 +37,7 @@ from organism.model.commands import Command, Inject, Injected
 from organism.model.ids import CONSOLE, DEFAULT_TENANT
 from organism.pump.pump import Pump
 from organism.tenants import Tenant
-from organism.views.views import Query, ViewStore, Where, all_rows
+from organism.views.views import Query, Row, ViewStore, Where, all_rows
 
 __all__ = (
     "Answer",
@@ -129,7 +129,8 @@ class Running:
     async def replies(self, thread_id: str) -> tuple[Any, ...]:
         """The payloads that the thread has sent to the console, oldest first."""
         where = (Where("thread_id", "=", thread_id), Where("to", "=", CONSOLE))
-        return tuple(message["payload"] for message in await all_rows(self.views, "messages", Query(where, "position")))
+        found = await all_rows(self.views, "messages", Query(where, "position"), Row)
+        return tuple(message["payload"] for message in found)
 
     @overload
     async def records(self, *, thread: str | None = None) -> list[Record[Any]]: ...

@@ -25,7 +25,7 @@ from organism.config.faults import near, written
 from organism.config.prompts import prompt_path
 from organism.config.settings import INDEX_TOOL, Agent, Budget, Limits, Listener, Model, ShippedTool, is_reserved
 from organism.model.agent import Answer, Prompt
-from organism.model.ids import CONSOLE, SYSTEM_TODO, AgentName
+from organism.model.ids import CONSOLE, SYSTEM_TODO
 
 ANYONE: Final = "*"
 PROMPT_PATH: Final = "organism.Prompt"
@@ -230,7 +230,7 @@ class ListenerReader:
         is_thinking = bool(given.prompt or given.prompt_ref or given.model)
         plain = node.node.plain()
         return Listener(
-            name=AgentName(given.name),
+            name=given.name,
             description=given.description,
             is_agent=given.agent if node.has("agent") else is_thinking,
             peers=tuple(dict.fromkeys(given.peers)),
@@ -273,7 +273,7 @@ class ListenerReader:
             there = {*self._names, INDEX_TOOL}.difference(self._off)
             agent = replace(agent, tools=tuple(tool for tool in agent.tools if tool in there))
         return Listener(
-            name=AgentName(agent.name),
+            name=agent.name,
             description=agent.description,
             is_agent=True,
             payload_class=Prompt,
@@ -297,7 +297,7 @@ class ListenerReader:
         """The tool as a listener, with what its section says, if it has one."""
         settings = asdict(tool.settings) if tool.settings is not None else None
         return Listener(
-            name=AgentName(tool.name),
+            name=tool.name,
             description=given.description or tool.description,
             payload_class=tool.payload_class,
             payload_class_path=f"{tool.payload_class.__module__}.{tool.payload_class.__qualname__}",

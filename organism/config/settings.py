@@ -34,7 +34,8 @@ from organism.config.modules import ModuleSet
 from organism.config.prompts import PromptConfig, PromptKey
 from organism.config.tools import Tools
 from organism.model.handler import EffectKind
-from organism.model.ids import CONSOLE, LIBRARY_ID, SYSTEM_TODO, AgentName
+from organism.model.ids import CONSOLE, LIBRARY_ID, SYSTEM_TODO
+from organism.model.words import AgentName
 
 FileName = Annotated[str, matching(r"[a-zA-Z0-9_-]+", "a name of letters, digits, `_` and `-`", 128)]
 _INDEX: Final = "the name of an index: at most 128 letters, digits, `.`, `_`, `:` or `-`, but not `.` or `..`"

@@ -14,7 +14,7 @@ from organism.log.rows import pages
 from organism.log.rows.versions import CHECKPOINT_EVENTS, LiveRows, RowFolding, folded_row, write
 from organism.log.snapshots import CHECKPOINT, Snapshots
 from organism.sqlite.driver import Connection
-from organism.views.views import Page, Query, ReadModel, Row
+from organism.views.views import Page, Query, R, ReadModel
 
 
 class SqliteViews:
@@ -40,9 +40,9 @@ class SqliteViews:
         found = await self._row(self._models[model], key, at)
         return None if found is None else found[0]
 
-    async def private_row(self, model: str, key: str) -> Row | None:
-        found = await self._row(self._models[model], key, None)
-        return None if found is None else folded_row(*found)
+    async def private_row(self, model: ReadModel[R], key: str) -> R | None:
+        found = await self._row(model, key, None)
+        return None if found is None else folded_row(model, *found)
 
     async def rows(self, model: str, query: Query) -> Page:
         kind = self._models[model]

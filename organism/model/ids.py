@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from hashlib import sha256
-from typing import NewType
+from typing import Final, NewType
 
-MessageId = NewType("MessageId", str)
-ThreadId = NewType("ThreadId", str)
-SessionId = NewType("SessionId", str)
+from organism.model.words import ApprovalId, MessageId, SessionId, ThreadId
+
 CallToken = NewType("CallToken", str)
-ApprovalId = NewType("ApprovalId", str)
-AgentName = NewType("AgentName", str)
 TenantId = NewType("TenantId", str)
 
-CONSOLE = AgentName("console")
+CONSOLE: Final = "console"
 """The outside world: not a listener; takes any payload."""
-SYSTEM_TODO = AgentName("system.todo")
+SYSTEM_TODO: Final = "system.todo"
 """The organism's own listener for todo-until, always a peer."""
-SYSTEM_CHAT = AgentName("system.chat")
+SYSTEM_CHAT: Final = "system.chat"
 """The organism's own agent for callers that bring their own conversation; it stands in no list."""
 DEFAULT_TENANT = TenantId("default")
 LIBRARY_ID = r"[A-Za-z0-9_:-][A-Za-z0-9._:-]{0,127}|\.[A-Za-z0-9_:-][A-Za-z0-9._:-]{0,126}|\.\.[A-Za-z0-9._:-]{1,126}"
@@ -37,7 +34,7 @@ def token_of(call: str) -> CallToken:
 
 def turn_thread(session: str, number: int) -> ThreadId:
     """The thread of a session's turn, which is named after the session: ``ses-….7``."""
-    return ThreadId(f"{session}.{number}")
+    return f"{session}.{number}"
 
 
 def session_of(thread_id: str) -> str | None:
@@ -80,19 +77,19 @@ class Ids:
 
     def message(self) -> MessageId:
         """A new message id."""
-        return MessageId("msg-" + self.bare())
+        return "msg-" + self.bare()
 
     def thread(self, session: str | None = None) -> ThreadId:
         """A new thread id; of a thread that belongs to a session and is no turn of it, if one is given."""
-        return ThreadId(f"{session}.thr-{self.bare()}" if session is not None else "thr-" + self.bare())
+        return f"{session}.thr-{self.bare()}" if session is not None else "thr-" + self.bare()
 
     def session(self) -> SessionId:
         """A new session id."""
-        return SessionId(_SESSION + self.bare())
+        return _SESSION + self.bare()
 
     def approval(self) -> ApprovalId:
         """A new approval id."""
-        return ApprovalId("apr-" + self.bare())
+        return "apr-" + self.bare()
 
     def bare(self) -> str:
         """32 hex digits with no prefix."""

@@ -5,8 +5,6 @@ from __future__ import annotations
 from contextlib import suppress
 from typing import Final, TypeGuard, get_args
 
-import orjson
-
 from organism.errors import AlreadyResolved, NotFound
 from organism.events.record import Record
 from organism.events.vocabulary import (
@@ -22,7 +20,9 @@ from organism.events.vocabulary import (
 from organism.log.log import EventFilter, EventLog
 from organism.model.thread import NO_ROOT
 from organism.pump.decide.inject import DeadLetter, Failed
-from organism.views.views import Query, Row, ViewStore, Where, all_rows
+from organism.views.dead_letters import CLOSED_LETTERS, DEAD_LETTERS, DeadLetterHead
+from organism.views.threads import MESSAGES, Thread
+from organism.views.views import Query, ViewStore, Where, all_rows, rows_of
 
 MOST_FAILURES: Final = 500
 """So many dead letters of a thread are sent again, or discarded, by one act."""
@@ -36,22 +36,22 @@ class Failures:
     def __init__(self, log: EventLog, views: ViewStore) -> None:
         self._log, self._views = log, views
 
-    async def reopening(self, row: Row) -> ThreadReopened:
+    async def reopening(self, row: Thread) -> ThreadReopened:
         """What reopening the thread of this row records: dead letters, pause, what outlived its end."""
-        thread_id = row["id"]
+        thread_id = row.id
         where = (Where("thread_id", "=", thread_id), Where("code", "in", _DEATHS))
         failed = await self._views.rows("dead_letters", Query(where, "died_at", descending=True, limit=1))
-        newest = orjson.loads(failed.rows)
+        newest = rows_of(failed, DeadLetterHead)
         ends = EventFilter(threads=(thread_id,), types=(ThreadCompleted, ThreadFailed))
         ended = (await self._log.read(wanted=ends, limit=1, reverse=True))[0].event
         assert isinstance(ended, ThreadCompleted | ThreadFailed)  # noqa: S101 - as it was asked for; narrows the type
         return ThreadReopened(
             failed=failed.total,
-            reason=newest[0]["reason"] if newest else "",
-            paused=row["paused"],
+            reason=newest[0].reason if newest else "",
+            paused=row.paused,
             parent=ended.parent,
             todos=ended.todos,
-            tokens=row["tokens"],
+            tokens=row.tokens,
         )
 
     async def of_thread(self, thread_id: str) -> list[Failed]:
@@ -59,42 +59,43 @@ class Failures:
         where = (Where("thread_id", "=", thread_id), Where("hangs_on", "=", ""))
         page = await self._views.rows("dead_letters", Query(where, "position", limit=MOST_FAILURES))
         failures: list[Failed] = []
-        for row in orjson.loads(page.rows):
+        for row in rows_of(page, DeadLetterHead):
             with suppress(NotFound):  # its content was erased
-                failures.append(await self.of_letter(row["id"]))
+                failures.append(await self.of_letter(row.id))
         return failures
 
     async def of_letter(self, message_id: str) -> Failed:
         """The failure that an open dead letter is of. Raises as ``_dead_letter`` does."""
         letter = await self._dead_letter(message_id)
-        row = await self._views.private_row("dead_letters", message_id) or {}
-        root = row.get("root", message_id)
-        rows = await all_rows(self._views, "dead_letters", Query((Where("hangs_on", "=", root),)))
+        row = await self._views.private_row(DEAD_LETTERS, message_id)
+        root = message_id if row is None else row.private.hangs_on or message_id
+        rows = await all_rows(self._views, "dead_letters", Query((Where("hangs_on", "=", root),)), DeadLetterHead)
         if not rows:
             return Failed(letter, {message_id: not letter.was_refused})
-        if (first := await self._views.private_row("dead_letters", root)) is not None:
-            rows.append(first)
-        outermost = min(rows, key=lambda each: each["position"])["id"]
-        letters = {each["id"]: each["code"] in _DEATHS for each in rows}
+        if (first := await self._views.private_row(DEAD_LETTERS, root)) is not None:
+            rows.append(first.public)
+        outermost = min(rows, key=lambda each: each.position).id
+        letters = {each.id: each.code in _DEATHS for each in rows}
         return Failed(letter if outermost == message_id else await self._dead_letter(outermost), letters)
 
     async def _dead_letter(self, message_id: str) -> DeadLetter:
         """The dead letter. Raises ``NotFound``, also if its content was erased, or ``AlreadyResolved``."""
-        row = await self._views.private_row("dead_letters", message_id)
-        content = await self._log.content(row["position"]) if row is not None else None
-        closed = await self._views.private_row("closed_letters", message_id) if row is None else None
+        stored = await self._views.private_row(DEAD_LETTERS, message_id)
+        row = None if stored is None else stored.public
+        content = await self._log.content(row.position) if row is not None else None
+        closed = await self._views.private_row(CLOSED_LETTERS, message_id) if row is None else None
         if closed is not None:
-            raise AlreadyResolved(f"This dead letter was {closed['status']} already.")
+            raise AlreadyResolved(f"This dead letter was {closed.status} already.")
         if row is None or content is None:
             raise NotFound(f"There is no open dead letter {message_id!r}.")
-        found = (await self._log.read(row["position"] - 1, row["position"], limit=1))[0]
+        found = (await self._log.read(row.position - 1, row.position, limit=1))[0]
         event = found.event
         assert isinstance(event, MessageSent | MessageRefused)  # noqa: S101 - where a dead letter lies; narrows the type
         handled = found if _is_sent(found) and found.event.reply else await self._sent(found.cause)
         calls, injected = await self._calls_around(handled), await self._sent(found.correlation)
         actor, depth = (injected.actor, injected.event.caller_depth) if injected is not None else (None, 0)
         root = Root(actor.principal, depth, actor.user) if actor is not None else NO_ROOT
-        return DeadLetter(event, row["thread_id"], content[0], found.correlation, calls, root)
+        return DeadLetter(event, row.thread_id, content[0], found.correlation, calls, root)
 
     async def _calls_around(self, sent: Record[MessageSent] | None) -> tuple[tuple[str, str], ...]:
         """The call that handling this message stands in, and those around it, innermost first."""
@@ -108,10 +109,10 @@ class Failures:
         return tuple(chain)
 
     async def _sent(self, message_id: str | None) -> Record[MessageSent] | None:
-        row = await self._views.private_row("messages", message_id) if message_id else None
+        row = await self._views.private_row(MESSAGES, message_id) if message_id else None
         if row is None:
             return None
-        found = (await self._log.read(row["position"] - 1, row["position"], limit=1))[0]
+        found = (await self._log.read(row.position - 1, row.position, limit=1))[0]
         return found if _is_sent(found) else None
 
 

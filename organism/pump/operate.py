@@ -58,7 +58,10 @@ from organism.pump.failures import Failures
 from organism.pump.history import Histories
 from organism.pump.sessions import Sessions
 from organism.pump.writer import Writer
-from organism.views.views import Row, ViewStore
+from organism.views import threads
+from organism.views.approvals import APPROVALS
+from organism.views.keyed import ANSWERS, Answer
+from organism.views.views import ViewStore
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
@@ -67,12 +70,12 @@ OF_DEAD_LETTERS: Final = (c.ReplayDeadLetter, c.DiscardDeadLetter, c.ReplayDeadL
 T = TypeVar("T")
 
 
-async def recorded(views: ViewStore, once: c.Idempotency, now_us: int) -> Row | None:
+async def recorded(views: ViewStore, once: c.Idempotency, now_us: int) -> Answer | None:
     """The row of the key's stored answer, unless it is too old. Raises ``IdempotencyKeyReused``."""
-    row = await views.private_row("answers", once.name)
-    if row is None or row["at"] + KEY_LIFE_US < now_us:
+    row = await views.private_row(ANSWERS, once.name)
+    if row is None or row.at + KEY_LIFE_US < now_us:
         return None
-    if row["digest"] != once.digest:
+    if row.digest != once.digest:
         raise IdempotencyKeyReused
     return row
 
@@ -227,7 +230,7 @@ class Operator:
     async def answered(self, once: c.Idempotency) -> dict[str, Any] | None:
         """The key's stored answer with its position, if there is one. Raises ``IdempotencyKeyReused``."""
         row = await recorded(self._views, once, self._writer.state.now())
-        return None if row is None else row["body"]
+        return None if row is None else row.body
 
     def answer(self, decision: Decision, once: c.Idempotency | None, body: dict[str, Any], back: int) -> None:
         """Record the answer in the command's own unit; its position is ``back`` before this event."""
@@ -283,21 +286,23 @@ class Operator:
         unit = await self._writer.commit(decision)
         return unit.records[index].position
 
-    async def _found(self, command: c.Command, thread_id: str, *, may_be_killed: bool = False) -> Thread | Row:
+    async def _found(
+        self, command: c.Command, thread_id: str, *, may_be_killed: bool = False
+    ) -> Thread | threads.Thread:
         """The thread if it is active, else its row. Raises ``NotFound``, ``ThreadKilled``, ``StalePosition``."""
         thread = self.active(thread_id)
         if thread is not None:
             check_position(command, thread.head)
             return thread
         await self._writer.settled()  # its end may be decided and not on disk yet
-        row = await self._views.private_row("threads", thread_id)
+        row = await self._views.private_row(threads.THREADS, thread_id)
         if row is None:
             raise NotFound(f"There is no thread {thread_id!r}.", param="/thread_id")
-        if row["status"] == "killed" and not may_be_killed:
+        if row.status == "killed" and not may_be_killed:
             raise ThreadKilled(
                 f"Thread {thread_id} was killed; inject without `thread_id` to begin a new one.", param="/thread_id"
             )
-        check_position(command, row["position"])
+        check_position(command, row.position)
         return row
 
     async def _active_or_reopened(
@@ -379,7 +384,7 @@ class Operator:
     async def _pause_thread(self, command: c.PauseThread | c.ResumeThread) -> c.Done:
         """A thread that ended while it was paused can be resumed: else it would be paused when it is reopened."""
         found = await self._found(command, command.thread_id)
-        thread, is_paused = (found, found.paused) if isinstance(found, Thread) else (None, found["paused"])
+        thread, is_paused = (found, found.paused) if isinstance(found, Thread) else (None, found.paused)
         decision = Decision.on(self._writer.state, thread, None, command.actor)
         decision.thread_id = command.thread_id
         if isinstance(command, c.PauseThread) and thread is not None and not is_paused:
@@ -391,8 +396,8 @@ class Operator:
     async def _kill_thread(self, command: c.KillThread) -> c.Done:
         """End the tree in one unit; then its tasks are cancelled, and whatever they still do has no effect."""
         found = await self._found(command, command.thread_id, may_be_killed=True)
-        if not isinstance(found, Thread) and found["status"] == "killed":
-            return c.Done(found["position"])
+        if not isinstance(found, Thread) and found.status == "killed":
+            return c.Done(found.position)
         thread = found if isinstance(found, Thread) else Thread(command.thread_id)
         decision = Decision.on(self._writer.state, thread, None, command.actor)
         self._kill(decision, thread)
@@ -420,10 +425,10 @@ class Operator:
         raise NotFound(f"There is no indeterminate effect {effect[:80]!r}.")
 
     async def _resolve_approval(self, command: c.ResolveApproval) -> c.Done:
-        row = await self._views.private_row("approvals", command.approval)
+        row = await self._views.private_row(APPROVALS, command.approval)
         if row is None:
             raise NotFound(f"There is no approval {command.approval!r}.", param="/approval")
-        message = self._writer.state.folded.messages.get(row["message_id"])
+        message = self._writer.state.folded.messages.get(row.public.message_id)
         step = gates.asked(message, command.approval) if message is not None else None
         if step is None:
             raise AlreadyResolved("This approval was resolved already.", param="/approval")
@@ -489,10 +494,10 @@ class Operator:
 
     async def _was_indeterminate(self, message_id: str, number: int) -> bool:
         """Whether the outcome of this step was ever unknown."""
-        message = await self._views.private_row("messages", message_id)
+        message = await self._views.private_row(threads.MESSAGES, message_id)
         if message is None:
             return False
-        after, thread_id = message["position"], message["thread_id"]
+        after, thread_id = message.position, message.thread_id
         wanted = EventFilter((thread_id,), (StepStarted, StepRecorded))
         while records := await self._log.read(after, wanted=wanted):
             for record in records:

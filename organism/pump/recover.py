@@ -25,6 +25,7 @@ from organism.pump.decide.decision import Decision
 from organism.pump.decide.ending import Failure
 from organism.pump.state import DUE_KEPT, FoldedState, State
 from organism.pump.writer import Writer
+from organism.views.organism import AGENTS, Agent
 from organism.views.views import Query, all_rows
 
 SNAPSHOT: Final = "folded/7"
@@ -58,8 +59,8 @@ async def fold(log: EventLog) -> FoldedState:
 async def begin_life(writer: Writer, life: Life, *, clean: bool | None = None) -> None:
     """Record the new life and start what may start. ``clean`` overrides what the log says of the stop."""
     state = writer.state
-    before = await all_rows(writer.views, "agents", Query())  # the listeners of earlier lives
-    removed = sorted({row["name"] for row in before} - {each.name for each in life.listeners})
+    before = await all_rows(writer.views, AGENTS.name, Query(), Agent)  # the listeners of earlier lives
+    removed = sorted({row.name for row in before} - {each.name for each in life.listeners})
     decision = Decision.on(state, None)
     decision.add(
         OrganismStarted(

@@ -13,7 +13,7 @@ from organism.errors import LibraryDamaged, StalePosition
 from organism.events.record import Record
 from organism.events.vocabulary import DocumentsChanged, Event, IndexCreated, IndexDeleted
 from organism.model.ids import stream_of_index
-from organism.views.views import Row
+from organism.views.library import StoredIndex
 
 FACTS: tuple[type[Event], ...] = (IndexCreated, DocumentsChanged, IndexDeleted)
 Digests = Mapping[str, str]
@@ -52,10 +52,10 @@ class LoggedDigests:
         self._read = read
         self._folded: dict[str, _Folded] = {}
 
-    async def of(self, row: Row) -> Digests:
+    async def of(self, row: StoredIndex) -> Digests:
         """Those of the index as its row has it. Raises ``StalePosition`` if it was changed since that."""
-        index_id, generation = row["id"], row["_generation"]
-        held = self._folded.get(index_id, _Folded(row["_position"] - 1))
+        index_id, generation = row.public.id, row.private.generation
+        held = self._folded.get(index_id, _Folded(row.private.position - 1))
         if held.generation != generation:
             held = self._folded[index_id] = await self._followed(index_id, held)
         if held.generation > generation:

@@ -42,9 +42,9 @@ from organism.rag.documents import Document, Filter
 from organism.rag.index import Graphs
 from organism.rag.search import Hit, Mode, Question, Searcher
 from organism.rag.store import Damage, Expected, InForce, Listed, Matrix, Span, Staging, Store, Version
-from organism.views.views import Query, Row, ViewStore, all_rows
+from organism.views.library import INDICES, LibraryIndex, StoredIndex
+from organism.views.views import Query, ViewStore, all_rows, rows_of
 
-_MODEL: Final = "indices"
 _log = structlog.get_logger("organism")
 T = TypeVar("T")
 EMBEDDED_AT_ONCE: Final = 16
@@ -159,7 +159,7 @@ class Library:
         try:
             for row in await self._indices():
                 digests = await self._logged.of(row)
-                indices[row["id"]] = Expected(row["_generation"], row["embedding_model"], digests)
+                indices[row.public.id] = Expected(row.private.generation, row.public.embedding_model, digests)
             found: Damage = await self._store.write(store.open_tables, indices, self._key)
             self._incomplete, self._altered = set(found.incomplete), dict(found.changed)
             saved = await self._store.read(store.saved_graphs, self._key)
@@ -195,10 +195,10 @@ class Library:
                 await self._store.write(store.name_graphs, saved, self._key)
         await self._store.close()
 
-    async def _indices(self) -> list[Row]:
+    async def _indices(self) -> list[StoredIndex]:
         """All that there are."""
-        rows = await all_rows(self._views, _MODEL, Query(order_by="position"))
-        return [await self.index(row["id"]) for row in rows]
+        rows = await all_rows(self._views, INDICES.name, Query(order_by="position"), LibraryIndex)
+        return [await self.index(row.id) for row in rows]
 
     async def _make_words(self) -> None:
         """Index texts as this version does it where an earlier one wrote them; searches go on meanwhile."""
@@ -228,7 +228,7 @@ class Library:
             index_id = next(iter(self._unembedded))
             del self._unembedded[index_id]  # what comes from now on makes it wait again
             try:
-                model = (await self.index(index_id))["embedding_model"]
+                model = (await self.index(index_id)).public.embedding_model
                 await self._embed_all(index_id, model, EMBEDDED_AT_ONCE)
             except (NotFound, LibraryDamaged):  # whoever asks for it is told
                 self._failures.pop(index_id, None)
@@ -247,22 +247,22 @@ class Library:
     async def embedding(self, index_id: str) -> Embedding:
         """How far the index is embedded. Raises ``NotFound``."""
         row = await self.index(index_id)
-        model, count = row["embedding_model"], row["doc_count"]
+        model, count = row.public.embedding_model, row.public.doc_count
         missing = await self._read(index_id, lambda index: (store.count_unembedded, index, model))
         _, error = self._failures.get(index_id, (0, None)) if missing else (0, None)
         return Embedding(index_id, model, count, max(0, count - missing), error)
 
-    async def index(self, index_id: str) -> Row:
+    async def index(self, index_id: str) -> StoredIndex:
         """The index, with its generation. Raises ``NotFound``."""
-        row = await self._views.private_row(_MODEL, index_id)
+        row = await self._views.private_row(INDICES, index_id)
         if row is None:
             raise NotFound(f"There is no index {index_id[:140]!r}.")
         return row
 
-    async def indices(self, offset: int, limit: int) -> tuple[list[Row], int]:
+    async def indices(self, offset: int, limit: int) -> tuple[list[LibraryIndex], int]:
         """Indices as the API shows them, oldest first, and how many there are."""
-        page = await self._views.rows(_MODEL, Query(order_by="position", offset=offset, limit=limit))
-        return orjson.loads(page.rows), page.total
+        page = await self._views.rows(INDICES.name, Query(order_by="position", offset=offset, limit=limit))
+        return rows_of(page, LibraryIndex), page.total
 
     async def document(self, index_id: str, document_id: str) -> Document:
         """One document. Raises ``NotFound``."""
@@ -294,8 +294,8 @@ class Library:
         """Changes whenever one of these documents does; with None, whenever anything in the index does."""
         if ids is not None:
             return hashlib.sha256(orjson.dumps(sorted((await self.digests(index_id, ids)).items()))).hexdigest()
-        row = await self._views.private_row(_MODEL, index_id)
-        return f"generation {row['_generation']}" if row is not None else "none"
+        row = await self._views.private_row(INDICES, index_id)
+        return f"generation {row.private.generation}" if row is not None else "none"
 
     async def text_bytes(self, index_id: str) -> int:
         """The size of all texts of the index. Raises ``NotFound``."""
@@ -308,14 +308,14 @@ class Library:
         model, vector = "", None
         while True:
             row = await self.index(index_id)
-            if mode != "keyword" and row["embedding_model"] != model:
-                model = row["embedding_model"]
+            if mode != "keyword" and row.public.embedding_model != model:
+                model = row.public.embedding_model
                 vector = (await self._embeddings.embed(model, [text])).vectors[0]
             try:
                 question = Question(await self._in_force(row), mode, text, model, vector, top_k, wanted)
                 if index_id in self._altered:  # a search cannot tell what it misses
                     raise LibraryDamaged(store.changed_message(min(self._altered[index_id])))
-                return await self._store.read(self._searcher.search, question), row["embedding_model"]
+                return await self._store.read(self._searcher.search, question), row.public.embedding_model
             except StalePosition:
                 continue
 
@@ -328,14 +328,14 @@ class Library:
             except StalePosition:  # a change came into force meanwhile
                 continue
 
-    async def _in_force(self, row: Row) -> InForce:
+    async def _in_force(self, row: StoredIndex) -> InForce:
         """The index as of its row. Raises ``StalePosition`` if it was changed since that, ``LibraryDamaged``."""
         self._refuse_if_damaged()
-        if row["id"] in self._incomplete:
+        if row.public.id in self._incomplete:
             raise LibraryDamaged(
-                f"Documents of the index {row['id']!r} are missing. Replace all of them, or delete it."
+                f"Documents of the index {row.public.id!r} are missing. Replace all of them, or delete it."
             )
-        return InForce(row["id"], row["_generation"], await self._logged.of(row))
+        return InForce(row.public.id, row.private.generation, await self._logged.of(row))
 
     async def _digests(self, index_id: str) -> Digests:
         """The digests of the documents that the index has now. Raises ``NotFound``, ``LibraryDamaged``."""
@@ -354,22 +354,23 @@ class Library:
 
     async def replace(
         self, index_id: str, given: Sequence[Document], model: str | None, by: By, *, later: bool = False
-    ) -> Row:
+    ) -> StoredIndex | None:
         """Make these the documents of the index, which begins if there is none. Gives the index as it then is.
 
-        With ``later`` they are embedded in the background: see ``embedding``.
+        None if what the key names was done before, and the index deleted since. With ``later`` they are embedded in the
+        background: see ``embedding``.
         """
         return await self._write(index_id, given, model, by, is_all=True, later=later)
 
     async def append(
         self, index_id: str, given: Sequence[Document], model: str | None, by: By, *, later: bool = False
-    ) -> Row:
+    ) -> StoredIndex | None:
         """Add these documents, or put them in the place of those with their ids; the index may begin with them."""
         return await self._write(index_id, given, model, by, is_all=False, later=later)
 
     async def _write(  # noqa: PLR0913 - of its callers
         self, index_id: str, given: Sequence[Document], model: str | None, by: By, *, is_all: bool, later: bool
-    ) -> Row:
+    ) -> StoredIndex | None:
         await asyncio.to_thread(self._check_new, index_id, given)
         change = partial(self._written, index_id, given, model, is_all=is_all, later=later)
         row = await self._changed(index_id, None if is_all else [each.id for each in given], by, change)
@@ -392,7 +393,7 @@ class Library:
     ) -> Document:
         """Replace what is given. Raises ``NotFound``."""
 
-        async def change(row: Row | None) -> _Change:
+        async def change(row: StoredIndex | None) -> _Change:
             old = await self.document(index_id, document_id)
             new = replace(old, text=old.text if text is None else text)
             new = replace(new, metadata=old.metadata if metadata is None else metadata)
@@ -407,20 +408,20 @@ class Library:
         """Delete one document; gives whether there was one. Raises ``NotFound`` if there is no index."""
         was_there = True  # what its key names was done
 
-        async def change(row: Row | None) -> _Change | None:
+        async def change(row: StoredIndex | None) -> _Change | None:
             nonlocal was_there
             index = _there(row, index_id)
             was_there = document_id in await self._digests(index_id)
             if not was_there:
                 return None
             staging = self._staging(index_id, row, removed=[document_id])
-            changed = DocumentsChanged(index_id, staging.generation, index["doc_count"] - 1, deleted=(document_id,))
+            changed = DocumentsChanged(index_id, staging.generation, index.public.doc_count - 1, deleted=(document_id,))
             return _Change(staging, changed)
 
         await self._changed(index_id, [document_id], by, change)
         return was_there
 
-    async def reembed(self, index_id: str, model: str, by: By) -> Row:
+    async def reembed(self, index_id: str, model: str, by: By) -> StoredIndex:
         """Give the index another embedding model; it is searched by the old one until all of its texts are embedded.
 
         Gives the index as it then is. What was embedded by a call that failed is not embedded again by the next one.
@@ -429,16 +430,16 @@ class Library:
         await self._embedded(model, ())  # there is such a model
         await self._embed_all(index_id, model, documents.MOST_DOCUMENTS)
 
-        async def change(row: Row | None) -> _Change | None:
+        async def change(row: StoredIndex | None) -> _Change | None:
             index = _there(row, index_id)
-            if index["embedding_model"] == model:
+            if index.public.embedding_model == model:
                 return None
             await self._embed_all(index_id, model, documents.MOST_DOCUMENTS)  # what has come meanwhile
             staging = self._staging(index_id, row)
-            fact = DocumentsChanged(index_id, staging.generation, index["doc_count"], embedding_model=model)
+            fact = DocumentsChanged(index_id, staging.generation, index.public.doc_count, embedding_model=model)
             return _Change(staging, fact)
 
-        return await self._changed(index_id, None, by, change)
+        return _there(await self._changed(index_id, None, by, change), index_id)
 
     async def _embed_all(self, index_id: str, model: str, most: int) -> None:
         """Keep the model's vector of each text of the index, ``most`` at a time."""
@@ -453,7 +454,7 @@ class Library:
     async def delete_index(self, index_id: str, by: By) -> None:
         """Delete the index with its documents. Raises ``NotFound``."""
 
-        async def change(row: Row | None) -> _Change:
+        async def change(row: StoredIndex | None) -> _Change:
             _there(row, index_id)
             staging = self._staging(index_id, row, removed=None)
             return _Change(staging, IndexDeleted(index_id, staging.generation))
@@ -461,7 +462,14 @@ class Library:
         await self._changed(index_id, None, by, change)
 
     async def _written(  # noqa: PLR0913 - of its callers
-        self, index_id: str, given: Sequence[Document], model: str | None, row: Row | None, *, is_all: bool, later: bool
+        self,
+        index_id: str,
+        given: Sequence[Document],
+        model: str | None,
+        row: StoredIndex | None,
+        *,
+        is_all: bool,
+        later: bool,
     ) -> _Change:
         """The change that writes these documents; if ``is_all``, no others stay."""
         chosen = self._model_of(index_id, row, model, is_all=is_all)
@@ -473,15 +481,15 @@ class Library:
         if row is None:
             return _Change(staging, IndexCreated(index_id, generation, chosen, written))
         if is_all:
-            other = chosen if chosen != row["embedding_model"] else ""
+            other = chosen if chosen != row.public.embedding_model else ""
             said = DocumentsChanged(index_id, generation, len(written), written, replaced=True, embedding_model=other)
             return _Change(staging, said)
-        count = row["doc_count"] + len(written.keys() - (await self._digests(index_id)).keys())
+        count = row.public.doc_count + len(written.keys() - (await self._digests(index_id)).keys())
         return _Change(staging, DocumentsChanged(index_id, generation, count, written))
 
-    def _model_of(self, index_id: str, row: Row | None, model: str | None, *, is_all: bool) -> str:
+    def _model_of(self, index_id: str, row: StoredIndex | None, model: str | None, *, is_all: bool) -> str:
         """The model of an index is that of its first documents. Raises ``InvalidField``."""
-        pinned: str | None = row["embedding_model"] if row is not None else None
+        pinned: str | None = row.public.embedding_model if row is not None else None
         if pinned is not None and model not in {None, pinned} and not is_all:
             raise InvalidField(
                 f"The index is of the embedding model {pinned!r}; came {model!r}. `POST …/{index_id}/reembed` gives it "
@@ -524,8 +532,8 @@ class Library:
             Document(each.id, mask(each.text), orjson.loads(mask_bytes(orjson.dumps(each.metadata)))) for each in given
         ]
 
-    def _staging(self, index_id: str, row: Row | None, *, removed: Sequence[str] | None = ()) -> Staging:
-        current = row["_generation"] if row is not None else 0
+    def _staging(self, index_id: str, row: StoredIndex | None, *, removed: Sequence[str] | None = ()) -> Staging:
+        current = row.private.generation if row is not None else 0
         return Staging(index_id, current, self._head() + 1, self._now_us(), removed=removed)
 
     async def _changed(
@@ -533,8 +541,8 @@ class Library:
         index_id: str,
         ids: Sequence[str] | None,
         by: By,
-        change: Callable[[Row | None], Awaitable[_Change | None]],
-    ) -> Row:
+        change: Callable[[StoredIndex | None], Awaitable[_Change | None]],
+    ) -> StoredIndex | None:
         """Change the index, or these documents of it, as ``change`` says; what its key names is done once.
 
         One change is made after the other. Raises ``PreviewStale`` if what it was made for is another version now.
@@ -545,10 +553,10 @@ class Library:
             if by.once is None or not await self._recorder.answered(by.once):
                 if by.version and by.version != await self.version(index_id, ids):
                     raise PreviewStale
-                made = await change(await self._views.private_row(_MODEL, index_id))
+                made = await change(await self._views.private_row(INDICES, index_id))
                 if made is not None:
                     await _to_its_end(self._put_in_force(index_id, made, by))
-            return await self._views.private_row(_MODEL, index_id) or {}
+            return await self._views.private_row(INDICES, index_id)
 
     async def _put_in_force(self, index_id: str, made: _Change, by: By) -> None:
         """Stage the change, write its fact, and delete what it replaced."""
@@ -596,7 +604,7 @@ async def _to_its_end(act: Coroutine[Any, Any, None]) -> None:
         raise
 
 
-def _there(row: Row | None, index_id: str) -> Row:
+def _there(row: StoredIndex | None, index_id: str) -> StoredIndex:
     if row is None:
         raise NotFound(f"There is no index {index_id[:140]!r}.")
     return row

@@ -11,6 +11,7 @@ import orjson
 from starlette.responses import Response
 
 from organism.errors import LogUnavailable, Stopping
+from organism.model.words import Object
 from organism.server.documents.asyncapi import document as asyncapi_document
 from organism.server.documents.openapi import document as openapi_document
 from organism.server.documents.page import page
@@ -19,7 +20,6 @@ from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import Gives, gives
 from organism.server.http.rights import OPEN, Right
 from organism.server.http.shapes import ErrorCodes, Healthy, Ready
-from organism.server.http.words import Object
 
 
 def _indented(document: Any) -> bytes:

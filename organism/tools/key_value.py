@@ -21,11 +21,11 @@ from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.model.redact import Redactor
 from organism.model.tool import ToolError
 from organism.pump.decide.respond import Owner, Recorded
-from organism.views.views import Query, ViewStore, Where
+from organism.views.keyed import VALUES, Value
+from organism.views.views import Query, ViewStore, Where, rows_of
 
 MOST_KEYS: Final = 10_000
 MOST_CHARACTERS: Final = 32_000
-_MODEL: Final = "values"
 _AFTER_ALL: Final = "\x7f"
 """Sorts after every character of a key."""
 
@@ -112,7 +112,7 @@ TOOLS: Final = (
         name="key_value_set",
         payload_class=KeyValueSet,
         replies=(KeyValueStored,),
-        destroys=Row(_MODEL, "key"),
+        destroys=Row(VALUES.name, "key"),
         effect="idempotent",
     ),
     _tool(name="key_value_list", payload_class=KeyValueList, replies=(KeyValueKeys,), effect="pure"),
@@ -144,11 +144,11 @@ class Values:
 
     async def get(self, payload: KeyValueGet, metadata: HandlerMetadata) -> HandlerResponse:
         async def read(_key: str) -> tuple[str | None, builtins.list[str], builtins.list[_WrittenOwner]]:
-            row = await self._views.private_row(_MODEL, payload.key)
-            content = None if row is None else await self._log.content(row["position"])
+            row = await self._views.private_row(VALUES, payload.key)
+            content = None if row is None else await self._log.content(row.position)
             if row is None or content is None:
                 return None, [], []
-            return str(orjson.loads(content[0])), row["authors"], [row["owner"]]
+            return str(orjson.loads(content[0])), row.authors, [row.owner]
 
         value, authors, owners = await metadata.effect("get", read, kind="pure")
         return Recorded(KeyValue(payload.key, value), authors=frozenset(authors), owners=frozenset(map(_owner, owners)))
@@ -159,8 +159,8 @@ class Values:
             return HandlerResponse.respond(ToolError("invalid_field", message))
 
         async def look(_key: str) -> dict[str, Any]:
-            is_there = await self._views.private_row(_MODEL, payload.key) is not None
-            page = await self._views.rows(_MODEL, Query(limit=1))
+            is_there = await self._views.private_row(VALUES, payload.key) is not None
+            page = await self._views.rows(VALUES.name, Query(limit=1))
             return {"replaced": is_there, "has_room": is_there or page.total < MOST_KEYS}
 
         found = await metadata.effect("look", look, kind="pure")
@@ -179,8 +179,8 @@ class Values:
                 Where("key", "<", payload.prefix + _AFTER_ALL),
                 Where("key", ">", payload.after),
             )
-            page = await self._views.rows(_MODEL, Query(where, "key", limit=payload.limit + 1))
-            return [(row["key"], row["authors"], row["owner"]) for row in orjson.loads(page.rows)]
+            page = await self._views.rows(VALUES.name, Query(where, "key", limit=payload.limit + 1))
+            return [(row.key, row.authors, row.owner) for row in rows_of(page, Value)]
 
         found = await metadata.effect("list", read, kind="pure")
         shown = found[: payload.limit]
@@ -193,7 +193,7 @@ class Values:
 
     async def delete(self, payload: KeyValueDelete, metadata: HandlerMetadata) -> HandlerResponse:
         async def look(_key: str) -> bool:
-            return await self._views.private_row(_MODEL, payload.key) is not None
+            return await self._views.private_row(VALUES, payload.key) is not None
 
         is_there = await metadata.effect("look", look, kind="pure")
         facts = ((ValueSet(payload.key, deleted=True), None),) if is_there else ()

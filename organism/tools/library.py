@@ -7,12 +7,13 @@ Each searches or reads the library of its tenant alone, as a recorded step. Five
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated, Any, Final, TypeVar
 
 import orjson
+from msgspec.structs import asdict
 from pydantic import Field
 
 from organism.config.settings import ShippedTool
@@ -37,6 +38,7 @@ from organism.rag.documents import ID_PATTERN, MOST_TOP_K, Document, check, chec
 from organism.rag.library import By, Library
 from organism.rag.store import Span
 from organism.tools.web import ToolFailure, as_step, clean, written_bytes
+from organism.views.library import StoredIndex
 
 MOST_BYTES: Final = 160 * 1024
 """So much text an answer has at most, as XML: the rest of the documents is left out."""
@@ -260,7 +262,7 @@ class LibraryTools:
     async def index_list(self, payload: RagIndexList, metadata: HandlerMetadata) -> HandlerResponse:
         async def found() -> dict[str, Any]:
             rows, total = await self._library.indices(payload.offset, MOST_INDICES)
-            return {"indices": rows, "total": total}
+            return {"indices": [asdict(row) for row in rows], "total": total}
 
         def reply(indices: list[dict[str, Any]], total: int) -> RagIndices:
             return RagIndices([RagIndex(**each) for each in indices], total)
@@ -269,8 +271,8 @@ class LibraryTools:
 
     async def index_describe(self, payload: RagIndexDescribe, metadata: HandlerMetadata) -> HandlerResponse:
         async def found() -> dict[str, Any]:
-            row = await self._library.index(payload.index_id)
-            return {name: value for name, value in row.items() if not name.startswith("_")}
+            shown: dict[str, Any] = asdict((await self._library.index(payload.index_id)).public)
+            return shown
 
         return await _as_step(metadata, "describe", found, RagIndex)
 
@@ -390,8 +392,8 @@ class LibraryTools:
             "index_id": payload.index_id,
             "doc_count": count,
             "total_text_bytes": await self._library.text_bytes(payload.index_id),
-            "embedding_model": row["embedding_model"],
-            "created_at": row["created_at"],
+            "embedding_model": row.public.embedding_model,
+            "created_at": row.public.created_at,
             "sample_doc_ids": [each.id for each in listed.documents],
             "sample_truncated_at": MOST_SAMPLED,
         }
@@ -425,8 +427,9 @@ def _shape(index_id: str, given: list[Document], semantics: str) -> dict[str, An
     return {"index_id": index_id, "doc_count": len(given), "total_bytes": total, "replace_semantics": semantics}
 
 
-def _ingested(payload: RagIndexCreate | RagDocAppend, row: Mapping[str, Any]) -> dict[str, Any]:
-    return {"index_id": payload.index_id, "ingested": len(payload.documents), "doc_count": row.get("doc_count", 0)}
+def _ingested(payload: RagIndexCreate | RagDocAppend, row: StoredIndex | None) -> dict[str, Any]:
+    doc_count = 0 if row is None else row.public.doc_count
+    return {"index_id": payload.index_id, "ingested": len(payload.documents), "doc_count": doc_count}
 
 
 def fitting(documents: Iterable[Document]) -> Iterator[dict[str, Any]]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Annotated, Any, Final, Literal
 
+from msgspec import UNSET, Meta, UnsetType
+
+from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.events.vocabulary import (
     ApprovalCancelled,
@@ -14,50 +17,78 @@ from organism.events.vocabulary import (
     Event,
     Verdict,
 )
+from organism.model import words
 from organism.model.times import iso
-from organism.views.views import Keys, ReadModel, Row, fold_each
+from organism.views.views import Keys, PrivateFields, ReadModel, Stored, fold_each
 
-DECIDED: Final[Mapping[Verdict, str]] = {"approve": "approved", "reject": "rejected"}
+Closed = Literal["approved", "rejected", "expired", "cancelled"]
+DECIDED: Final[Mapping[Verdict, Closed]] = {"approve": "approved", "reject": "rejected"}
 """The status that a decision gives to an approval."""
 
 Closing = ApprovalResolved | ApprovalExpired | ApprovalCancelled
 
 
-def status_after(event: Closing) -> str:
+def status_after(event: Closing) -> Closed:
     """What an approval is for good."""
     if isinstance(event, ApprovalResolved):
         return DECIDED[event.decision]
     return "expired" if isinstance(event, ApprovalExpired) else "cancelled"
 
 
-def apply(_key: str, row: Row | None, record: Record[ApprovalRequested | Closing]) -> Row | None:
-    """The approval; ``status`` is ``pending``, then for good ``approved``, ``rejected``, ``expired`` or ``cancelled``.
+class Approval(Entity, kw_only=True):
+    """What waits, or waited, for a human's word."""
 
-    ``position`` stays that of the request, whose content is the preview; ``digest`` is that of the edits, if any.
-    ``payload_type`` is the class of the payload that is previewed; None where a handler asks and shows what it likes.
-    ``why`` says why a tainted run's call needs a person; None where a person is always asked.
-    """
+    id: words.ApprovalId
+    thread_id: words.ThreadId
+    message_id: words.MessageId
+    agent: words.AgentName
+    payload_type: Annotated[
+        words.PayloadType | None, Meta(description="Of a call that waits for consent: its payload is the preview.")
+    ]
+    why: Annotated[str | None, Meta(description="Of a tainted run's call that cannot be undone: why a person decides.")]
+    preview: words.Content = UNSET
+    form_schema: Annotated[words.Object | UnsetType, Meta(description="What `edits` of the payload may be.")] = UNSET
+    digest: Annotated[words.Digest, Meta(description="Of the preview's canonical bytes, to which a decision is bound.")]
+    status: words.ApprovalStatus
+    requested_at: words.Time
+    expires_at: words.Time
+    position: words.Position
+
+
+class _Asked(PrivateFields):
+    asked_at: int
+
+
+Row = Stored[Approval, _Asked]
+
+
+def requested(record: Record[ApprovalRequested]) -> Approval:
+    """A new approval. Its content is the preview."""
+    event = record.event
+    return Approval(
+        id=event.approval,
+        thread_id=record.stream,
+        message_id=event.message,
+        agent=event.agent,
+        payload_type=event.type or None,
+        why=event.why or None,
+        digest=event.digest,
+        status="pending",
+        requested_at=iso(record.at),
+        expires_at=iso(event.expires_at),
+        position=record.position,
+    )
+
+
+def _after(_key: str, row: Row | None, record: Record[Any]) -> Row | None:
+    """The approval: once it was closed it stays as it is; a decision with edits is bound to their digest."""
     event = record.event
     if isinstance(event, ApprovalRequested):
-        return {
-            "id": event.approval,
-            "thread_id": record.thread,
-            "message_id": event.message,
-            "agent": event.agent,
-            "payload_type": event.type or None,
-            "why": event.why or None,
-            "digest": event.digest,
-            "status": "pending",
-            "requested_at": iso(record.at),
-            "expires_at": iso(event.expires_at),
-            "position": record.position,
-            "_asked_at": record.at,
-        }
-    if row is None or row["status"] != "pending":
-        return row
-    row["status"] = status_after(event)
-    if isinstance(event, ApprovalResolved) and event.digest:
-        row["digest"] = event.digest
+        return Stored(requested(record), _Asked(record.at))
+    if row is not None and row.public.status == "pending":
+        row.public.status = status_after(event)
+        if isinstance(event, ApprovalResolved) and event.digest:
+            row.public.digest = event.digest
     return row
 
 
@@ -66,11 +97,13 @@ _KEYS: Final[Mapping[type[Event], Keys]] = dict.fromkeys(
     lambda record: (record.event.approval,),
 )
 
-APPROVALS = ReadModel(
+APPROVALS: ReadModel[Row] = ReadModel(
     name="approvals",
     version=4,
     types=_KEYS,
-    fold=fold_each(_KEYS, apply),
+    fold=fold_each(_KEYS, _after),
+    row=Approval,
+    private=_Asked,
     columns={
         "position": "INTEGER",
         "status": "TEXT",

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from msgspec.structs import asdict
+from msgspec import UNSET, Meta, UnsetType, field
 
+from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.events.vocabulary import (
     Event,
@@ -18,8 +19,9 @@ from organism.events.vocabulary import (
     StepResolved,
     StepStarted,
 )
+from organism.model import words
 from organism.model.times import iso
-from organism.views.views import Keys, ReadModel, Row, fold_each
+from organism.views.views import Keys, PrivateFields, ReadModel, Stored, fold_each
 
 # Dead letters: messages whose handling failed for good, and sends that were refused. Each stays until it is replayed
 # or discarded.
@@ -33,39 +35,80 @@ def _own_id(record: Record[MessageDead | MessageRefused | MessageDiscarded]) -> 
     return (record.event.message,)
 
 
-def apply(_key: str, _row: Row | None, record: Record[MessageDead | MessageRefused | Closing]) -> Row | None:
-    """The dead letter, or None once it is closed.
+class CodeLine(Entity):
+    """A line of a handler's own code; no values."""
 
-    ``agent`` is who was to handle it, or who wanted to send it; ``timestamp`` is when it died. ``position`` is where
-    its payload lies: that of the message itself, or of the refusal. ``traceback`` are the handler's own lines, the one
-    that raised first. ``root`` is there if the handling failed with an ask: the dead letter that this one hangs on.
-    """
+    file: Annotated[str, Meta(examples=["handlers/hello.py"])]
+    line: words.Count
+    function: Annotated[str, Meta(examples=["greet"])]
+    code: Annotated[str, Meta(description="The line as it was loaded.", examples=["name = NAMES[payload.name]"])]
+
+
+class DeadLetterHead(Entity, kw_only=True):
+    """A message that failed for good, or a send that was refused."""
+
+    id: words.MessageId
+    thread_id: words.ThreadId
+    agent: Annotated[words.AgentName, Meta(description="Who was to handle it, or wanted to send it.")]
+    sender: words.AgentName = field(name="from")
+    to: Annotated[str, Meta(examples=["greeter"])]  # as its sender wrote it: perhaps no listener's name, or empty
+    payload_type: words.PayloadType
+    code: Annotated[str, Meta(examples=["handler_error"])]
+    reason: words.Reason
+    attempts: words.Count
+    timestamp: Annotated[words.Time, Meta(description="When it died. UTC, ISO 8601.")]
+    position: words.Position
+    root: Annotated[
+        words.MessageId | UnsetType, Meta(description="The dead letter that it failed with, and is closed with.")
+    ] = UNSET
+    traceback: Annotated[
+        list[CodeLine] | UnsetType, Meta(description="The handler's own lines, the one that raised first.")
+    ] = UNSET
+
+
+class DeadLetter(DeadLetterHead, kw_only=True):
+    """A message that failed for good, or a send that was refused, with its payload."""
+
+    payload: words.Payload
+
+
+class _Died(PrivateFields):
+    died_at: int
+    hangs_on: str
+
+
+def died(record: Record[MessageDead | MessageRefused]) -> DeadLetterHead:
+    """A new dead letter. ``position`` is where its payload is: that of the message itself, or of the refusal."""
     event = record.event
-    root, more = "", dict[str, Any]()
     if isinstance(event, MessageDead):
         agent, to, attempts, position, root = event.agent, event.agent, event.attempts, event.sent, event.root
-        more = {"traceback": [asdict(line) for line in event.traceback]} if event.traceback else {}
-    elif isinstance(event, MessageRefused):
-        agent, to, attempts, position = event.sender, event.to, 0, record.position
+        traceback = [CodeLine(line.file, line.line, line.function, line.code) for line in event.traceback]
     else:
+        agent, to, attempts, position, root = event.sender, event.to, 0, record.position, ""
+        traceback = []
+    return DeadLetterHead(
+        id=event.message,
+        thread_id=record.stream,
+        agent=agent,
+        sender=event.sender,
+        to=to,
+        payload_type=event.type,
+        code=event.code,
+        reason=event.reason,
+        attempts=attempts,
+        timestamp=iso(record.at),
+        position=position,
+        root=root or UNSET,
+        traceback=traceback or UNSET,
+    )
+
+
+def _after(_key: str, _row: object, record: Record[Any]) -> Stored[DeadLetterHead, _Died] | None:
+    """The dead letter, or None once it is closed."""
+    if not isinstance(record.event, MessageDead | MessageRefused):
         return None
-    return {
-        "id": event.message,
-        "thread_id": record.thread,
-        "agent": agent,
-        "from": event.sender,
-        "to": to,
-        "payload_type": event.type,
-        "code": event.code,
-        "reason": event.reason,
-        "attempts": attempts,
-        "timestamp": iso(record.at),
-        "position": position,
-        **({"root": root} if root else {}),
-        **more,
-        "_died_at": record.at,
-        "_hangs_on": root,
-    }
+    letter = died(record)
+    return Stored(letter, _Died(record.at, letter.root or ""))
 
 
 _CLOSING: Final[Mapping[type[Event], Keys]] = {
@@ -74,11 +117,13 @@ _CLOSING: Final[Mapping[type[Event], Keys]] = {
 }
 _KEYS: Final[Mapping[type[Event], Keys]] = {MessageDead: _own_id, MessageRefused: _own_id, **_CLOSING}
 
-DEAD_LETTERS = ReadModel(
+DEAD_LETTERS: ReadModel[Stored[DeadLetterHead, _Died]] = ReadModel(
     name="dead_letters",
     version=4,
     types=_KEYS,
-    fold=fold_each(_KEYS, apply),
+    fold=fold_each(_KEYS, _after),
+    row=DeadLetterHead,
+    private=_Died,
     columns={
         "position": "INTEGER",
         "thread_id": "TEXT",
@@ -92,12 +137,19 @@ DEAD_LETTERS = ReadModel(
 )
 
 
-def _closed(_key: str, _row: Row | None, record: Record[Closing]) -> Row:
-    """How a dead letter was closed: ``replayed`` or ``discarded``, for good: what is sent again gets a new id."""
-    return {"status": "replayed" if isinstance(record.event, MessageReplayed) else "discarded"}
+class ClosedLetter(Entity):
+    """How a dead letter was closed, for good: what is sent again gets a new id."""
+
+    status: Literal["replayed", "discarded"]
 
 
-CLOSED_LETTERS = ReadModel(name="closed_letters", version=1, types=_CLOSING, fold=fold_each(_CLOSING, _closed))
+def _closed(_key: str, _row: object, record: Record[Closing]) -> ClosedLetter:
+    return ClosedLetter("replayed" if isinstance(record.event, MessageReplayed) else "discarded")
+
+
+CLOSED_LETTERS: ReadModel[ClosedLetter] = ReadModel(
+    name="closed_letters", version=1, types=_CLOSING, fold=fold_each(_CLOSING, _closed), row=ClosedLetter
+)
 
 # Indeterminate effects: found started and not finished, after a death or when their handling failed in the middle.
 # Whatever finds one writes its ``step_started`` again, with ``unknown``; the first such event counts.
@@ -111,22 +163,43 @@ def _step(event: StepEvent) -> Sequence[str]:
     return (f"{event.message}:{event.step}",)
 
 
-def _in_doubt(key: str, row: Row | None, record: Record[StepEvent]) -> Row | None:
+class Indeterminate(Entity):
+    """An unsafe effect of which nobody knows whether it happened."""
+
+    id: Annotated[str, Meta(description="`MESSAGE:STEP`.", examples=["msg-01a2b3c4:1"])]
+    thread_id: words.ThreadId
+    message_id: words.MessageId
+    agent: words.AgentName
+    step: words.Count
+    key: Annotated[str, Meta(description="The key that the effect got.", examples=["msg-01a2b3c4/pay"])]
+    since: words.Time
+    position: words.Position
+
+
+class _Found(PrivateFields):
+    found_at: int
+
+
+def _in_doubt(
+    key: str, row: Stored[Indeterminate, _Found] | None, record: Record[StepEvent]
+) -> Stored[Indeterminate, _Found] | None:
     """The open question, or None once the step has a record or an operator's word."""
     event = record.event
     if not isinstance(event, StepStarted):
         return None
-    return row or {
-        "id": key,
-        "thread_id": record.thread,
-        "message_id": event.message,
-        "agent": event.agent,
-        "step": event.step,
-        "key": event.key,
-        "since": iso(record.at),
-        "position": record.position,
-        "_found_at": record.at,
-    }
+    if row is not None:
+        return row
+    found = Indeterminate(
+        id=key,
+        thread_id=record.stream,
+        message_id=event.message,
+        agent=event.agent,
+        step=event.step,
+        key=event.key,
+        since=iso(record.at),
+        position=record.position,
+    )
+    return Stored(found, _Found(record.at))
 
 
 _STEP_KEYS: Final[Mapping[type[Event], Keys]] = {  # an effect under way is not in doubt, nor is a step of another kind
@@ -135,11 +208,13 @@ _STEP_KEYS: Final[Mapping[type[Event], Keys]] = {  # an effect under way is not 
     StepResolved: lambda record: _step(record.event),
 }
 
-INDETERMINATE = ReadModel(
+INDETERMINATE: ReadModel[Stored[Indeterminate, _Found]] = ReadModel(
     name="indeterminate",
     version=2,
     types=_STEP_KEYS,
     fold=fold_each(_STEP_KEYS, _in_doubt),
+    row=Indeterminate,
+    private=_Found,
     columns={"position": "INTEGER", "thread_id": "TEXT", "agent": "TEXT", "found_at": "INTEGER"},
     indexes=(("position",), ("thread_id", "position")),
 )

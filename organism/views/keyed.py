@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Final
+from typing import Any, Final
 
+from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.events.vocabulary import CallAnswered, Event, ValueSet
-from organism.views.views import Keys, ReadModel, Row, fold_each
+from organism.views.views import Keys, ReadModel, fold_each
 
 
 def _call(record: Record[CallAnswered]) -> Sequence[str]:
@@ -16,49 +17,58 @@ def _call(record: Record[CallAnswered]) -> Sequence[str]:
     return (f"{event.method} {event.path} {event.key}",)
 
 
-def _answer(_key: str, _row: Row | None, record: Record[CallAnswered]) -> Row:
+class Answer(Entity):
     """What the first call was bound to and what it got; ``at`` in µs. After 24 hours the key may be used again.
 
     The act is in the event's own unit, ``back`` positions before it: so the answer knows its position.
     ``body_position`` is that of the event whose content is the whole body, if there is one; it has a unit of its own.
     """
+
+    digest: str
+    status: int
+    body: dict[str, Any]
+    at: int
+    body_position: int | None
+
+
+def _answer(_key: str, _row: object, record: Record[CallAnswered]) -> Answer:
     event = record.event
     body = {**event.body, "position": record.position - event.back}
-    body_position = record.position if record.digest else None
-    return {
-        "digest": event.digest,
-        "status": event.status,
-        "body": body,
-        "at": record.at,
-        "body_position": body_position,
-    }
+    return Answer(event.digest, event.status, body, record.at, record.position if record.digest else None)
 
 
 _ANSWER_KEYS: Final[Mapping[type[Event], Keys]] = {CallAnswered: _call}
 
-ANSWERS = ReadModel(name="answers", version=3, types=_ANSWER_KEYS, fold=fold_each(_ANSWER_KEYS, _answer))
+ANSWERS: ReadModel[Answer] = ReadModel(
+    name="answers", version=3, types=_ANSWER_KEYS, fold=fold_each(_ANSWER_KEYS, _answer), row=Answer
+)
 
 
-def _value(key: str, _row: Row | None, record: Record[ValueSet]) -> Row | None:
-    """Where the value lies, whose text it and its key may hold, and who stored it; None if it was deleted."""
+class Value(Entity):
+    """Where a value lies, whose text it and its key may hold, and who stored it (principal, user)."""
+
+    key: str
+    position: int
+    authors: list[str]
+    owner: list[str | None]
+
+
+def _value(key: str, _row: object, record: Record[ValueSet]) -> Value | None:
+    """The value; None if it was deleted."""
     event = record.event
     if event.deleted:
         return None
-    return {
-        "key": key,
-        "position": record.position,
-        "authors": list(event.authors),
-        "owner": [event.principal, event.user],
-    }
+    return Value(key, record.position, list(event.authors), [event.principal, event.user])
 
 
 _VALUE_KEYS: Final[Mapping[type[Event], Keys]] = {ValueSet: lambda record: (record.event.key,)}
 
-VALUES = ReadModel(
+VALUES: ReadModel[Value] = ReadModel(
     name="values",
     version=3,
     types=_VALUE_KEYS,
     fold=fold_each(_VALUE_KEYS, _value),
+    row=Value,
     columns={"key": "TEXT"},
     indexes=(("key",),),
 )

@@ -3,33 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+from msgspec import Meta
+
+from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.events.vocabulary import DocumentsChanged, Event, IndexCreated, IndexDeleted
+from organism.model import words
 from organism.model.times import iso
-from organism.views.views import Keys, ReadModel, Row, fold_each
+from organism.views.views import Keys, PrivateFields, ReadModel, Stored, fold_each
 
 
 def _index(record: Record[Any]) -> Sequence[str]:
     return (record.event.index,)
 
 
-def _after(key: str, row: Row | None, record: Record[Any]) -> Row | None:
+class LibraryIndex(Entity):
+    """An index of the library."""
+
+    id: Annotated[str, Meta(examples=["berlin-info"])]
+    doc_count: words.Count
+    embedding_model: Annotated[str, Meta(description="What made its vectors.", examples=["default"])]
+    created_at: words.Time
+
+
+class _InForce(PrivateFields):
+    position: int
+    generation: int
+
+
+StoredIndex = Stored[LibraryIndex, _InForce]
+
+
+def _after(key: str, row: StoredIndex | None, record: Record[Any]) -> StoredIndex | None:
     match record.event:
         case IndexCreated() as event:
-            return {
-                "id": key,
-                "doc_count": len(event.documents),
-                "embedding_model": event.embedding_model,
-                "created_at": iso(record.at),
-                "_position": record.position,
-                "_generation": event.generation,
-            }
+            index = LibraryIndex(key, len(event.documents), event.embedding_model, iso(record.at))
+            return Stored(index, _InForce(record.position, event.generation))
         case DocumentsChanged() as event if row is not None:
-            row["doc_count"] = event.doc_count
-            row["embedding_model"] = event.embedding_model or row["embedding_model"]
-            row["_generation"] = event.generation
+            row.public.doc_count = event.doc_count
+            row.public.embedding_model = event.embedding_model or row.public.embedding_model
+            row.private.generation = event.generation
             return row
         case _:
             return None
@@ -37,11 +52,13 @@ def _after(key: str, row: Row | None, record: Record[Any]) -> Row | None:
 
 _KEYS: Final[Mapping[type[Event], Keys]] = dict.fromkeys((IndexCreated, DocumentsChanged, IndexDeleted), _index)
 
-INDICES = ReadModel(
+INDICES: ReadModel[StoredIndex] = ReadModel(
     name="indices",
     version=1,
     types=_KEYS,
     fold=fold_each(_KEYS, _after),
+    row=LibraryIndex,
+    private=_InForce,
     columns={"position": "INTEGER"},
     indexes=(("position",),),
 )

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal
 
-from msgspec.structs import asdict
+from msgspec import UNSET, Meta, UnsetType, field
 
+from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.events.vocabulary import (
     EVENTS,
@@ -32,10 +33,11 @@ from organism.events.vocabulary import (
     ThreadKilled,
     ThreadReopened,
 )
+from organism.model import words
 from organism.model.ids import CONSOLE
 from organism.model.thread import WAITS
 from organism.model.times import iso
-from organism.views.views import Keys, ReadModel, Row, fold_each
+from organism.views.views import Keys, PrivateFields, ReadModel, Stored, fold_each
 
 COUNTED: Final[Mapping[type[Event], tuple[str, int]]] = {
     MessageSent: ("total_messages", 1),
@@ -45,55 +47,107 @@ COUNTED: Final[Mapping[type[Event], tuple[str, int]]] = {
     ThreadFailed: ("active_threads", -1),
     ThreadKilled: ("active_threads", -1),
 }
-STATUS: Final[Mapping[type[Event], str]] = {OrganismPaused: "paused", OrganismResumed: "running"}
+Status = Literal["running", "paused"]
+STATUS: Final[Mapping[type[Event], Status]] = {
+    OrganismPaused: "paused",
+    OrganismResumed: "running",
+}
 
 
-def fold(rows: dict[str, Row | None], records: Sequence[Record[Event]]) -> None:
-    """The organism's one row after the events; there is none before its first start.
+class OrganismRow(Entity):
+    """The organism, but for what only the process knows.
 
-    ``position`` is that of the log's last event. ``status`` is ``running`` or ``paused``: that it is starting or
-    stopping only the process itself knows. ``started_at`` is in µs, for the server to count ``uptime_seconds`` from.
+    ``position`` is that of the log's last event. ``started_at`` is in µs, for the server to count ``uptime_seconds``.
     """
+
+    name: str
+    status: Status
+    agent_count: words.Count
+    active_threads: int
+    total_messages: words.Count
+    version: words.Version
+    position: words.Position
+    started_at: int
+
+
+def fold(rows: dict[str, OrganismRow | None], records: Sequence[Record[Event]]) -> None:
+    """The organism's one row after the events; there is none before its first start."""
     row = rows["organism"]
     for record in records:
         event = record.event
         kind = type(event)
         if isinstance(event, OrganismStarted):
-            before = row or {}  # counts and a pause outlive the process
-            row = {
-                "name": event.name,
-                "status": before.get("status", "running"),
-                "agent_count": len(event.listeners),
-                "active_threads": before.get("active_threads", 0),
-                "total_messages": before.get("total_messages", 0),
-                "version": event.version,
-                "position": record.position,
-                "started_at": record.at,
-            }
+            row = OrganismRow(
+                name=event.name,
+                status="running" if row is None else row.status,  # counts and a pause outlive the process
+                agent_count=len(event.listeners),
+                active_threads=0 if row is None else row.active_threads,
+                total_messages=0 if row is None else row.total_messages,
+                version=event.version,
+                position=record.position,
+                started_at=record.at,
+            )
         elif row is None:
             continue
         elif kind in COUNTED:
-            field, step = COUNTED[kind]
+            counter, step = COUNTED[kind]
             if not (isinstance(event, ThreadKilled) and event.ended):  # a thread that had ended was counted then
-                row[field] += step
+                setattr(row, counter, getattr(row, counter) + step)
         elif kind in STATUS:
-            row["status"] = STATUS[kind]
+            row.status = STATUS[kind]
         elif isinstance(event, OrganismReloaded):
-            row["agent_count"] = len(event.listeners)
+            row.agent_count = len(event.listeners)
     if row is not None:
-        row["position"] = records[-1].position
+        row.position = records[-1].position
     rows["organism"] = row
 
 
-ORGANISM = ReadModel(name="organism", version=1, types=frozenset(EVENTS.values()), fold=fold, is_live=True)
+ORGANISM: ReadModel[OrganismRow] = ReadModel(
+    name="organism", version=1, types=frozenset(EVENTS.values()), fold=fold, is_live=True, row=OrganismRow
+)
 
-# The listeners. Private fields of a row, all of messages that are not ended yet:
-#
-# * ``_running``: message → thread of each handling under way, in the order of their starts;
-# * ``_waits``: of those, message → step → kind of the steps they wait in (an ``effect``: for an operator);
-# * ``_parked``: the same for messages that wait for a start, since a restart takes up the open steps again;
-# * ``_failed``: the last handling failed for good;
-# * ``_gone``: a reload or a start took the listener away; its row stays until nothing of it is open.
+# The listeners.
+
+
+class Agent(Entity, kw_only=True):
+    """A listener, and what it does now."""
+
+    name: words.AgentName
+    description: Annotated[str, Meta(examples=["Greets whoever is named"])] = ""
+    is_agent: bool = False
+    peers: Annotated[list[words.AgentName], Meta(description="Whom it may write to.")] = field(default_factory=list)
+    payload_class: Annotated[str, Meta(examples=["handlers.hello.Greeting"])] = ""
+    state: words.AgentState = "idle"
+    current_thread: Annotated[words.ThreadId | None, Meta(description="That of the latest start still open.")] = None
+    queue_depth: Annotated[words.Count, Meta(description="What waits for a start, retries too.")] = 0
+    last_activity: words.Time | None = None
+    paused: Annotated[bool, Meta(description="True from the pause on, though something may still run.")] = False
+    message_count: words.Count = 0
+    model: Annotated[str, Meta(examples=["default"])] | None = None
+    version: words.Version | None = None
+
+
+OpenSteps = dict[str, dict[str, str]]  # message → step → kind
+
+
+class Handlings(PrivateFields):
+    """A listener's messages that are not ended yet.
+
+    ``running``: message → thread of each handling under way, in the order of their starts. ``waits``: of those, the
+    steps they wait in (an ``effect``: for an operator). ``parked``: the same for messages that wait for a start, since
+    a restart takes up the open steps again. ``failed``: the last handling failed for good. ``gone``: a reload or a
+    start took the listener away; its row stays until nothing of it is open.
+    """
+
+    ordinal: int = 0
+    running: dict[str, str] = field(default_factory=dict)
+    waits: OpenSteps = field(default_factory=dict)
+    parked: OpenSteps = field(default_factory=dict)
+    failed: bool = False
+    gone: bool | UnsetType = UNSET
+
+
+AgentRow = Stored[Agent, Handlings]
 
 
 def _agent(record: Record[Any]) -> Sequence[str]:
@@ -110,7 +164,7 @@ def _listeners(record: Record[OrganismStarted | OrganismReloaded]) -> Sequence[s
     return (*(listener.name for listener in record.event.listeners), *record.event.removed)
 
 
-def apply(key: str, row: Row | None, record: Record[Any]) -> Row | None:
+def apply(key: str, row: AgentRow | None, record: Record[Any]) -> AgentRow | None:
     """The listener after the event; None if it is not configured and nothing of it is open."""
     kind = type(record.event)
     if kind in LISTING:
@@ -118,162 +172,141 @@ def apply(key: str, row: Row | None, record: Record[Any]) -> Row | None:
     if row is None:
         return None
     FOLDS[kind](row, record)
-    return _unless_gone(row) if "_gone" in row and kind not in OPENING else row
+    return _unless_gone(row) if row.private.gone and kind not in OPENING else row
 
 
-def _unless_gone(row: Row) -> Row | None:
-    return row if row["queue_depth"] or row["_running"] else None
+def _unless_gone(row: AgentRow) -> AgentRow | None:
+    return row if row.public.queue_depth or row.private.running else None
 
 
-def _listed(key: str, row: Row | None, record: Record[OrganismStarted | OrganismReloaded]) -> Row | None:
+def _listed(key: str, row: AgentRow | None, record: Record[OrganismStarted | OrganismReloaded]) -> AgentRow | None:
     """With a start a new life begins: what ran when the last one ended waits for a start again."""
     if row is not None and isinstance(record.event, OrganismStarted):
-        row["queue_depth"] += len(row["_running"])
-        row["_parked"].update(row["_waits"])
-        row["_running"], row["_waits"] = {}, {}
+        row.public.queue_depth += len(row.private.running)
+        row.private.parked.update(row.private.waits)
+        row.private.running, row.private.waits = {}, {}
     for ordinal, listener in enumerate(record.event.listeners):
         if listener.name == key:
-            row = row or _new(key)
-            row.update(asdict(listener), peers=list(listener.peers), _ordinal=ordinal)
-            row.pop("_gone", None)
+            row = row or Stored(Agent(name=key), Handlings())
+            for name in listener.__struct_fields__:
+                setattr(row.public, name, getattr(listener, name))
+            row.public.peers = list(listener.peers)
+            row.private.ordinal, row.private.gone = ordinal, UNSET
             _settle(row)
             return row
     if row is None:
         return None
-    row["_gone"] = True
+    row.private.gone = True
     _settle(row)
     return _unless_gone(row)
 
 
-def _new(key: str) -> Row:
-    return {
-        "name": key,
-        "description": "",
-        "is_agent": False,
-        "peers": [],
-        "payload_class": "",
-        "state": "idle",
-        "current_thread": None,
-        "queue_depth": 0,
-        "last_activity": None,
-        "paused": False,
-        "message_count": 0,
-        "model": None,
-        "version": None,
-        "_ordinal": 0,
-        "_running": {},
-        "_waits": {},
-        "_parked": {},
-        "_failed": False,
-    }
-
-
-def _settle(row: Row) -> None:
+def _settle(row: AgentRow) -> None:
     """What follows from the rest: ``state`` and ``current_thread`` (that of the latest start still open)."""
-    running = row["_running"]
+    running = row.private.running
     if running:
-        row["current_thread"] = running[next(reversed(running))]
-        row["state"] = "processing" if len(running) > len(row["_waits"]) else "waiting"
+        row.public.current_thread = running[next(reversed(running))]
+        row.public.state = "processing" if len(running) > len(row.private.waits) else "waiting"
     else:
-        row["current_thread"] = None
-        row["state"] = "paused" if row["paused"] else "error" if row["_failed"] else "idle"
+        row.public.current_thread = None
+        row.public.state = "paused" if row.public.paused else "error" if row.private.failed else "idle"
 
 
-def _message_sent(row: Row, record: Record[MessageSent]) -> None:
+def _message_sent(row: AgentRow, record: Record[MessageSent]) -> None:
     """A reply that answers an ask goes to the handling that waits for it, so it never waits for a start."""
-    row["message_count"] += 1
+    row.public.message_count += 1
     if record.event.answers is None:
-        row["queue_depth"] += 1
+        row.public.queue_depth += 1
 
 
-def _message_started(row: Row, record: Record[MessageStarted]) -> None:
-    message, running = record.event.message, row["_running"]
+def _message_started(row: AgentRow, record: Record[MessageStarted]) -> None:
+    message, running = record.event.message, row.private.running
     if message in running:
         del running[message]
-    elif row["queue_depth"]:  # what was sent to an unlisted tool, before a reload named it, was not counted
-        row["queue_depth"] -= 1
-    running[message] = row["current_thread"] = record.thread
-    if row["_parked"] and message in row["_parked"]:
-        row["_waits"][message] = row["_parked"].pop(message)
-    row["state"] = "processing" if len(running) > len(row["_waits"]) else "waiting"
-    row["last_activity"] = iso(record.at)
+    elif row.public.queue_depth:  # what was sent to an unlisted tool, before a reload named it, was not counted
+        row.public.queue_depth -= 1
+    running[message] = row.public.current_thread = record.stream
+    if row.private.parked and message in row.private.parked:
+        row.private.waits[message] = row.private.parked.pop(message)
+    row.public.state = "processing" if len(running) > len(row.private.waits) else "waiting"
+    row.public.last_activity = iso(record.at)
 
 
-def _message_handled(row: Row, record: Record[MessageHandled]) -> None:
+def _message_handled(row: AgentRow, record: Record[MessageHandled]) -> None:
     """``answered`` ended no handling, and ``unread`` ran none: neither says how the last one went."""
     outcome = record.event.outcome
     if outcome == "answered":
         return
     _end(row, record.event.message)
     if outcome != "unread":
-        row["_failed"] = False
-    row["last_activity"] = iso(record.at)
-    if not row["_running"] or row["current_thread"] == record.thread or row["_waits"]:
+        row.private.failed = False
+    row.public.last_activity = iso(record.at)
+    if not row.private.running or row.public.current_thread == record.thread or row.private.waits:
         _settle(row)
 
 
-def _end(row: Row, message: str) -> None:
-    running = row["_running"]
+def _end(row: AgentRow, message: str) -> None:
+    running = row.private.running
     if message in running:
         del running[message]
-    elif row["queue_depth"]:
-        row["queue_depth"] -= 1
-    if row["_waits"]:
-        row["_waits"].pop(message, None)
-    if row["_parked"]:
-        row["_parked"].pop(message, None)
+    elif row.public.queue_depth:
+        row.public.queue_depth -= 1
+    if row.private.waits:
+        row.private.waits.pop(message, None)
+    if row.private.parked:
+        row.private.parked.pop(message, None)
 
 
-def _message_lost(row: Row, record: Record[MessageDropped | MessageDead]) -> None:
+def _message_lost(row: AgentRow, record: Record[MessageDropped | MessageDead]) -> None:
     """It died, or was dropped with its thread, which is no failure of the handler's."""
     _end(row, record.event.message)
     if isinstance(record.event, MessageDead):
-        row["_failed"] = True
-        row["last_activity"] = iso(record.at)
+        row.private.failed = True
+        row.public.last_activity = iso(record.at)
     _settle(row)
 
 
-def _message_retried(row: Row, record: Record[MessageRetried]) -> None:
+def _message_retried(row: AgentRow, record: Record[MessageRetried]) -> None:
     """It waits for its next attempt, which asks again; only what became of an unsafe effect stays an open question."""
     message = record.event.message
-    del row["_running"][message]
-    row["queue_depth"] += 1
-    open_steps = row["_waits"].pop(message, {})
+    del row.private.running[message]
+    row.public.queue_depth += 1
+    open_steps = row.private.waits.pop(message, {})
     effects = {step: kind for step, kind in open_steps.items() if kind == "effect"}
     if effects:
-        row["_parked"][message] = effects
-    row["last_activity"] = iso(record.at)
+        row.private.parked[message] = effects
+    row.public.last_activity = iso(record.at)
     _settle(row)
 
 
-def _step_started(row: Row, record: Record[StepStarted]) -> None:
+def _step_started(row: AgentRow, record: Record[StepStarted]) -> None:
     """An effect is the handling's own work until it is found ``unknown``; then an operator is waited for."""
     event = record.event
     if event.kind in WAITS or event.unknown:
-        steps = row["_waits"] if event.message in row["_running"] else row["_parked"]
+        steps = row.private.waits if event.message in row.private.running else row.private.parked
         steps.setdefault(event.message, {})[str(event.step)] = event.kind
-    row["last_activity"] = iso(record.at)
+    row.public.last_activity = iso(record.at)
     _settle(row)
 
 
-def _step_ended(row: Row, record: Record[StepRecorded | StepResolved]) -> None:
+def _step_ended(row: AgentRow, record: Record[StepRecorded | StepResolved]) -> None:
     message, step = record.event.message, str(record.event.step)
-    for steps in (row["_waits"], row["_parked"]):
+    for steps in (row.private.waits, row.private.parked):
         if message in steps:
             steps[message].pop(step, None)
             if not steps[message]:
                 del steps[message]
-    row["last_activity"] = iso(record.at)
+    row.public.last_activity = iso(record.at)
     _settle(row)
 
 
-def _paused_or_resumed(row: Row, record: Record[AgentPaused | AgentResumed]) -> None:
-    row["paused"] = isinstance(record.event, AgentPaused)
+def _paused_or_resumed(row: AgentRow, record: Record[AgentPaused | AgentResumed]) -> None:
+    row.public.paused = isinstance(record.event, AgentPaused)
     _settle(row)
 
 
 LISTING: Final = (OrganismStarted, OrganismReloaded)
-FOLDS: Final[Mapping[type[Event], Callable[[Row, Record[Any]], None]]] = {
+FOLDS: Final[Mapping[type[Event], Callable[[AgentRow, Record[Any]], None]]] = {
     MessageSent: _message_sent,
     MessageStarted: _message_started,
     MessageHandled: _message_handled,
@@ -295,11 +328,13 @@ KEYS: Final[Mapping[type[Event], Keys]] = {
 OPENING: Final = frozenset({MessageSent, MessageStarted})
 """With these something of the listener is open, so its row stays."""
 
-AGENTS = ReadModel(
+AGENTS: ReadModel[AgentRow] = ReadModel(
     name="agents",
     version=1,
     types=KEYS,
     fold=fold_each(KEYS, apply),
+    row=Agent,
+    private=Handlings,
     columns={"ordinal": "INTEGER", "name": "TEXT", "state": "TEXT", "last_activity": "TEXT"},
     is_live=True,
 )

@@ -45,7 +45,7 @@ async def session_row(
 
     Raises ``NotFound``, the same for what is not there, was deleted or is another user's, and ``SessionAgentMismatch``.
     """
-    row = await views.private_row("sessions", session_id)
+    row = await views.private_row(SESSIONS, session_id)
     if row is None or (user is not None and row["user_id"] != user) or (row["_status"] == "deleted" and not is_deleted):
         raise NotFound(f"There is no session {session_id[:80]!r}.", param="/session_id")
     if agent is not None and row["agent"] != agent:
@@ -124,7 +124,7 @@ _CHANGES: Final[Mapping[type[Event], Callable[[Row, Record[Any]], None]]] = {
     SessionDeleted: _deleted,
 }
 
-SESSIONS = ReadModel(
+SESSIONS: ReadModel[Row] = ReadModel(
     name="sessions",
     version=1,
     types=SessionEvent.__subclasses__(),
@@ -181,7 +181,7 @@ def _row(record: Record[Event], message_id: str, role: str, thread_id: str = "")
     }
 
 
-SESSION_MESSAGES = ReadModel(
+SESSION_MESSAGES: ReadModel[Row] = ReadModel(
     name="session_messages",
     version=1,
     types=(MessageStarted, MessageDropped, TurnAppended, MessageKept, *RUN_ENTRIES.values()),

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
+from msgspec import UNSET, Meta, UnsetType, field
+
+from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.events.vocabulary import (
     EVENTS,
@@ -21,43 +24,60 @@ from organism.events.vocabulary import (
     ThreadReopened,
     ThreadResumed,
 )
+from organism.model import words
 from organism.model.ids import session_of
 from organism.model.money import plain
 from organism.model.times import iso
-from organism.views.views import ReadModel, Row
+from organism.views.views import ReadModel
 
 # Messages: one row each; a message never changes once it is sent.
 
 
-def message_head(record: Record[MessageSent]) -> Row:
-    """The API's Message, all but its payload.
+class Message(Entity, kw_only=True):
+    """A message."""
 
-    Lists, single answers and pushed frames all begin with it and add ``payload``: the content of the record.
-    """
-    sent = record.event
-    return {
-        "id": sent.message,
-        "thread_id": record.thread,
-        "from": sent.sender,
-        "to": sent.to,
-        "payload_type": sent.type,
-        "timestamp": iso(record.at),
-        "position": record.position,
-        "cause": record.cause,
-    }
+    id: words.MessageId
+    thread_id: words.ThreadId
+    sender: Annotated[words.AgentName, Meta(description="Who sent it; `console` is the outside.")] = field(name="from")
+    to: words.AgentName
+    payload_type: words.PayloadType
+    payload: words.Content = UNSET
+    timestamp: words.Time
+    position: words.Position
+    cause: Annotated[words.MessageId | None, Meta(description="The message whose handling led to it.")]
+    xml: Annotated[
+        Annotated[str, Meta(examples=["<message/>"])] | UnsetType | None,
+        Meta(description="With `?xml=true`: the recorded envelope, byte for byte; null once it was erased."),
+    ] = UNSET
 
 
-def _fold_messages(rows: dict[str, Row], records: Sequence[Record[Any]]) -> None:
+def sent(record: Record[MessageSent]) -> Message:
+    """The message. Lists, single answers and pushed frames add its payload: the content of the record."""
+    event = record.event
+    return Message(
+        id=event.message,
+        thread_id=record.stream,
+        sender=event.sender,
+        to=event.to,
+        payload_type=event.type,
+        timestamp=iso(record.at),
+        position=record.position,
+        cause=record.cause,
+    )
+
+
+def _fold_messages(rows: dict[str, Message], records: Sequence[Record[Any]]) -> None:
     for record in records:
         if isinstance(record.event, MessageSent):
-            rows[record.event.message] = message_head(record)
+            rows[record.event.message] = sent(record)
 
 
-MESSAGES = ReadModel(
+MESSAGES: ReadModel[Message] = ReadModel(
     name="messages",
     version=2,
     types=(MessageSent,),
     fold=_fold_messages,
+    row=Message,
     columns={"position": "INTEGER", "thread_id": "TEXT", "from": "TEXT", "to": "TEXT", "timestamp": "TEXT"},
     indexes=(("thread_id",), ("from",), ("to",)),
     with_content=True,
@@ -67,7 +87,7 @@ MESSAGES = ReadModel(
 # Threads: status, who takes part, how many messages, what the models' calls used and cost.
 
 ENDS: Final = (ThreadCompleted, ThreadFailed, ThreadKilled)
-STATUS: Final[Mapping[type[Event], str]] = {
+STATUS: Final[Mapping[type[Event], words.ThreadStatus]] = {
     ThreadReopened: "active",
     ThreadCompleted: "completed",
     ThreadFailed: "error",
@@ -75,19 +95,36 @@ STATUS: Final[Mapping[type[Event], str]] = {
 }
 
 
-def apply(key: str, row: Row | None, record: Record[Event]) -> Row | None:
+class Thread(Entity, kw_only=True):
+    """A thread."""
+
+    id: words.ThreadId
+    status: words.ThreadStatus
+    paused: bool
+    participants: Annotated[list[words.AgentName], Meta(description="Who takes part, in the order in which they came.")]
+    message_count: words.Count
+    created_at: words.Time
+    last_activity: words.Time
+    error: Annotated[words.Reason | None, Meta(description="Why it failed, if it did.")]
+    session_id: str | None
+    tokens: words.Count
+    cost_usd: Annotated[str, Meta(description="A decimal number.", examples=["0"])]
+    position: Annotated[words.Position, Meta(description="That of its last event: its ETag, what `If-Match` compares.")]
+
+
+def apply(key: str, row: Thread | None, record: Record[Event]) -> Thread | None:
     """The thread after the event."""
-    rows = {key: row}
+    rows: dict[str, Thread | None] = {key: row}
     fold(rows, (record,))
     return rows[key]
 
 
-def fold(rows: dict[str, Row | None], records: Sequence[Record[Event]]) -> None:
+def fold(rows: dict[str, Thread | None], records: Sequence[Record[Event]]) -> None:
     """The threads after the events.
 
     Any event is activity: ``position`` is that of the thread's last one, which ``If-Match`` and an ETag compare.
     """
-    row: Row | None = None
+    row: Thread | None = None
     last: Record[Event] | None = None
     for record in records:
         key = record.thread
@@ -106,53 +143,53 @@ def fold(rows: dict[str, Row | None], records: Sequence[Record[Event]]) -> None:
         _reach(row, last)
 
 
-def _reach(row: Row, record: Record[Event]) -> None:
+def _reach(row: Thread, record: Record[Event]) -> None:
     """The record is the thread's last one."""
-    row["position"] = record.position
-    row["last_activity"] = iso(record.at)
+    row.position = record.position
+    row.last_activity = iso(record.at)
 
 
-def _born(key: str, record: Record[Event]) -> Row:
+def _born(key: str, record: Record[Event]) -> Thread:
     now = iso(record.at)
-    return {
-        "id": key,
-        "status": "active",
-        "paused": False,
-        "participants": [],
-        "message_count": 0,
-        "created_at": now,
-        "last_activity": now,
-        "error": None,
-        "session_id": session_of(key),
-        "tokens": 0,
-        "cost_usd": "0",
-        "position": record.position,
-    }
+    return Thread(
+        id=key,
+        status="active",
+        paused=False,
+        participants=[],
+        message_count=0,
+        created_at=now,
+        last_activity=now,
+        error=None,
+        session_id=session_of(key),
+        tokens=0,
+        cost_usd="0",
+        position=record.position,
+    )
 
 
-def _sent(row: Row, event: MessageSent) -> None:
-    row["message_count"] += 1
-    participants = row["participants"]
+def _sent(row: Thread, event: MessageSent) -> None:
+    row.message_count += 1
+    participants = row.participants
     if event.to not in participants or event.sender not in participants:
         participants += [name for name in dict.fromkeys((event.sender, event.to)) if name not in participants]
 
 
-def _turned(row: Row, event: ThreadReopened | ThreadCompleted | ThreadFailed | ThreadKilled) -> None:
-    row["status"] = STATUS[type(event)]
-    row["error"] = event.reason if isinstance(event, ThreadFailed) else None
-    row["paused"] = row["paused"] and not isinstance(event, ThreadKilled)
+def _turned(row: Thread, event: ThreadReopened | ThreadCompleted | ThreadFailed | ThreadKilled) -> None:
+    row.status = STATUS[type(event)]
+    row.error = event.reason if isinstance(event, ThreadFailed) else None
+    row.paused = row.paused and not isinstance(event, ThreadKilled)
 
 
-def _paused(row: Row, event: ThreadPaused | ThreadResumed) -> None:
-    row["paused"] = isinstance(event, ThreadPaused)
+def _paused(row: Thread, event: ThreadPaused | ThreadResumed) -> None:
+    row.paused = isinstance(event, ThreadPaused)
 
 
-def _settled(row: Row, event: BudgetSettled) -> None:
-    row["tokens"] += event.tokens
-    row["cost_usd"] = plain(Decimal(row["cost_usd"]) + Decimal(event.cost_usd))
+def _settled(row: Thread, event: BudgetSettled) -> None:
+    row.tokens += event.tokens
+    row.cost_usd = plain(Decimal(row.cost_usd) + Decimal(event.cost_usd))
 
 
-CHANGES: Final[Mapping[type[Event], Callable[[Row, Any], None]]] = {
+CHANGES: Final[Mapping[type[Event], Callable[[Thread, Any], None]]] = {
     MessageSent: _sent,
     **dict.fromkeys(STATUS, _turned),
     ThreadPaused: _paused,
@@ -162,11 +199,12 @@ CHANGES: Final[Mapping[type[Event], Callable[[Row, Any], None]]] = {
 """What each event changes of its thread besides its position."""
 
 
-THREADS = ReadModel(
+THREADS: ReadModel[Thread] = ReadModel(
     name="threads",
     version=3,
     types=frozenset(kind for kind in EVENTS.values() if not issubclass(kind, SessionEvent)),
     fold=fold,
+    row=Thread,
     columns={
         "status": "TEXT",
         "position": "INTEGER",

@@ -8,14 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
-from typing import Any, Final
+from typing import Final
 
+from msgspec import field
+
+from organism.events.entity import Entity
 from organism.events.record import Actor, Record
 from organism.events.vocabulary import Event, MessageSent, ModelCalled, TextsEmbedded
 from organism.model.completion import CostSource
 from organism.model.money import plain
 from organism.model.times import iso
-from organism.views.views import Keys, ReadModel, Row, fold_each
+from organism.views.views import Keys, PrivateFields, ReadModel, Stored, fold_each
 
 TOTAL: Final = "total"
 HOUR_CHARS: Final = len("2026-01-15T10")
@@ -36,86 +39,113 @@ def _accounts(record: Record[ModelCalled | TextsEmbedded]) -> Sequence[str]:
     return (TOTAL, *callers, *spans)
 
 
-def empty_usage() -> dict[str, Any]:
-    return {
-        "calls": 0,
-        "failed_calls": 0,
-        "input_tokens": 0,
-        "output_tokens": 0,
-        "tokens": 0,
-        "cost_usd": "0",
-        "model_seconds": 0.0,
-        "last_called": None,
-        "models": [],
-    }
+class ModelAccount(Entity):
+    """What one model was called for, and by whom it was served."""
+
+    model: str
+    served_by: str
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    tokens: int = 0
+    cost_usd: str = "0"
 
 
-def _used(key: str, row: Row | None, record: Record[ModelCalled | TextsEmbedded]) -> Row:
+class Account(Entity):
+    """Calls of models, of the tenant or of the thread, agent, hour or day of this name."""
+
+    kind: str = TOTAL
+    name: str = ""
+    calls: int = 0
+    failed_calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    tokens: int = 0
+    cost_usd: str = "0"
+    model_seconds: float = 0.0
+    last_called: str | None = None
+    models: list[ModelAccount] = field(default_factory=list)
+
+
+class _Sum(PrivateFields):
+    us: int = 0
+    source: CostSource = "zero"
+
+
+def _used(
+    key: str, row: Stored[Account, _Sum] | None, record: Record[ModelCalled | TextsEmbedded]
+) -> Stored[Account, _Sum]:
     if row is None:
         kind, _, name = key.partition(" ")
-        row = {"kind": kind, "name": name, **empty_usage(), "_us": 0, "_source": "zero"}
-    event = record.event
-    _count(row, event)
-    row["failed_calls"] += event.error is not None
-    row["_us"] += event.duration
-    row["model_seconds"] = row["_us"] / 1_000_000
-    row["last_called"] = iso(record.at)
-    row["_source"] = dearer(row["_source"], event.cost_source)
-    _count(_of_model(row["models"], event.model, event.provider), event)
+        row = Stored(Account(kind, name), _Sum())
+    event, account, private = record.event, row.public, row.private
+    _count(account, event)
+    account.failed_calls += event.error is not None
+    private.us += event.duration
+    account.model_seconds = private.us / 1_000_000
+    account.last_called = iso(record.at)
+    private.source = dearer(private.source, event.cost_source)
+    _count(_of_model(account.models, event.model, event.provider), event)
     return row
 
 
-def _of_model(models: list[dict[str, Any]], model: str, served_by: str) -> dict[str, Any]:
+def _of_model(models: list[ModelAccount], model: str, served_by: str) -> ModelAccount:
     for each in models:
-        if each["model"] == model and each["served_by"] == served_by:
+        if each.model == model and each.served_by == served_by:
             return each
-    counts = {"calls": 0, "input_tokens": 0, "output_tokens": 0, "tokens": 0, "cost_usd": "0"}
-    models.append({"model": model, "served_by": served_by, **counts})
+    models.append(ModelAccount(model, served_by))
     return models[-1]
 
 
-def _count(counted: dict[str, Any], event: ModelCalled | TextsEmbedded) -> None:
+def _count(counted: Account | ModelAccount, event: ModelCalled | TextsEmbedded) -> None:
     output_tokens = event.output_tokens if isinstance(event, ModelCalled) else 0
-    counted["calls"] += 1
-    counted["input_tokens"] += event.input_tokens
-    counted["output_tokens"] += output_tokens
-    counted["tokens"] += event.input_tokens + output_tokens
-    counted["cost_usd"] = plain(Decimal(counted["cost_usd"]) + Decimal(event.cost_usd))
+    counted.calls += 1
+    counted.input_tokens += event.input_tokens
+    counted.output_tokens += output_tokens
+    counted.tokens += event.input_tokens + output_tokens
+    counted.cost_usd = plain(Decimal(counted.cost_usd) + Decimal(event.cost_usd))
 
 
 _USAGE_KEYS: Final[Mapping[type[Event], Keys]] = {ModelCalled: _accounts, TextsEmbedded: _accounts}
 
-USAGE = ReadModel(
+USAGE: ReadModel[Stored[Account, _Sum]] = ReadModel(
     name="usage",
     version=3,
     types=_USAGE_KEYS,
     fold=fold_each(_USAGE_KEYS, _used),
+    row=Account,
+    private=_Sum,
     columns={"kind": "TEXT", "name": "TEXT"},
     indexes=(("kind", "name"),),
 )
 
 
-def _inner(_key: str, _row: Row | None, record: Record[MessageSent]) -> Row:
+class InnerCall(Entity):
     """A call that named the request in which it was made."""
+
+    thread_id: str
+    request_id: str | None
+    parent_request: str
+    principal: str | None
+    position: int
+
+
+def _inner(_key: str, _row: object, record: Record[MessageSent]) -> InnerCall:
     actor = record.actor or Actor()
-    return {
-        "thread_id": record.thread,
-        "request_id": actor.request_id,
-        "parent_request": record.event.caller_request,
-        "principal": actor.principal,
-        "position": record.position,
-    }
+    called = record.event.caller_request or ""
+    return InnerCall(record.stream, actor.request_id, called, actor.principal, record.position)
 
 
 _INNER_KEYS: Final[Mapping[type[Event], Keys]] = {
     MessageSent: lambda record: (record.event.message,) if record.event.caller_request else ()
 }
 
-INNER_CALLS = ReadModel(
+INNER_CALLS: ReadModel[InnerCall] = ReadModel(
     name="inner_calls",
     version=1,
     types=_INNER_KEYS,
     fold=fold_each(_INNER_KEYS, _inner),
+    row=InnerCall,
     columns={"parent_request": "TEXT", "principal": "TEXT", "position": "INTEGER"},
     indexes=(("parent_request", "principal", "position"),),
 )

@@ -13,15 +13,38 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Protocol
+from operator import attrgetter
+from typing import Any, Final, Generic, Protocol
 
-import orjson
+import msgspec
+from msgspec import Struct
+from msgspec.structs import fields
+from typing_extensions import TypeVar  # the one of typing has a default from Python 3.13 on
 
+from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.events.vocabulary import Event
 
 Row = dict[str, Any]
-"""A read model's row: JSON-able fields; those that begin with ``_`` are the fold's own and never leave the store."""
+"""A row of a model that has no class for its rows yet; the fields that begin with ``_`` are private."""
+Public = TypeVar("Public", bound=Struct)
+Private = TypeVar("Private", bound=Struct)
+R = TypeVar("R")
+T = TypeVar("T")
+R_co = TypeVar("R_co", covariant=True, default=Any)
+
+
+class PrivateFields(Entity, rename=lambda name: f"_{name}"):
+    """The base of what only a row's fold, its columns and decisions need. It never leaves the store."""
+
+
+class Stored(Entity, Generic[Public, Private]):
+    """A row of a model with private fields: what the API shows, and those."""
+
+    public: Public
+    private: Private
+
+
 Fold = Callable[[dict[str, Any], Sequence[Record[Event]]], None]
 """Changes rows as the records of a unit say. ``rows[key]`` is the row before, or None for one that is not there; it may
 be changed in place or set. Rows of a model that ``is_final`` are only set."""
@@ -32,7 +55,7 @@ ERASED: Final = b'{"erased":true}'
 PAGE_ROWS: Final = 500  # So many rows are read at once where all are wanted
 
 
-def fold_each(keys: Mapping[type[Event], Keys], apply: Callable[[str, Row | None, Record[Any]], Row | None]) -> Fold:
+def fold_each(keys: Mapping[type[Event], Keys], apply: Callable[[str, Any, Record[Any]], Any]) -> Fold:
     """A fold that goes event by event: ``apply`` returns the row after an event, None if there is none any more."""
 
     def fold(rows: dict[str, Any], records: Sequence[Record[Event]]) -> None:
@@ -45,9 +68,10 @@ def fold_each(keys: Mapping[type[Event], Keys], apply: Callable[[str, Row | None
 
 
 @dataclass(frozen=True, slots=True)
-class ReadModel:
+class ReadModel(Generic[R_co]):
     """A fold of the log whose rows are stored, in the commits of the events that they follow from (V1).
 
+    ``row`` is the class of its rows, which is the API's shape too; with ``private``, its rows are ``Stored``.
     ``types`` are those of the events that ``fold`` looks at. A new ``version`` has all rows rebuilt.
     ``columns`` names the fields to search or sort by, with their SQL type; ``indexes`` lists tuples of columns.
     ``text_in``: (model, column) of rows whose content is searched for a text; the column holds this model's keys.
@@ -66,6 +90,18 @@ class ReadModel:
     is_live: bool = False
     text_in: tuple[str, str] | None = None
     is_final: bool = False
+    row: type[Struct] | None = None
+    private: type[Struct] | None = None
+    values: tuple[Callable[[Any], Any], ...] = field(init=False, default=())
+
+    def __post_init__(self) -> None:
+        """``values`` read the columns of a row that is a Struct."""
+        if self.row is not None:
+            places = {each.encode_name: each.name for each in fields(self.row)}
+            if self.private is not None:
+                places = {name: f"public.{place}" for name, place in places.items()}
+                places |= {each.name: f"private.{each.name}" for each in fields(self.private)}
+            object.__setattr__(self, "values", tuple(attrgetter(places[name]) for name in self.columns))
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,20 +174,25 @@ class ViewStore(Protocol):
     async def rows(self, model: str, query: Query) -> Page:
         """A page of rows."""
 
-    async def private_row(self, model: str, key: str) -> Row | None:
+    async def private_row(self, model: ReadModel[R], key: str) -> R | None:
         """One row with its private fields, for decisions that rest on what is no longer in memory."""
 
 
-async def all_rows(views: ViewStore, model: str, query: Query) -> list[Row]:
+def rows_of(page: Page, kind: type[T]) -> list[T]:
+    """The page's rows, which are of this class."""
+    return msgspec.json.decode(page.rows, type=list[kind])  # type: ignore[valid-type]  # it is a value to mypy
+
+
+async def all_rows(views: ViewStore, model: str, query: Query, kind: type[T]) -> list[T]:
     """Every row that the query finds, however many, in its order, read page by page; its ``limit`` does not count.
 
     For what must not rest on a part. Rows that change meanwhile may be there as they were or as they are.
     """
-    found: list[Row] = []
+    found: list[T] = []
     query = replace(query, limit=PAGE_ROWS)
     while True:
         page = await views.rows(model, query)
-        found += orjson.loads(page.rows)
+        found += rows_of(page, kind)
         if page.count < PAGE_ROWS:
             return found
         query = replace(query, after=page.last, offset=0)

@@ -16,7 +16,6 @@ from organism.codec import Codec
 from organism.config.settings import Listener
 from organism.errors import InvalidPayload
 from organism.model.handler import TodoComplete, TodoUntil
-from organism.model.ids import AgentName
 
 
 @dataclass
@@ -40,7 +39,7 @@ CODEC = Codec.of((Parcel, Removal, TodoUntil, TodoComplete))
 
 def listener(name: str, payload_class: type = Parcel, **more: Any) -> Listener:
     return Listener(
-        name=AgentName(name),
+        name=name,
         description=f"Plays {name}",
         payload_class=payload_class,
         payload_class_path="",

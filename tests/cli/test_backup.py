@@ -87,7 +87,7 @@ async def write(library: Library, index_id: str, history: dict[int, Texts], end:
             case _:
                 await library.delete_index(index_id, By())
                 continue
-        history[(await library.index(index_id))["_generation"]] = dict(now)
+        history[(await library.index(index_id)).private.generation] = dict(now)
 
 
 async def test_a_backup_beside_a_busy_server_holds_the_log_and_the_library_of_one_moment(tmp_path: Path) -> None:
@@ -120,7 +120,7 @@ async def test_a_backup_beside_a_busy_server_holds_the_log_and_the_library_of_on
             assert held["z"]
             for name, found in held.items():
                 if found is not None:
-                    assert found == histories[name][(await o.tenant.library.index(name))["_generation"]]
+                    assert found == histories[name][(await o.tenant.library.index(name)).private.generation]
 
 
 async def test_every_tenants_log_is_copied_without_a_key_that_lies_elsewhere(tmp_path: Path) -> None:

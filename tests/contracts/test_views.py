@@ -14,7 +14,7 @@ from organism.events.record import Unit
 from organism.log.log import EventLog
 from organism.log.sqlite import SqliteLog
 from organism.views.views import Among, Query, Where
-from tests.log.engines import MODELS, created, handled, killed, open_durable, sent, unit, views
+from tests.log.engines import MODELS, THREADS, created, handled, killed, open_durable, sent, unit, views
 
 Open = Callable[[Path], Awaitable[EventLog]]
 STORES: dict[str, Open] = {
@@ -45,7 +45,7 @@ async def test_v1_a_read_after_then_sees_the_rows_that_follow_from_the_unit(log:
         b'{"id":"msg-1","thread":"thr-1","to":"greeter","position":2,"payload":{"text":"hi"}}'
     )
     assert (await views(log).rows("agents", Query())).rows == b'[{"name":"greeter","got":1,"done":1}]'
-    assert await views(log).private_row("threads", "thr-1") == {
+    assert await views(log).private_row(THREADS, "thr-1") == {
         "id": "thr-1",
         "first": 1,
         "sent": 1,

@@ -49,6 +49,7 @@ from organism.model.commands import (
 from organism.model.sessions import cut
 from organism.pump.history import messages, said_before
 from organism.testing import Running
+from organism.views.sessions import SESSIONS
 from organism.views.views import Query, Where
 from tests.flows.disk import Disk, Fault
 from tests.flows.stage import at_gate, folded_anew, folded_live, open_gate, until
@@ -149,7 +150,7 @@ async def test_a_successor_begins_with_the_summary_and_the_newest_messages(world
         (sent,) = [each for each in await o.records(MessageSent) if each.event.to == "summarizer"]
         unit = await o.records(SessionCompacted, SessionCreated, MessageKept)
         page = await o.views.rows("session_messages", Query((Where("session_id", "=", session),), "position"))
-        shown = await messages(o.log, orjson.loads(page.rows), await o.views.private_row("sessions", session))
+        shown = await messages(o.log, orjson.loads(page.rows), await o.views.private_row(SESSIONS, session))
     assert [each["compacted_at"] for each in shown] == [source["archived_at"]] * 3 + [None] * 3
     assert {name: first[name] for name in ("role", "content")} == summary_of(session)
     assert kept == before[-3:]

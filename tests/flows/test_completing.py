@@ -26,6 +26,7 @@ from organism.model.commands import (
 )
 from organism.model.completion import CompleteError, Completion
 from organism.pump.decide.spend import ModelCall, Outcome
+from organism.views.organism import AGENTS
 from tests.flows.speaker import OnPart, Speaker
 from tests.flows.stage import (
     TurnedTime,
@@ -187,9 +188,9 @@ async def test_nobody_else_comes_to_the_line_and_the_slot_is_free(world: MakeWor
         await o.inject("talker", {"text": "Two"}, thread_id=first.thread_id)
         other = await o.inject("talker", {"text": "Three"}, wait=True)
         assert play(o)["TRACE"] == ["@wait One", "Three"]
-        row = await o.views.private_row("agents", "talker")
+        row = await o.views.private_row(AGENTS, "talker")
         assert row is not None
-        assert row["state"] == "waiting"
+        assert row.public.state == "waiting"
         speaker.open("wait")
         assert await answers(o, first.thread_id) == ["One", "Two"]
     assert other.replies == ({"text": "Three"},)

@@ -331,7 +331,7 @@ async def test_the_user_s_own_order_is_done_and_asks_nobody(
         await o.inject("finder", {"message": said(order[0], **order[1])}, wait=True)
         assert await o.records(ApprovalRequested) == []
         indices, _ = await o.tenant.library.indices(0, 10)
-        left = {each["id"]: await texts_in(o.tenant.library, each["id"]) for each in indices}
+        left = {each.id: await texts_in(o.tenant.library, each.id) for each in indices}
         assert (left.get("treasure"), stage.play(o)["TRACE"]) != (TREASURE, [])
 
 

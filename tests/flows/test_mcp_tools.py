@@ -19,6 +19,7 @@ from organism.events.vocabulary import ApprovalRequested, MessageRetried, Messag
 from organism.model.commands import HOST_PROGRAM, PauseAgent, ResolveApproval, ResolveIndeterminate, ResumeAgent
 from organism.pump.rules import tool_spec
 from organism.testing import Running, running
+from organism.views.foreign_tools import FOREIGN_TOOLS
 from organism.views.views import Query
 from tests.flows.thinking import Thinking, agent, call, calls, run_of, says, thinking
 from tests.flows.world import MakeWorld, World
@@ -281,9 +282,9 @@ async def test_a_reload_follows_a_server_that_has_other_tools_now(world: MakeWor
         assert list((await o.organism.reload()).added) == ["rough__grown"]
         off = await o.inject("rough__grown", {"json": '{"do": "this"}'}, wait=True)
         assert off.replies[0]["code"] == "forbidden"
-        grown = await o.views.private_row("foreign_tools", "rough__grown")
+        grown = await o.views.private_row(FOREIGN_TOOLS, "rough__grown")
         assert grown is not None
-        await o.organism.accept_tool("rough__grown", grown["offered"], HOST_PROGRAM)
+        await o.organism.accept_tool("rough__grown", grown.offered, HOST_PROGRAM)
         done = await o.inject("rough__grown", {"json": '{"do": "this"}'}, wait=True)
         assert done.replies[0]["text"] == "did this"
         await o.inject("rough__do", {"json": '{"do": "shrink"}'}, wait=True)

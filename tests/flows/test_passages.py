@@ -203,4 +203,4 @@ async def test_a_model_that_has_read_passages_writes_only_what_a_person_has_appr
         word = ResolveApproval(approval=approval.event.approval, decision="approve", actor=Actor(user="ann"))
         await o.do(word)
         assert await o.tenant.ended(sent.thread_id, 20)
-        assert (await o.tenant.library.index("berlin"))["doc_count"] == 0
+        assert (await o.tenant.library.index("berlin")).public.doc_count == 0

@@ -18,6 +18,7 @@ from organism.model.commands import (
     ResumeThread,
 )
 from organism.testing import Running
+from organism.views.organism import AGENTS
 from tests.flows.stage import answers, open_gate, play
 from tests.flows.world import MakeWorld
 
@@ -143,9 +144,9 @@ async def test_a_paused_agent_takes_injections_and_its_queue_grows(world: MakeWo
         for _ in range(3):
             await o.inject("worker", {"text": "x"})
         other = await o.inject("other", {"text": "x"}, wait=True)
-        row = await o.views.private_row("agents", "worker")
+        row = await o.views.private_row(AGENTS, "worker")
     assert row is not None
-    assert (row["state"], row["paused"], row["queue_depth"]) == ("paused", True, 3)
+    assert (row.public.state, row.public.paused, row.public.queue_depth) == ("paused", True, 3)
     assert other.replies == ({"text": "other"},)
 
 

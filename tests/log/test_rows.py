@@ -15,9 +15,9 @@ from organism.log.offline import verify_directory
 from organism.log.rows.versions import GENERATION_ROWS
 from organism.log.sqlite import SqliteLog
 from organism.sqlite import reader
-from organism.views.views import PAGE_ROWS, Page, Query, all_rows
+from organism.views.views import PAGE_ROWS, Page, Query, Row, all_rows
 from tests.flows.disk import Disk
-from tests.log.engines import MODELS, created, open_durable, sent, turn, unit, views
+from tests.log.engines import MODELS, THREADS, created, open_durable, sent, turn, unit, views
 from tests.log.faulty import FaultyDriver, Plan
 
 IN_THE_LOOP = "MainThread"
@@ -61,7 +61,7 @@ async def test_a_page_is_read_at_once(log: SqliteLog, readers: list[str]) -> Non
 async def test_all_rows_are_those_of_all_pages(log: SqliteLog, more: int) -> None:
     names = [f"msg-{number}" for number in range(2 * PAGE_ROWS + more)]
     await log.commit(unit("thr-1", created(), *(sent(name) for name in names)))
-    found = await all_rows(views(log), "messages", Query(order_by="position", limit=3, offset=1))
+    found = await all_rows(views(log), "messages", Query(order_by="position", limit=3, offset=1), Row)
     assert [row["id"] for row in found] == names[1:]
 
 
@@ -74,7 +74,7 @@ async def test_a_page_that_takes_time_is_read_in_another_thread(
     await log.commit(unit("thr-1", created(), sent("msg-1")))
     assert ids(await views(log).rows("messages", Query())) == ["msg-1"]
     assert beside(readers) == [False, True]
-    assert await views(log).private_row("threads", "thr-1") is not None
+    assert await views(log).private_row(THREADS, "thr-1") is not None
 
 
 async def test_a_search_of_texts_never_holds_up_the_loop(log: SqliteLog, readers: list[str]) -> None:

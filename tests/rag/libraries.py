@@ -71,7 +71,7 @@ async def content(library: Library, index_id: str) -> dict[str, str] | None:
     except NotFound:
         return None
     found = {each.id: each.text for each in listed.documents}
-    assert count == len(found) == (await library.index(index_id))["doc_count"]
+    assert count == len(found) == (await library.index(index_id)).public.doc_count
     for each in listed.documents:
         assert await library.document(index_id, each.id) == each
         await agrees(library, index_id, found, each.text)
@@ -80,7 +80,7 @@ async def content(library: Library, index_id: str) -> dict[str, str] | None:
 
 async def agrees(library: Library, index_id: str, texts: Mapping[str, str], query: str) -> None:
     """Search by vectors gives what comparing with each text gives; search by words finds each that has one."""
-    model = (await library.index(index_id))["embedding_model"]
+    model = (await library.index(index_id)).public.embedding_model
     by_vector = await hits(library, index_id, query, "vector")
     embedded = await WORDS.embed(model, [query, *texts.values()])
     vectors = embedded.vectors / np.linalg.norm(embedded.vectors, axis=1, keepdims=True)

@@ -36,7 +36,7 @@ CHANGES: dict[str, tuple[Change, State]] = {
 async def state(library: Library, index_id: str) -> State:
     """All that there is of the index; what tells of it agrees."""
     found = await content(library, index_id)
-    return None if found is None else ((await library.index(index_id))["embedding_model"], found)
+    return None if found is None else ((await library.index(index_id)).public.embedding_model, found)
 
 
 def with_one_more(before: State) -> State:

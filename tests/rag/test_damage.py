@@ -78,7 +78,7 @@ async def test_a_damaged_file_refuses_what_is_asked_of_it_and_nothing_else(tmp_p
             await library.append("x", texts(c="more"), None, By())
         with pytest.raises(LibraryDamaged):
             await library.delete_index("x", By())
-        assert (await library.index("x"))["doc_count"] == 2
+        assert (await library.index("x")).public.doc_count == 2
         assert (await o.inject("greeter", {"name": "Dan"}, wait=True)).replies
     assert file.is_dir() or file.read_bytes() == before  # what is damaged is not overwritten
 

@@ -72,7 +72,7 @@ async def together(shared: Library, write: Write) -> None:
 async def texts_in(shared: Library) -> dict[str, str]:
     """The texts by their ids; the counts agree."""
     listed, count = await shared.documents("x", ALL)
-    assert count == len(listed.documents) == (await shared.index("x"))["doc_count"]
+    assert count == len(listed.documents) == (await shared.index("x")).public.doc_count
     return {each.id: each.text for each in listed.documents}
 
 

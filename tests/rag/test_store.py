@@ -22,7 +22,7 @@ from organism.rag.index import Graphs
 from organism.rag.library import By, Library
 from organism.rag.store import Damage, Expected, InForce, Span, Staging, Store, Version
 from organism.sqlite.driver import Pysqlite
-from organism.views.views import Page, Query, Row, ViewStore
+from organism.views.views import Page, Query, R, ReadModel, ViewStore
 from tests.rag.layouts import make_second
 from tests.rag.libraries import WORDS, content, organism, texts
 
@@ -126,9 +126,9 @@ async def test_a_file_of_the_first_layout_is_taken_over(tmp_path: Path) -> None:
 class Late:
     """Rows of which the first that is asked for is an old one."""
 
-    def __init__(self, views: ViewStore, old: Row) -> None:
+    def __init__(self, views: ViewStore, old: Any) -> None:
         self._views = views
-        self._old: Row | None = old
+        self._old: Any = old
 
     async def row(self, model: str, key: str, at: int | None = None) -> bytes | None:
         return await self._views.row(model, key, at)
@@ -136,7 +136,7 @@ class Late:
     async def rows(self, model: str, query: Query) -> Page:
         return await self._views.rows(model, query)
 
-    async def private_row(self, model: str, key: str) -> Row | None:
+    async def private_row(self, model: ReadModel[R], key: str) -> R | None:
         old, self._old = self._old, None
         return old or await self._views.private_row(model, key)
 

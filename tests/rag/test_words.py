@@ -124,7 +124,7 @@ async def test_a_death_while_an_index_is_indexed_again_leaves_the_rest_to_the_ne
         await o.tenant.library.replace("x", texts(**dict(list(many.items())[:256])), None, By())
         await o.tenant.library.append("x", texts(**dict(list(many.items())[256:])), None, By())
         digests = await o.tenant.library.digests("x", list(many))
-        generation = (await o.tenant.library.index("x"))["_generation"]
+        generation = (await o.tenant.library.index("x")).private.generation
     turn_into_third(tmp_path)
     dying = Store(tmp_path / "tenants/default/library.sqlite", Pysqlite())
     expected = {"x": Expected(generation, "plain", digests)}

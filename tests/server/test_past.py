@@ -27,7 +27,6 @@ from organism.server.push import past
 from organism.server.push.frames import FRAMES, Filter, Folded, Frame
 from organism.server.push.past import Past, load_threads, thread_at
 from organism.views import threads
-from organism.views.views import Row
 from tests.log.engines import START_US, views
 from tests.server.random_logs import NAMES, Teller, by_the_naive_way, on_disk
 
@@ -163,13 +162,13 @@ async def test_a_long_thread_is_learned_by_a_handful_of_events(log: EventLog, mo
     monkeypatch.setattr(log, "read", counting)
     learned = await thread_at(log, views(log), "t", head - 1)
     assert learned is not None
-    assert (learned["status"], learned["message_count"], learned["participants"]) == ("active", 5000, ["ann", "bob"])
+    assert (learned.status, learned.message_count, learned.participants) == ("active", 5000, ["ann", "bob"])
     assert len(given) <= 2
 
 
 async def test_a_thread_is_loaded_as_it_stood_at_any_position_in_the_middle_of_a_unit_too(log: EventLog) -> None:
     head = await Teller(log, seed=3).tell(60)
-    rows: dict[str, Row | None] = {}
+    rows: dict[str, threads.Thread | None] = {}
     for record in await log.read(limit=head):
         if record.thread is not None:
             rows[record.thread] = threads.apply(record.thread, rows.get(record.thread), record)
@@ -177,7 +176,7 @@ async def test_a_thread_is_loaded_as_it_stood_at_any_position_in_the_middle_of_a
             loaded = await thread_at(log, views(log), thread, record.position)
             assert loaded is not None
             assert row is not None
-            assert {field: loaded[field] for field in SHOWN} == {field: row[field] for field in SHOWN}
+            assert [getattr(loaded, field) for field in SHOWN] == [getattr(row, field) for field in SHOWN]
 
 
 SHOWN = ("status", "message_count", "paused", "error", "participants")

@@ -15,12 +15,12 @@ from websockets.exceptions import ConnectionClosed
 
 from organism.model.ids import DEFAULT_TENANT, TenantId
 from organism.model.principal import KINDS, SCOPES, Principal, is_grant
+from organism.model.words import Object
 from organism.server.app import ROUTES
 from organism.server.http.bodies import NoBody
 from organism.server.http.call import Call, Route
 from organism.server.http.contract import gives
 from organism.server.http.rights import OPEN
-from organism.server.http.words import Object
 from organism.server.ws.commands import COMMANDS, CommandKind
 from tests.flows.world import World
 from tests.server.contract import refusal_of

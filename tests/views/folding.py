@@ -16,6 +16,7 @@ from organism.events.vocabulary import (
     OrganismStarted,
     Outcome,
 )
+from organism.log.rows.versions import folded_row, write
 from organism.views.models import READ_MODELS
 from organism.views.views import ReadModel, Row
 
@@ -27,11 +28,11 @@ AT = 1_768_168_067_000_000
 class Touched(dict[str, Any]):
     """The rows that a unit touches."""
 
-    def __init__(self, rows: dict[str, Row]) -> None:
+    def __init__(self, rows: dict[str, Any]) -> None:
         super().__init__()
         self.before = dict(rows)
 
-    def __missing__(self, key: str) -> Row | None:
+    def __missing__(self, key: str) -> Any:
         row = self[key] = self.before.get(key)
         return row
 
@@ -42,18 +43,23 @@ class Rows:
     def __init__(self, model: ReadModel) -> None:
         self.model = model
         self.rows: dict[str, Row] = {}
+        self._current: dict[str, Any] = {}
 
     def take(self, records: Sequence[Record[Event]]) -> list[tuple[str, Row | None]]:
         """Fold a unit. Gives what it did: (key, public row or None)."""
         if not any(type(record.event) in self.model.types for record in records):
             return []
-        touched = Touched(self.rows)
+        touched = Touched(self._current)
         self.model.fold(touched, records)
         for key, row in touched.items():
             self.rows.pop(key, None)
+            self._current.pop(key, None)
             if row is not None:
-                self.rows[key] = json.loads(json.dumps(row))
-        return [(key, row and public(row)) for key, row in touched.items() if row is not None or key in touched.before]
+                shown, private, *_ = write(self.model, row)
+                self._current[key] = folded_row(self.model, shown, private)
+                self.rows[key] = {**json.loads(shown), **json.loads(private or b"{}")}
+        left = {key: self.rows.get(key) for key in touched}
+        return [(key, row and public(row)) for key, row in left.items() if row is not None or key in touched.before]
 
 
 def public(row: Row) -> Row:

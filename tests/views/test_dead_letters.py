@@ -50,6 +50,12 @@ def test_a_refused_send_is_one_of_the_agent_that_wanted_to_send_it() -> None:
     assert [row[field] for field in fields] == ["greeter", "greeter", "vault", "routing", reason, 0, 1]
 
 
+def test_a_send_to_an_empty_name_is_one_that_can_be_read_back() -> None:
+    scenario = Scenario()
+    scenario.add(MessageRefused("r", "greeter", "", "Greeting", "routing", "not_a_peer", "no such peer"), "t")
+    assert scenario.rows("dead_letters")["r"]["to"] == ""
+
+
 @given(lawful_logs)
 def test_the_dead_letters_equal_a_recount_of_the_whole_log(records: list[Record[Event]]) -> None:
     made: dict[str, tuple[str, int]] = {}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 
@@ -29,7 +30,7 @@ from organism.events.vocabulary import (
     ThreadResumed,
 )
 from organism.model.times import iso
-from organism.views.threads import MESSAGES, THREADS, message_head
+from organism.views.threads import MESSAGES, THREADS, sent
 from organism.views.views import Row
 from tests.views.folding import Scenario, fold
 from tests.views.moves import lawful_logs
@@ -52,7 +53,7 @@ COMMON = {
 def test_a_message_has_the_fields_of_the_api_in_their_order(cause: str | None) -> None:
     record = Scenario().sends("msg-1", "greeter")
     record.cause = cause
-    assert list(message_head(record).items()) == [
+    assert list(msgspec.to_builtins(sent(record)).items()) == [
         ("id", "msg-1"),
         ("thread_id", "t"),
         ("from", "console"),
@@ -66,8 +67,8 @@ def test_a_message_has_the_fields_of_the_api_in_their_order(cause: str | None) -
 
 @given(lawful_logs)
 def test_every_send_and_nothing_else_is_a_message(records: list[Record[Any]]) -> None:
-    sent = [record for record in records if isinstance(record.event, MessageSent)]
-    assert fold(MESSAGES, records) == {record.event.message: message_head(record) for record in sent}
+    messages = [record for record in records if isinstance(record.event, MessageSent)]
+    assert fold(MESSAGES, records) == {record.event.message: msgspec.to_builtins(sent(record)) for record in messages}
 
 
 def test_a_thread_has_the_fields_of_the_api_in_their_order() -> None:

@@ -157,13 +157,13 @@ def read_row(connection: Connection, model: ReadModel, key: str, position: int) 
     return public, private
 
 
-def newest_version(connection: Connection, model: str, key: str) -> Version | None:
+def newest_version(connection: Connection, model: ReadModel, key: str) -> Version | None:
     """The newest version of a row; None if there never was one."""
-    row = connection.execute(of_model("newest", model), (key, FOREVER)).fetchone()
+    row = connection.execute(of_model("newest", model.name), (key, FOREVER)).fetchone()
     if row is None:
         return None
     number, until, public, private, _ = row
-    return number, folded_row(public, private) if until == FOREVER else None
+    return number, folded_row(model, public, private) if until == FOREVER else None
 
 
 def greatest_keys(connection: Connection, models: Sequence[ReadModel]) -> dict[str, str]:

@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+import msgspec
 import orjson
 from msgspec import field
 
@@ -20,7 +21,7 @@ from organism.events.record import Record
 from organism.events.vocabulary import Event
 from organism.log.rows.tables import Changes, Written, row_lists, stored
 from organism.log.snapshots import CHECKPOINT, Snapshot
-from organism.views.views import ReadModel, Row
+from organism.views.views import R, ReadModel, Row, Stored
 
 FOREVER: Final = (1 << 63) - 1  # `until` of the current version
 VERSION_BITS: Final = 20
@@ -30,8 +31,8 @@ GENERATION_ROWS: Final = 512
 CHECKPOINT_EVENTS: Final = 4096
 """From one checkpoint to the next: about so many events at most are folded to see the rows as of any position."""
 
-Version = tuple[int, Row | None]  # The number of the newest version of a row, and the row; None: it ended
-LoadVersion = Callable[[str, str], Version | None]
+Version = tuple[int, Any]  # The number of the newest version of a row, and the row; None: it ended
+LoadVersion = Callable[[ReadModel, str], Version | None]
 """(model, key) → the newest committed version, or None if there never was one."""
 
 
@@ -40,7 +41,7 @@ class Rows(dict[str, Any]):
 
     __slots__ = ()
 
-    def __missing__(self, key: str) -> Row | None:
+    def __missing__(self, key: str) -> Any:
         return None
 
 
@@ -49,11 +50,11 @@ class _TouchedRows(Rows):
 
     __slots__ = ("_before",)
 
-    def __init__(self, before: Callable[[str], Row | None]) -> None:
+    def __init__(self, before: Callable[[str], Any]) -> None:
         super().__init__()
         self._before = before
 
-    def __missing__(self, key: str) -> Row | None:
+    def __missing__(self, key: str) -> Any:
         row = self[key] = self._before(key)
         return row
 
@@ -88,11 +89,11 @@ class CurrentRows(Entity):
             kept = {key: found for key, found in self.old.items() if found[0] >= uncommitted and key not in young}
             self.old, self.young = young, kept
 
-    def _before(self, key: str) -> Row | None:
+    def _before(self, key: str) -> Any:
         """The current row; None if there is none."""
         found = self.young.get(key) or self.old.get(key)
         if found is None and key <= self.greatest:
-            found = self._load(self.model.name, key)
+            found = self._load(self.model, key)
         if found is None:
             return None
         self.young[key] = found
@@ -122,10 +123,17 @@ class LiveRows:
         return row
 
     def checkpoint(self) -> Snapshot:
-        return Snapshot(CHECKPOINT, self.position, orjson.dumps(self._rows))
+        rows = {
+            model.name: {key: _whole(model, row) for key, row in self._rows[model.name].items()}
+            for model in self._models
+        }
+        return Snapshot(CHECKPOINT, self.position, _encode(rows))
 
     def load(self, checkpoint: Snapshot) -> None:
-        self._rows = {name: Rows(rows) for name, rows in orjson.loads(checkpoint.body).items()}
+        found = msgspec.json.decode(checkpoint.body, type=dict[str, dict[str, msgspec.Raw]])
+        for model in self._models:
+            rows = {key: _of_whole(model, bytes(row)) for key, row in found[model.name].items()}
+            self._rows[model.name] = Rows(rows)
         self.position = checkpoint.position
 
 
@@ -221,9 +229,45 @@ def first_version(position: int) -> int:
     return position << VERSION_BITS
 
 
-def write(model: ReadModel, row: Row) -> Written:
+def write(model: ReadModel, row: Any) -> Written:
     """The one place where a row becomes bytes."""
-    values = [_column_of(row, name) for name in model.columns]
+    if isinstance(row, dict):
+        return _write_dict(model, row)
+    values = [_column(value(row)) for value in model.values]
+    public, private = (row.public, row.private) if type(row) is Stored else (row, None)
+    content_at = public.position if model.with_content else 0
+    return _encode(public), b"" if private is None else _encode(private), content_at, values
+
+
+def folded_row(model: ReadModel[R], public: bytes, private: bytes) -> R:
+    """The row that these bytes are of."""
+    row: Any = orjson.loads(public) if model.row is None else msgspec.json.decode(public, type=model.row)
+    if model.private is not None:
+        row = Stored(row, msgspec.json.decode(private, type=model.private))
+    elif private:
+        row.update(orjson.loads(private))
+    found: R = row
+    return found
+
+
+def _whole(model: ReadModel, row: Any) -> msgspec.Raw:
+    """The row as a checkpoint has it: one object, of its private fields too; null for one that is gone."""
+    if row is None:
+        return msgspec.Raw(b"null")
+    public, private, *_ = write(model, row)
+    return msgspec.Raw(b"%b,%b" % (public[:-1], private[1:]) if private else public)
+
+
+def _of_whole(model: ReadModel, row: bytes) -> Any:
+    """Of each class the fields that it knows."""
+    return None if row == b"null" else folded_row(model, row, b"" if model.private is None else row)
+
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def _write_dict(model: ReadModel, row: Row) -> Written:
+    values = [_column(row[name] if name in row else row.get(f"_{name}")) for name in model.columns]
     content_at = row["position"] if model.with_content else 0
     hidden = [name for name in row if name[0] == "_"]
     if not hidden:
@@ -234,14 +278,6 @@ def write(model: ReadModel, row: Row) -> Written:
     return public, orjson.dumps(private), content_at, values
 
 
-def folded_row(public: bytes, private: bytes) -> Row:
-    row: Row = orjson.loads(public)
-    if private:
-        row.update(orjson.loads(private))
-    return row
-
-
-def _column_of(row: Row, name: str) -> Any:
-    """The value of a declared column. It may hold a private field: ``x`` is then ``_x``."""
-    value = row[name] if name in row else row.get(f"_{name}")
+def _column(value: Any) -> Any:
+    """A field's value in its column."""
     return f"|{'|'.join(value)}|" if type(value) is list else value

@@ -79,7 +79,7 @@ async def _why_asked(handling: Handling, payload: Any, authors: frozenset[str]) 
     if not destroys or not gates.is_tainted(handling.writer.state, message, authors):
         return ""
     if isinstance(destroys, Row):
-        row = await handling.writer.views.private_row(destroys.model, getattr(payload, destroys.field))
+        row = await handling.writer.views.row(destroys.model, getattr(payload, destroys.field))
         if row is None:
             return ""
     return f"This call cannot be undone, and it rests on text from outside ({', '.join(others)})."

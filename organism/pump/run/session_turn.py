@@ -15,6 +15,7 @@ from organism.pump.decide.decision import Decision
 from organism.pump.history import Histories
 from organism.pump.run.handling import CalledStep, Handling, step_digest
 from organism.pump.state import FoldedState
+from organism.views.sessions import SESSION_MESSAGES
 
 DIGEST: Final = step_digest("steer", "", b"")
 
@@ -22,7 +23,7 @@ DIGEST: Final = step_digest("steer", "", b"")
 async def history(handling: Handling, histories: Histories) -> Sequence[Mapping[str, Any]]:
     """See ``HandlerMetadata.history``."""
     session_id, writer = _session(handling.message), handling.writer
-    begun = await writer.views.private_row("session_messages", handling.message.id) if session_id is not None else None
+    begun = await writer.views.private_row(SESSION_MESSAGES, handling.message.id) if session_id is not None else None
     if session_id is None or begun is None:
         return ()
     return await histories.said_before(writer.log, writer.views, session_id, begun["position"])

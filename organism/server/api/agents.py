@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, Final
 
-from pydantic import Field
+from msgspec import Meta
 from starlette.responses import Response
 
 from organism.config.settings import Listener
@@ -13,15 +13,16 @@ from organism.config.shown import shown_section
 from organism.errors import NotAcceptable, NotFound
 from organism.model.commands import PauseAgent, ResumeAgent
 from organism.model.principal import ADMIN
+from organism.model.words import AgentName, AgentState, Object, Time
 from organism.server.http.accept import chosen
 from organism.server.http.bodies import NoBody
 from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT, ACT_REFUSED, Gives, gives
 from organism.server.http.lists import AT, Listing, as_of, equals, list_of, since_text
 from organism.server.http.rights import READ, Right
-from organism.server.http.shapes import Agent, AgentList, ControlledAgent, Section
-from organism.server.http.words import AgentName, AgentState, Object, Time
+from organism.server.http.shapes import AgentList, ControlledAgent, Section
 from organism.server.json import encoded, splice
+from organism.views.organism import Agent
 
 AGENTS: Final = Listing(
     "agents",
@@ -91,8 +92,8 @@ async def _control(call: Call, command: type[PauseAgent | ResumeAgent]) -> Respo
 
 NARROW: Final = {
     "status": AgentState,
-    "agent": Annotated[AgentName, Field(description="Only this one.")],
-    "since": Annotated[Time, Field(description="Only who was last active at this time or later.")],
+    "agent": Annotated[AgentName, Meta(description="Only this one.")],
+    "since": Annotated[Time, Meta(description="Only who was last active at this time or later.")],
 }
 SCHEMA: Final = (Gives(str, kind=XSD), Gives(Object, kind=JSON_SCHEMA))
 _one = partial(Route, right=Right("read", {"name": "agent"}), by_head=True, refuses=(NotFound,))

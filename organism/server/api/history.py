@@ -13,14 +13,15 @@ from organism.events.vocabulary import EVENTS, Event
 from organism.log.log import EventFilter
 from organism.log.streams import shown
 from organism.model.redact import Redactor
+from organism.model.words import ThreadStatus
 from organism.server.http import lists
 from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import gives
 from organism.server.http.rights import READ, Right
-from organism.server.http.shapes import EventList, Message, MessageList, Why
-from organism.server.http.words import ThreadStatus
+from organism.server.http.shapes import EventList, MessageList, Why
 from organism.server.json import splice
 from organism.server.push.past import read_records
+from organism.views.threads import Message
 
 TAKES: Final = ("after", "until", "thread", "type", "limit", "content")
 

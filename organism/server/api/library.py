@@ -11,6 +11,7 @@ from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 import orjson
+from msgspec import Meta
 from pydantic import (
     BeforeValidator,
     ConfigDict,
@@ -41,11 +42,11 @@ from organism.server.http.shapes import (
     LibraryDocument,
     LibraryDocumentList,
     LibraryEmbedding,
-    LibraryIndex,
     LibraryIndexList,
     Retrieved,
 )
-from organism.views.views import Page, Row
+from organism.views.library import LibraryIndex, StoredIndex
+from organism.views.views import Page
 
 INDICES: Final = Listing("indices", "position")
 _PLACES: Final[Places] = {"/model": "/embedding_model", "/index_id": None}
@@ -206,7 +207,7 @@ def _by(call: Call) -> By:
     return By(call.actor, call.idempotency())
 
 
-async def _ingested(call: Call, write: Callable[..., Coroutine[Any, Any, Row]]) -> Response:
+async def _ingested(call: Call, write: Callable[..., Coroutine[Any, Any, StoredIndex | None]]) -> Response:
     """Write the documents; with ``wait=false``, without waiting until they are embedded."""
     later = not call.parameters().get("wait", True)
     body = await call.body_as(IngestBody, "wait")
@@ -214,7 +215,8 @@ async def _ingested(call: Call, write: Callable[..., Coroutine[Any, Any, Row]]) 
     with named_in(_PLACES):
         writing = write(call.path_params["index_id"], given, body.embedding_model, _by(call), later=later)
         row = await call.unless_left(writing)
-    shown = {"index_id": row["id"], "ingested": len(given), "doc_count": row["doc_count"]}
+    doc_count = 0 if row is None else row.public.doc_count
+    shown = {"index_id": call.path_params["index_id"], "ingested": len(given), "doc_count": doc_count}
     return JsonResponse(shown, 202 if later else 200)
 
 
@@ -236,7 +238,7 @@ _act = partial(
     refuses=(NotFound, LibraryDamaged, LibraryUnavailable, *EMBEDDING_REFUSED),
 )
 _WAIT: Final = Annotated[
-    bool, Field(description="`false`: 202 once they are stored, and embed them in the background.", examples=[False])
+    bool, Meta(description="`false`: 202 once they are stored, and embed them in the background.", examples=[False])
 ]
 _ingest = partial(
     _act,

@@ -7,7 +7,9 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
+import msgspec
 import orjson
+from msgspec import UNSET
 from pydantic import ConfigDict, Field, with_config
 from pydantic.config import JsonDict
 from starlette.responses import Response
@@ -23,23 +25,22 @@ from organism.errors import (
     SessionBusy,
 )
 from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter, ResolveApproval, ResolveIndeterminate
+from organism.model.words import ApprovalStatus, Content
 from organism.server.http.bodies import SOMETHING, NoBody, body, payload_at
 from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT, ACT_ON_THREAD, QUESTION_REFUSED, SENDING_REFUSED, gives
 from organism.server.http.lists import Filter, Listing, equals, list_of, since
 from organism.server.http.rights import READ, Right
 from organism.server.http.shapes import (
-    Approval,
     ApprovalList,
     DeadLetterList,
     ForeignTool,
     ForeignToolList,
     IndeterminateList,
     Injected,
-    Thread,
 )
-from organism.server.http.words import ApprovalStatus
-from organism.server.json import encoded
+from organism.views.approvals import Approval
+from organism.views.threads import Thread
 
 OF_THREAD_OR_AGENT: Final[dict[str, Filter]] = {
     "thread_id": equals("thread_id"),
@@ -135,18 +136,24 @@ async def approvals(call: Call) -> Response:
     return await list_of(call, replace(APPROVALS, reshape=_all_shown))
 
 
+class _Completed(Approval):
+    """An approval as it is read, completed by its payload."""
+
+    payload: Content = UNSET
+
+
 async def _all_shown(call: Call, rows: bytes) -> bytes:
-    return orjson.dumps([_shown(call.process.organism.codec, row) for row in orjson.loads(rows)])
+    found = msgspec.json.decode(rows, type=list[_Completed])
+    return msgspec.json.encode([_shown(call.process.organism.codec, each) for each in found])
 
 
-def _shown(codec: Codec, row: dict[str, Any]) -> dict[str, Any]:
+def _shown(codec: Codec, found: _Completed) -> Approval:
     """The API's approval: the content of its request is the preview, and a call that waits has its form."""
-    name, shown = row["payload_type"], {**row, "preview": row["payload"]}
-    del shown["payload"]
+    found.preview, found.payload = found.payload, UNSET
     with suppress(UnknownPayload):
-        if name is not None and row["status"] == "pending":
-            shown["form_schema"] = codec.schema(name).json_schema
-    return shown
+        if found.payload_type is not None and found.status == "pending":
+            found.form_schema = codec.schema(found.payload_type).json_schema
+    return found
 
 
 async def resolve(call: Call) -> Response:
@@ -161,8 +168,8 @@ async def resolve(call: Call) -> Response:
     )
     with payload_at("/edits"):
         await call.do(command)
-    row = orjson.loads(await call.row("approvals", call.path_params["id"]))
-    return JsonResponse(_shown(call.process.organism.codec, row))
+    found = msgspec.json.decode(await call.row("approvals", call.path_params["id"]), type=_Completed)
+    return JsonResponse(msgspec.json.encode(_shown(call.process.organism.codec, found)))
 
 
 async def indeterminate(call: Call) -> Response:
@@ -187,14 +194,14 @@ async def foreign_tools(call: Call) -> Response:
 
 
 async def _all_offered(call: Call, rows: bytes) -> bytes:
-    shown = encoded([_with_offer(call, row) for row in orjson.loads(rows)])
-    return call.process.redactor.shown(shown)
+    shown = [_with_offer(call, tool) for tool in msgspec.json.decode(rows, type=list[ForeignTool])]
+    return call.process.redactor.shown(msgspec.json.encode(shown))
 
 
-def _with_offer(call: Call, row: dict[str, Any]) -> dict[str, Any]:
-    offer = call.process.organism.offered_tool(row["name"])
-    described = (None, None) if offer is None else (offer.description, offer.parameters)
-    return {**row, "description": described[0], "parameters": described[1]}
+def _with_offer(call: Call, tool: ForeignTool) -> ForeignTool:
+    if (offer := call.process.organism.offered_tool(tool.name)) is not None:
+        tool.description, tool.parameters = offer.description, dict(offer.parameters)
+    return tool
 
 
 async def accept_tool(call: Call) -> Response:
@@ -203,8 +210,8 @@ async def accept_tool(call: Call) -> Response:
     call.refuse_if_match()
     name = call.path_params["name"]
     await call.process.organism.accept_tool(name, body.digest, call.actor, call.idempotency())
-    row = orjson.loads(await call.row("foreign_tools", name))
-    return JsonResponse(call.process.redactor.shown(encoded(_with_offer(call, row))))
+    tool = msgspec.json.decode(await call.row("foreign_tools", name), type=ForeignTool)
+    return JsonResponse(call.process.redactor.shown(msgspec.json.encode(_with_offer(call, tool))))
 
 
 _list = partial(Route, right=READ, by_head=True)

@@ -10,14 +10,15 @@ from starlette.responses import Response
 
 from organism.errors import NotFound, SessionBusy
 from organism.model.commands import DiscardDeadLetters, KillThread, PauseThread, ReplayDeadLetters, ResumeThread
+from organism.model.words import ThreadStatus
 from organism.server.http import lists
 from organism.server.http.bodies import Faults, NoBody
 from organism.server.http.call import USER, Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT_ON_THREAD, THREAD_REFUSED, gives
 from organism.server.http.rights import READ, Right
-from organism.server.http.shapes import MessageList, Thread, ThreadList, ThreadWithMessages
-from organism.server.http.words import ThreadStatus
+from organism.server.http.shapes import MessageList, ThreadList, ThreadWithMessages
 from organism.server.json import splice
+from organism.views.threads import Thread
 from organism.views.views import CHANGED, Among, Query, Where
 
 OfThread = KillThread | PauseThread | ResumeThread | ReplayDeadLetters | DiscardDeadLetters

@@ -7,24 +7,24 @@ from decimal import Decimal
 from functools import partial
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
-import orjson
-from pydantic import Field
+import msgspec
+from msgspec import Meta
+from msgspec.structs import asdict
 from starlette.responses import Response
 
 from organism.config.check import money
 from organism.errors import InvalidField, NotFound
 from organism.model.money import NOTHING, exact, plain
 from organism.model.times import iso
+from organism.model.words import Time
 from organism.pump.spending import DAY_US
 from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import gives
 from organism.server.http.lists import AT, LAST_US, as_of
 from organism.server.http.rights import READ, Right
 from organism.server.http.shapes import Billed, UsageOfAgent, UsageOfAll, UsageOfThread
-from organism.server.http.words import Time
-from organism.server.json import encoded
-from organism.views.usage import DAY_CHARS, HOUR_CHARS, TOTAL, empty_usage
-from organism.views.views import Query, Row, Where, all_rows
+from organism.views.usage import DAY_CHARS, HOUR_CHARS, TOTAL, Account
+from organism.views.views import Query, Where, all_rows, rows_of
 
 DAYS_SHOWN: Final = 31
 MOST_BUCKETS: Final = (DAYS_SHOWN + 1) * 24
@@ -39,12 +39,12 @@ async def usage(call: Call) -> Response:
     call.allow_query(AT)
     at = await as_of(call)
     row = await call.tenant.views.row("usage", TOTAL, at)
-    agents = await all_rows(call.tenant.views, "usage", Query((Where("kind", "=", "agent"),), "name", at=at))
+    agents = await all_rows(call.tenant.views, "usage", Query((Where("kind", "=", "agent"),), "name", at=at), Account)
     newest = Query((Where("kind", "=", "day"),), "name", descending=True, limit=DAYS_SHOWN, at=at)
-    days = orjson.loads((await call.tenant.views.rows("usage", newest)).rows)
-    total = empty_usage() if row is None else orjson.loads(row)
-    shown = {name: [_shown(call, each) for each in rows] for name, rows in (("agents", agents), ("days", days))}
-    return JsonResponse(encoded({"total": _shown(call, total), **shown}))
+    days = rows_of(await call.tenant.views.rows("usage", newest), Account)
+    total = Account() if row is None else msgspec.json.decode(row, type=Account)
+    shown = {name: [_named(call, each) for each in rows] for name, rows in (("agents", agents), ("days", days))}
+    return JsonResponse(msgspec.json.encode({"total": _shown(call, total), **shown}))
 
 
 async def of_thread(call: Call) -> Response:
@@ -64,8 +64,8 @@ async def _one(call: Call, kind: str, name: str) -> Response:
     row = await call.tenant.views.row("usage", f"{kind} {name}", at)
     if row is None:
         await call.row(f"{kind}s", name, at)
-    account = {"kind": kind, "name": name, **empty_usage()} if row is None else orjson.loads(row)
-    return JsonResponse(encoded(_shown(call, account)))
+    account = Account(kind, name) if row is None else msgspec.json.decode(row, type=Account)
+    return JsonResponse(msgspec.json.encode(_named(call, account)))
 
 
 class Span(NamedTuple):
@@ -94,10 +94,10 @@ async def billing(call: Call) -> Response:
     since, until = since // span.us * span.us, -(-until // span.us) * span.us
     named = (Where("name", op, iso(at)[: span.chars]) for op, at in ((">=", since), ("<", until)))
     query = Query((Where("kind", "=", kind), *named), "name", limit=MOST_BUCKETS)
-    rows = orjson.loads((await call.tenant.views.rows("usage", query)).rows)
-    buckets = [{"start": row["name"] + span.rest, **_shown(call, {**row, "kind": TOTAL})} for row in rows]
+    rows = rows_of(await call.tenant.views.rows("usage", query), Account)
+    buckets = [{"start": row.name + span.rest, **_shown(call, row)} for row in rows]
     shown = {"from": span.start(since), "to": span.start(until), "granularity": kind}
-    return JsonResponse(encoded({**shown, "total": _shown(call, _sum(rows)), "buckets": buckets}))
+    return JsonResponse(msgspec.json.encode({**shown, "total": _sum(call, rows), "buckets": buckets}))
 
 
 def _asked_span(given: Mapping[str, Any], now_us: int) -> tuple[int, int]:
@@ -112,24 +112,33 @@ def _asked_span(given: Mapping[str, Any], now_us: int) -> tuple[int, int]:
     return since, until
 
 
-def _sum(rows: Sequence[Row]) -> Row:
-    cost_usd = sum((Decimal(row["cost_usd"]) for row in rows), NOTHING)
-    return {**{name: sum(row[name] for row in rows) for name in COUNTED}, "cost_usd": plain(cost_usd)}
+def _sum(call: Call, rows: Sequence[Account]) -> dict[str, Any]:
+    cost_usd = plain(sum((Decimal(row.cost_usd) for row in rows), NOTHING))
+    counted = {name: sum(getattr(row, name) for row in rows) for name in COUNTED}
+    return {**counted, "cost_usd": cost_usd, "cost_eur": _in_euros(call, cost_usd)}
 
 
-def _shown(call: Call, row: Row) -> dict[str, Any]:
-    """The account as it is shown: under its name, and in euros too where the configuration says what they cost."""
-    kind, name = row.pop("kind", TOTAL), row.pop("name", "")
-    named = {_NAMED[kind]: name} if kind in _NAMED else {}
+def _shown(call: Call, account: Account) -> dict[str, Any]:
+    """The account as it is shown: in euros too where the configuration says what they cost."""
+    counted = asdict(account)
+    del counted["kind"], counted["name"]
+    return {**counted, "cost_eur": _in_euros(call, account.cost_usd)}
+
+
+def _named(call: Call, account: Account) -> dict[str, Any]:
+    """The account under its name."""
+    return {_NAMED[account.kind]: account.name, **_shown(call, account)}
+
+
+def _in_euros(call: Call, cost_usd: str) -> str | None:
     rate = call.process.organism.settings.fx.get("eur_per_usd")
-    eur = None if rate is None else plain(exact(Decimal(row["cost_usd"]) * money(rate)))
-    return {**named, **row, "cost_eur": eur}
+    return None if rate is None else plain(exact(Decimal(cost_usd) * money(rate)))
 
 
 NARROW: Final = {
-    "from": Annotated[Time, Field(description="By default 31 days before `to`.")],
-    "to": Annotated[Time, Field(description="By default now.")],
-    "granularity": Annotated[Literal["hour", "day"], Field(description="By default `day`.")],
+    "from": Annotated[Time, Meta(description="By default 31 days before `to`.")],
+    "to": Annotated[Time, Meta(description="By default now.")],
+    "granularity": Annotated[Literal["hour", "day"], Meta(description="By default `day`.")],
 }
 _account = partial(Route, right=READ, by_head=True, query=(AT,))
 

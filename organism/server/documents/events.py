@@ -10,7 +10,6 @@ from msgspec.structs import fields
 
 from organism.events.vocabulary import EVENTS, Event, MessageSent
 from organism.server.documents.schemas import TEMPLATE, Schema, tidied
-from organism.server.http.words import EventData
 
 SEAL: Final[Mapping[str, Schema]] = {
     "content": {"type": "string", "description": "The digest of its content."},
@@ -18,6 +17,10 @@ SEAL: Final[Mapping[str, Schema]] = {
 }
 """What stands besides the event's own fields in the data of one that has content."""
 EXAMPLE: Final = MessageSent("msg-01a2b3c4", "console", "greeter", "Greeting", depth=1, token="call-01a2b3c4")  # noqa: S106 - no password
+
+
+EVENT_DATA: Final = "EventData"
+"""The title of ``words.EventData``."""
 
 
 def component_name(event: type[Event]) -> str:
@@ -34,7 +37,7 @@ def components() -> dict[str, Schema]:
         "anyOf": [{"$ref": TEMPLATE.format(model=name)} for name in shown],
         "examples": [_fields(EXAMPLE)],
     }
-    return {name: tidied(schema) for name, schema in {EventData.__name__: some, **shown, **found}.items()}
+    return {name: tidied(schema) for name, schema in {EVENT_DATA: some, **shown, **found}.items()}
 
 
 def _fields(event: Event) -> dict[str, Any]:

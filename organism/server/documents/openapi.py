@@ -6,9 +6,10 @@ import inspect
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Final
 
-from pydantic import Field
+from msgspec import Meta
 
 from organism import errors
+from organism.model.words import AgentName
 from organism.rag.documents import ID_PATTERN
 from organism.server.documents import events
 from organism.server.documents.schemas import TEMPLATE, Schema, Schemas, example
@@ -17,7 +18,6 @@ from organism.server.http.contract import HEADERS, JSON, XML
 from organism.server.http.problems import MCP
 from organism.server.http.rights import OPEN, Right
 from organism.server.http.shapes import ErrorAnswer, RpcError
-from organism.server.http.words import AgentName
 
 Kinds = tuple[type[errors.OrganismError], ...]
 
@@ -94,11 +94,11 @@ SECURITY: Final = {
     "key": {"type": "apiKey", "in": "header", "name": "X-API-Key", "description": "The same token."},
 }
 PATH: Final[Mapping[str, Any]] = {
-    "name": Annotated[AgentName, Field(description="The listener's name.")],
-    "id": Annotated[str, Field(description="Its id, as lists and frames show it.")],
-    "sid": Annotated[str, Field(description="The session's id.", examples=["ses-01a2b3c4"])],
-    "index_id": Annotated[str, Field(description="The index's id.", pattern=ID_PATTERN, examples=["berlin-info"])],
-    "doc_id": Annotated[str, Field(description="The document's id.")],
+    "name": Annotated[AgentName, Meta(description="The listener's name.")],
+    "id": Annotated[str, Meta(description="Its id, as lists and frames show it.")],
+    "sid": Annotated[str, Meta(description="The session's id.", examples=["ses-01a2b3c4"])],
+    "index_id": Annotated[str, Meta(description="The index's id.", pattern=ID_PATTERN, examples=["berlin-info"])],
+    "doc_id": Annotated[str, Meta(description="The document's id.")],
 }
 """The parameters of paths."""
 

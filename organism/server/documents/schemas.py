@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from types import MappingProxyType
-from typing import Any, Final
+from functools import cache
+from types import MappingProxyType, UnionType
+from typing import Annotated, Any, Final, Literal, NotRequired, Union, get_args, get_origin, get_type_hints
 
 import orjson
-from pydantic import TypeAdapter
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec.structs import FieldInfo, fields
+from pydantic import Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
+from typing_extensions import TypeAliasType, TypedDict, is_typeddict  # pydantic wants these below Python 3.12
+
+from organism.model.words import Content
 
 Schema = dict[str, Any]
 TEMPLATE: Final = "#/components/schemas/{model}"
@@ -29,7 +35,7 @@ class Schemas:
 
     def __init__(self, kinds: Iterable[Any], others: Mapping[str, Schema] = MappingProxyType({})) -> None:
         listed = list(dict.fromkeys(kinds))
-        inputs: list[Any] = [(at, "validation", TypeAdapter(kind)) for at, kind in enumerate(listed)]
+        inputs: list[Any] = [(at, "validation", TypeAdapter(_readable(kind))) for at, kind in enumerate(listed)]
         made, defined = TypeAdapter.json_schemas(inputs, ref_template=TEMPLATE, schema_generator=_Untitled)
         self._of = {kind: tidied(made[at, "validation"]) for at, kind in enumerate(listed)}
         own = {name: tidied(schema) for name, schema in defined.get("$defs", {}).items()}
@@ -47,6 +53,64 @@ class Schemas:
     def described(self, kind: Any) -> str:
         description: str = self.resolved(self.of(kind)).get("description", "")
         return description
+
+
+def _readable(kind: Any) -> Any:
+    """The type as pydantic reads it: a Struct as a record, what a ``Meta`` says as a ``Field``, a title as a name.
+
+    msgspec makes schemas too, but has no named types, and sorts the words of a ``Literal``.
+    """
+    if is_typeddict(kind) or (isinstance(kind, type) and issubclass(kind, Struct)):
+        return _record(kind)
+    origin, args = get_origin(kind), get_args(kind)
+    if origin is Annotated:
+        return _annotated(kind)
+    if origin is Literal or not args:
+        return Any if kind is Raw else kind
+    parts = tuple(_readable(part) for part in args if part is not UnsetType)
+    whole = Union if origin is UnionType else origin
+    return whole[parts if len(parts) > 1 else parts[0]]
+
+
+@cache
+def _record(kind: Any) -> Any:
+    if is_typeddict(kind):
+        hints, total = get_type_hints(kind, include_extras=True), kind.__total__
+    else:
+        hints, total = {field.encode_name: _type_of(field) for field in fields(kind)}, True
+    readable = {name: _readable(hint) for name, hint in hints.items()}
+    made = TypedDict(kind.__name__, readable, total=total)  # type: ignore[misc]  # its fields are those of another type
+    made.__doc__, made.__module__ = kind.__doc__, kind.__module__
+    return made
+
+
+def _type_of(field: FieldInfo) -> Any:
+    """Whatever may be unset may be left out, but for the content, which completes each row that is shown."""
+    return NotRequired[field.type] if field.default is UNSET and field.type != Content else field.type
+
+
+@cache
+def _annotated(kind: Any) -> Any:
+    """The first note that has a title ends what is named so."""
+    inner, *notes = get_args(kind)
+    made = _readable(inner)
+    for note in notes:
+        made = Annotated[made, _field(note) if isinstance(note, Meta) else note]
+        if isinstance(note, Meta) and note.title is not None:
+            made = TypeAliasType(note.title, made)  # type: ignore[misc]  # its name is a text
+    return made
+
+
+def _field(meta: Meta) -> Any:
+    said = {name: value for name in _SAID if (value := getattr(meta, name)) is not None}
+    return Field(**said, json_schema_extra=meta.extra_json_schema)
+
+
+_SAID: Final = (
+    *("ge", "gt", "le", "lt", "multiple_of", "min_length", "max_length", "pattern"),
+    *("description", "examples"),
+)
+"""What ``Meta`` and ``Field`` call by the same names."""
 
 
 def example(schema: Schema, components: Mapping[str, Schema]) -> Any:

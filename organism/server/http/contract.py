@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, get_args, get_origin
 
-from pydantic import Field
-from typing_extensions import TypeAliasType
+from msgspec import Meta
 
 from organism.errors import (
     AlreadyResolved,
@@ -30,7 +29,7 @@ from organism.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
-from organism.server.http.words import AgentName, EventType, Position, Time
+from organism.model.words import AgentName, EventType, Position, Time
 from organism.server.json import microseconds, whole_number
 
 JSON: Final = "application/json"
@@ -74,34 +73,34 @@ def gives(shape: Any, *more: Gives, status: int = 200) -> tuple[Gives, ...]:
 
 
 def _text(description: str, example: str | None = None, **more: Any) -> Any:
-    return Annotated[str, Field(description=description, examples=None if example is None else [example], **more)]
+    return Annotated[str, Meta(description=description, examples=None if example is None else [example], **more)]
 
 
 QUERY: Final[Mapping[str, Any]] = {
-    "limit": Annotated[int, Field(ge=1, le=500, description="How many at most.", examples=[50])],
-    "offset": Annotated[int, Field(ge=0, le=1 << 40, description="How many to pass over.", examples=[0])],
+    "limit": Annotated[int, Meta(ge=1, le=500, description="How many at most.", examples=[50])],
+    "offset": Annotated[int, Meta(ge=0, le=1 << 40, description="How many to pass over.", examples=[0])],
     "cursor": _text("`next` of the page before, of this list and filter.", min_length=1),
     "status": _text("Only what stands so.", min_length=1),
-    "at": Annotated[Position | Time, Field(description="As it stood at this position, or the last one of this time.")],
-    "agent": Annotated[AgentName, Field(description="Only what this one takes part in, sent or got.")],
+    "at": Annotated[Position | Time, Meta(description="As it stood at this position, or the last one of this time.")],
+    "agent": Annotated[AgentName, Meta(description="Only what this one takes part in, sent or got.")],
     "session": _text("Only the threads of this session.", min_length=1),
     "thread_id": _text("Only what belongs to this thread.", min_length=1),
-    "since": Annotated[Time, Field(description="Only what was sent, or last active, at this time or later.")],
+    "since": Annotated[Time, Meta(description="Only what was sent, or last active, at this time or later.")],
     "q": _text("Only what has this text in its payload.", "Dan", min_length=1),
-    "xml": Annotated[bool, Field(description="With the recorded envelopes.")],
-    "after": Annotated[Position, Field(description="What follows this position.")],
-    "until": Annotated[Position, Field(description="Up to this position; by default to the head.")],
+    "xml": Annotated[bool, Meta(description="With the recorded envelopes.")],
+    "after": Annotated[Position, Meta(description="What follows this position.")],
+    "until": Annotated[Position, Meta(description="Up to this position; by default to the head.")],
     "thread": _text("Only events of this thread.", min_length=1),
-    "type": Annotated[EventType, Field(description="Only events of this type.")],
-    "content": Annotated[bool, Field(description="With the content that is stored apart from the events.")],
-    "format": Annotated[Literal["json", "mermaid"], Field(description="As data, or as the text of a flowchart.")],
-    "to": Annotated[AgentName, Field(description="The receiver; with an XML body alone, where it must be there.")],
+    "type": Annotated[EventType, Meta(description="Only events of this type.")],
+    "content": Annotated[bool, Meta(description="With the content that is stored apart from the events.")],
+    "format": Annotated[Literal["json", "mermaid"], Meta(description="As data, or as the text of a flowchart.")],
+    "to": Annotated[AgentName, Meta(description="The receiver; with an XML body alone, where it must be there.")],
     "wait": Annotated[
-        float, Field(gt=0, le=60, description="Seconds to wait for the thread's end; with an XML body.", examples=[10])
+        float, Meta(gt=0, le=60, description="Seconds to wait for the thread's end; with an XML body.", examples=[10])
     ],
     "log": _text("The timeline of `since`, as `connected` named it.", min_length=1),
-    "threads": Annotated[list[str], Field(min_length=1, description="Only these threads, parted by commas.")],
-    "agents": Annotated[list[AgentName], Field(min_length=1, description="Only these agents, parted by commas.")],
+    "threads": Annotated[list[str], Meta(min_length=1, description="Only these threads, parted by commas.")],
+    "agents": Annotated[list[AgentName], Meta(min_length=1, description="Only these agents, parted by commas.")],
 }
 """Every query parameter must be declared here. A contract names those that its route takes."""
 
@@ -112,30 +111,18 @@ def read_parameter(kind: Any, text: str, name: str) -> Any:
     Raises ``InvalidField``.
     """
     place = f"query.{name}"
-    kind, described = _described(kind)
-    limits = [limit for each in described for limit in each.metadata]
-    bounds = {name: getattr(each, name) for each in limits for name in ("ge", "le", "lt") if hasattr(each, name)}
-    extra = {key: value for each in described for key, value in (each.json_schema_extra or {}).items()}
+    kind, metas = (get_args(kind)[0], kind.__metadata__) if get_origin(kind) is Annotated else (kind, ())
+    extra = {key: value for meta in metas for key, value in (meta.extra_json_schema or {}).items()}
     words = get_args(kind) if get_origin(kind) is Literal else ("true", "false") if kind is bool else extra.get("enum")
     if words is not None and text not in words:
         raise InvalidField(f"`{name}` is one of {', '.join(words)}; came {text[:40]!r}.", param=place)
     if kind is int:
-        most = bounds["le"] if "le" in bounds else bounds["lt"] - 1
-        return whole_number(text, place, bounds["ge"], most)
+        least = max(meta.ge for meta in metas if meta.ge is not None)
+        most = min(meta.le for meta in metas if meta.le is not None)
+        return whole_number(text, place, least, most)
     if kind is bool:
         return text == "true"
     return microseconds(text, place) if extra.get("format") == "date-time" else text
-
-
-def _described(kind: Any) -> tuple[Any, list[Any]]:
-    """The type below its names, and the descriptions on the way."""
-    if isinstance(kind, TypeAliasType):
-        return _described(kind.__value__)
-    if get_origin(kind) is not Annotated:
-        return kind, []
-    inner, *descriptions = get_args(kind)
-    kind, others = _described(inner)
-    return kind, [*others, *descriptions]
 
 
 HEADERS: Final[Mapping[str, Any]] = {
@@ -162,7 +149,7 @@ HEADERS: Final[Mapping[str, Any]] = {
     ),
     "SPASS-User-Id": Annotated[
         str,
-        Field(
+        Meta(
             description="The user of the tenant for whom this is. A token of a tenant's administrator reads without.",
             pattern=r"^[A-Za-z0-9._@-]{1,128}$",
             examples=["dan"],

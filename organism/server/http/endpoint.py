@@ -114,5 +114,5 @@ async def answered_once(call: Call, once: Idempotency) -> Response:
 
 async def _recorded(call: Call, once: Idempotency) -> Response | None:
     row = await recorded(call.tenant.views, once, call.tenant.clock.now_us())
-    content = None if row is None or not row["body_position"] else await call.tenant.log.content(row["body_position"])
-    return None if row is None or content is None else JsonResponse(content[0], row["status"])
+    content = None if row is None or not row.body_position else await call.tenant.log.content(row.body_position)
+    return None if row is None or content is None else JsonResponse(content[0], row.status)

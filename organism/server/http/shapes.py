@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal, NotRequired
 
+from msgspec import Meta
 from pydantic import Field
-from typing_extensions import TypeAliasType, TypedDict  # pydantic wants this one below Python 3.12
+from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
 
 from organism.config.settings import Limits, Retry, Taint
 from organism.config.tenant import CompactStrategy
-from organism.server.http import words
+from organism.model import words
+from organism.views.approvals import Approval
+from organism.views.dead_letters import DeadLetter, Indeterminate
+from organism.views.foreign_tools import PinnedTool
+from organism.views.library import LibraryIndex
+from organism.views.organism import Agent
+from organism.views.threads import Message, Thread
 
 
 class WaitingForPeople(TypedDict):
@@ -35,165 +42,26 @@ class Organism(TypedDict):
     waiting_for_people: WaitingForPeople
 
 
-class Agent(TypedDict):
-    """A listener, and what it does now."""
-
-    name: words.AgentName
-    description: Annotated[str, Field(examples=["Greets whoever is named"])]
-    is_agent: bool
-    peers: Annotated[list[words.AgentName], Field(description="Whom it may write to.")]
-    payload_class: Annotated[str, Field(examples=["handlers.hello.Greeting"])]
-    state: words.AgentState
-    current_thread: Annotated[words.ThreadId | None, Field(description="That of the latest start still open.")]
-    queue_depth: Annotated[words.Count, Field(description="What waits for a start, retries too.")]
-    last_activity: words.Time | None
-    paused: Annotated[bool, Field(description="True from the pause on, though something may still run.")]
-    message_count: words.Count
-    model: Annotated[str, Field(examples=["default"])] | None
-    version: words.Version | None
-
-
-class ControlledAgent(Agent):
+class ControlledAgent(Agent, kw_only=True):
     """The agent as it stands after the act, and where the act stands in the log."""
 
     position: words.Position
 
 
-class Message(TypedDict):
-    """A message."""
-
-    id: words.MessageId
-    thread_id: words.ThreadId
-    from_: Annotated[words.AgentName, Field(alias="from", description="Who sent it; `console` is the outside.")]
-    to: words.AgentName
-    payload_type: words.PayloadType
-    payload: words.Payload
-    timestamp: words.Time
-    position: words.Position
-    cause: Annotated[words.MessageId | None, Field(description="The message whose handling led to it.")]
-    xml: NotRequired[
-        Annotated[
-            Annotated[str, Field(examples=["<message/>"])] | None,
-            Field(description="With `?xml=true`: the recorded envelope, byte for byte; null once it was erased."),
-        ]
-    ]
-
-
-class Thread(TypedDict):
-    """A thread."""
-
-    id: words.ThreadId
-    status: words.ThreadStatus
-    paused: bool
-    participants: Annotated[
-        list[words.AgentName], Field(description="Who takes part, in the order in which they came.")
-    ]
-    message_count: words.Count
-    created_at: words.Time
-    last_activity: words.Time
-    error: Annotated[words.Reason | None, Field(description="Why it failed, if it did.")]
-    session_id: str | None
-    tokens: words.Count
-    cost_usd: Annotated[str, Field(description="A decimal number.", examples=["0"])]
-    position: Annotated[
-        words.Position, Field(description="That of its last event: its ETag, what `If-Match` compares.")
-    ]
-
-
-class ThreadWithMessages(Thread):
+class ThreadWithMessages(Thread, kw_only=True):
     """A thread with its first 500 messages."""
 
     messages: list[Message]
-    next: Annotated[words.Cursor | None, Field(description="The `cursor` for `/threads/{id}/messages` to go on with.")]
+    next: Annotated[words.Cursor | None, Meta(description="The `cursor` for `/threads/{id}/messages` to go on with.")]
 
 
-class CodeLine(TypedDict):
-    """A line of a handler's own code; no values."""
-
-    file: Annotated[str, Field(examples=["handlers/hello.py"])]
-    line: words.Count
-    function: Annotated[str, Field(examples=["greet"])]
-    code: Annotated[str, Field(description="The line as it was loaded.", examples=["name = NAMES[payload.name]"])]
-
-
-class DeadLetterHead(TypedDict):
-    """A message that failed for good, or a send that was refused."""
-
-    id: words.MessageId
-    thread_id: words.ThreadId
-    agent: Annotated[words.AgentName, Field(description="Who was to handle it, or wanted to send it.")]
-    from_: Annotated[words.AgentName, Field(alias="from")]
-    to: words.AgentName
-    payload_type: words.PayloadType
-    code: Annotated[str, Field(examples=["handler_error"])]
-    reason: words.Reason
-    attempts: words.Count
-    timestamp: Annotated[words.Time, Field(description="When it died. UTC, ISO 8601.")]
-    position: words.Position
-    root: NotRequired[
-        Annotated[words.MessageId, Field(description="The dead letter that it failed with, and is closed with.")]
-    ]
-    traceback: NotRequired[
-        Annotated[list[CodeLine], Field(description="The handler's own lines, the one that raised first.")]
-    ]
-
-
-class DeadLetter(DeadLetterHead):
-    """A message that failed for good, or a send that was refused, with its payload."""
-
-    payload: words.Payload
-
-
-class Approval(TypedDict):
-    """What waits, or waited, for a human's word."""
-
-    id: Annotated[str, Field(examples=["apr-01a2b3c4"])]
-    thread_id: words.ThreadId
-    message_id: words.MessageId
-    agent: words.AgentName
-    payload_type: Annotated[
-        words.PayloadType | None, Field(description="Of a call that waits for consent: its payload is the preview.")
-    ]
-    why: Annotated[
-        str | None, Field(description="Of a tainted run's call that cannot be undone: why a person decides.")
-    ]
-    preview: words.Payload
-    form_schema: NotRequired[Annotated[words.Object, Field(description="What `edits` of the payload may be.")]]
-    digest: Annotated[
-        words.Digest, Field(description="Of the preview's canonical bytes, to which a decision is bound.")
-    ]
-    status: words.ApprovalStatus
-    requested_at: words.Time
-    expires_at: words.Time
-    position: words.Position
-
-
-class ForeignTool(TypedDict):
+class ForeignTool(PinnedTool, kw_only=True):
     """A tool of an MCP server: what was accepted of it, and what it is now."""
 
-    name: words.AgentName
-    server: Annotated[str, Field(examples=["play"])]
-    status: Annotated[Literal["accepted", "waiting"], Field(description="What is waiting is off until it is accepted.")]
-    accepted: Annotated[
-        str, Field(description="The digest of name, description and schema that were accepted; empty if none were.")
-    ]
-    offered: Annotated[str, Field(description="That of what is offered instead and waits; empty if nothing does.")]
-    position: words.Position
-    description: Annotated[str | None, Field(description="What its server says of it now; null if it is not known.")]
-    parameters: Annotated[words.Object | None, Field(description="And which arguments it says that it takes.")]
-
-
-class Indeterminate(TypedDict):
-    """An unsafe effect of which nobody knows whether it happened."""
-
-    id: Annotated[str, Field(description="`MESSAGE:STEP`.", examples=["msg-01a2b3c4:1"])]
-    thread_id: words.ThreadId
-    message_id: words.MessageId
-    agent: words.AgentName
-    step: words.Count
-    key: Annotated[str, Field(description="The key that the effect got.", examples=["msg-01a2b3c4/pay"])]
-    since: words.Time
-    position: words.Position
+    description: Annotated[str | None, Meta(description="What its server says of it now; null if it is not known.")] = (
+        None
+    )
+    parameters: Annotated[words.Object | None, Meta(description="And which arguments it says that it takes.")] = None
 
 
 class Page(TypedDict):
@@ -491,15 +359,6 @@ class SessionMessageList(Page):
     """Messages of a session, oldest first."""
 
     messages: list[SessionMessage]
-
-
-class LibraryIndex(TypedDict):
-    """An index of the library."""
-
-    id: Annotated[str, Field(examples=["berlin-info"])]
-    doc_count: words.Count
-    embedding_model: Annotated[str, Field(description="What made its vectors.", examples=["default"])]
-    created_at: words.Time
 
 
 class LibraryEmbedding(TypedDict):
@@ -836,7 +695,7 @@ class ConfigValue(TypedDict):
     writable: Annotated[bool, Field(description="Whether `PUT` takes it.")]
 
 
-ConfigValues = TypeAliasType("ConfigValues", dict[str, ConfigValue])
+ConfigValues = Annotated[dict[str, ConfigValue], Meta(title="ConfigValues")]
 """The tenant's configuration, by key."""
 
 

@@ -9,9 +9,11 @@ import struct
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
-import orjson
+import msgspec
+from msgspec import Meta, Raw
+from msgspec.structs import replace
 
 from organism.events.record import Record
 from organism.events.vocabulary import (
@@ -48,11 +50,12 @@ from organism.events.vocabulary import (
 )
 from organism.log.log import EventFilter
 from organism.model.times import iso
+from organism.model.words import one_of
 from organism.pump.run.feed import Delta
-from organism.server.json import splice
 from organism.views import approvals, dead_letters, threads
 from organism.views.run import data_of, kind_of
-from organism.views.views import ERASED, Row, with_payload
+from organism.views.threads import Thread
+from organism.views.views import ERASED, with_payload
 
 MAX_THREADS: Final = 4096
 UNLOGGED: Final = -1
@@ -84,7 +87,7 @@ def encode(event: str, fields: Mapping[str, Any]) -> bytes:
     """A frame's JSON; values that are ``bytes`` are finished JSON."""
     parts = [b'{"event":"', event.encode(), b'"']
     for name, value in fields.items():
-        parts += (b',"', name.encode(), b'":', value if isinstance(value, bytes) else orjson.dumps(value))
+        parts += (b',"', name.encode(), b'":', value if isinstance(value, bytes) else msgspec.json.encode(value))
     parts.append(b"}")
     return b"".join(parts)
 
@@ -174,7 +177,7 @@ FRAME_BYTES: Final = 400
 class Context(NamedTuple):
     """What a frame may show besides its event: the thread after it, the record after it, whether all is paused."""
 
-    thread: Row | None
+    thread: Thread | None
     following: Record[Event] | None
     is_paused: bool
 
@@ -189,7 +192,7 @@ class Folded:
     def __init__(self, position: int) -> None:
         self.position = position
         self.is_paused: bool | None = None
-        self.threads: OrderedDict[str, Row] = OrderedDict()
+        self.threads: OrderedDict[str, Thread] = OrderedDict()
 
     def unknown(self, records: Sequence[Record[Event]]) -> list[str]:
         """The threads of which ``records`` make frames, and whose rows must be put into ``threads`` first."""
@@ -219,7 +222,7 @@ class Folded:
             self.threads.popitem(last=False)
         return made
 
-    def _fold(self, record: Record[Event]) -> Row | None:
+    def _fold(self, record: Record[Event]) -> Thread | None:
         self.is_paused = PAUSES.get(type(record.event), self.is_paused)
         thread = record.thread
         if thread is None:
@@ -239,24 +242,19 @@ FOLDED: Final[frozenset[type[Event]]] = THREAD | {MessageSent, *PAUSES}
 """The events that change what a frame shows of a thread; any other only moves its position, which no frame shows."""
 
 
-def _named(fields: Mapping[str, Any], row: Row | None) -> Sequence[str]:
+def _named(fields: Mapping[str, Any], thread: Thread | None) -> Sequence[str]:
     """The agents that a frame names: its own, or those that take part in the thread that it shows."""
     if "agent" in fields:
         return (fields["agent"],)
-    named: Sequence[str] = fields.get("thread", row or {}).get("participants", ())
-    return named
-
-
-def public(row: Row) -> Row:
-    """The row without the fold's own fields."""
-    return {name: value for name, value in row.items() if not name.startswith("_")}
+    shown: Thread | None = fields.get("thread", thread)
+    return () if shown is None else shown.participants
 
 
 def message_json(record: Record[MessageSent]) -> bytes:
     """The API's Message, of a record with its content."""
     content = record.content
     payload = None if content is None or content.erased else content.json
-    return with_payload(orjson.dumps(threads.message_head(record)), payload)
+    return with_payload(msgspec.json.encode(threads.sent(record)), payload)
 
 
 def _message(record: Record[MessageSent]) -> Frame:
@@ -270,17 +268,16 @@ def _thread_created(record: Record[ThreadCreated], context: Context) -> Mapping[
     """The thread's first message is in the same unit: it says who takes part."""
     if context.thread is None:
         return None
-    thread = public(context.thread)
-    first = context.following
+    thread, first = context.thread, context.following
     if first is not None and isinstance(first.event, MessageSent) and first.thread == record.thread:
-        thread["participants"] = [first.event.sender, first.event.to]
+        thread = replace(thread, participants=[first.event.sender, first.event.to])
     return {"thread": thread}
 
 
 def _thread_updated(record: Record[Event], context: Context) -> Mapping[str, Any] | None:
     shown = ("status", "message_count", "paused", "error", "last_activity")
     row = context.thread
-    return None if row is None else {"thread_id": record.thread, **{name: row[name] for name in shown}}
+    return None if row is None else {"thread_id": record.thread, **{name: getattr(row, name) for name in shown}}
 
 
 def _error(record: Record[MessageRetried | MessageFailed], _context: Context) -> Mapping[str, Any]:
@@ -296,11 +293,9 @@ def _error(record: Record[MessageRetried | MessageFailed], _context: Context) ->
     }
 
 
-def _dead_letter(record: Record[MessageDead | MessageRefused], _context: Context) -> Mapping[str, Any] | None:
-    row = dead_letters.apply("", None, record)
-    if row is None:
-        return None
-    return {"thread_id": record.thread, "agent": row["agent"], "status": "open", "dead_letter": public(row)}
+def _dead_letter(record: Record[MessageDead | MessageRefused], _context: Context) -> Mapping[str, Any]:
+    letter = dead_letters.died(record)
+    return {"thread_id": record.thread, "agent": letter.agent, "status": "open", "dead_letter": letter}
 
 
 def _replayed(record: Record[MessageReplayed], _context: Context) -> Mapping[str, Any]:
@@ -311,14 +306,10 @@ def _discarded(record: Record[MessageDiscarded], _context: Context) -> Mapping[s
     return {"thread_id": record.thread, "status": "discarded", "dead_letter": {"id": record.event.message}}
 
 
-def _approval(record: Record[ApprovalRequested], _context: Context) -> Mapping[str, Any] | None:
-    row = approvals.apply("", None, record)
-    if row is None:
-        return None
-    content = record.content
-    preview = ERASED if content is None or content.erased else content.json
-    shown = splice(orjson.dumps(public(row)), {"preview": preview})
-    return {"thread_id": record.thread, "agent": row["agent"], "approval": shown}
+def _approval(record: Record[ApprovalRequested], _context: Context) -> Mapping[str, Any]:
+    approval, content = approvals.requested(record), record.content
+    approval.preview = Raw(ERASED if content is None or content.erased else content.json)
+    return {"thread_id": record.thread, "agent": approval.agent, "approval": approval}
 
 
 def _approval_closed(record: Record[approvals.Closing], _context: Context) -> Mapping[str, Any]:
@@ -411,6 +402,8 @@ MAKERS: Final[Mapping[type[Event], tuple[str, Make]]] = {
 
 FRAMES: Final = frozenset({"agent_state", "message", *(name for name, _ in MAKERS.values())})
 """The names that a filter's ``events`` may list."""
+FrameName = Annotated[str, one_of(FRAMES, "FrameName", "The name of a frame.", "message")]
+FrameNames = Annotated[list[FrameName], Meta(min_length=1, description="Only frames of these, parted by commas.")]
 
 
 def types_of(wanted: frozenset[str] | None) -> tuple[type[Event], ...]:

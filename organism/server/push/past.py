@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import orjson
+import msgspec
 
 from organism.events.record import ORGANISM_STREAM, Record
 from organism.events.vocabulary import (
@@ -21,7 +21,8 @@ from organism.events.vocabulary import (
 from organism.log.log import SPAN_EVENTS, EventFilter, EventLog, span_of
 from organism.server.push.frames import FOLDED, PAUSES, WITH_CONTENT, Chunk, Filter, Folded, types_of
 from organism.views import threads
-from organism.views.views import Row, ViewStore
+from organism.views.threads import Thread
+from organism.views.views import ViewStore
 
 STEP_SPANS: Final = 8
 """Spans that are looked at in one go: others need the log's reading thread too."""
@@ -141,13 +142,13 @@ async def load_threads(log: EventLog, views: ViewStore, folded: Folded, records:
         folded.is_paused = bool(last) and PAUSES[type(last[0].event)]
 
 
-async def thread_at(log: EventLog, views: ViewStore, thread: str, position: int) -> Row | None:
+async def thread_at(log: EventLog, views: ViewStore, thread: str, position: int) -> Thread | None:
     """The thread's row at ``position``; None if it was not born yet.
 
     In the middle of a unit a row is as the unit leaves it (V4): then the row before the unit is folded on.
     """
     at, step = position, 1
-    while (row := await _row_at(views, thread, at)) is not None and row["position"] > at:
+    while (row := await _row_at(views, thread, at)) is not None and row.position > at:
         at, step = max(0, at - step), step * 2
     if at < position:
         for record in await log.read(at, position, EventFilter((thread,), tuple(FOLDED)), position - at):
@@ -155,6 +156,6 @@ async def thread_at(log: EventLog, views: ViewStore, thread: str, position: int)
     return row
 
 
-async def _row_at(views: ViewStore, thread: str, at: int) -> Row | None:
+async def _row_at(views: ViewStore, thread: str, at: int) -> Thread | None:
     row = await views.row("threads", thread, at)
-    return None if row is None else orjson.loads(row)
+    return None if row is None else msgspec.json.decode(row, type=Thread)

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+import msgspec
 import orjson
 
 from organism.errors import BadPosition, NotFound, OrganismError
@@ -15,7 +16,8 @@ from organism.log.log import EventLog
 from organism.server.push.frames import Frame, make_frame
 from organism.tenants import Tenant
 from organism.views.models import waiting_for_people
-from organism.views.views import CHANGED, Page, Query, ViewStore, Where
+from organism.views.organism import Agent, OrganismRow
+from organism.views.views import CHANGED, Page, Query, ViewStore, Where, rows_of
 
 COALESCE_SECONDS: Final = 0.05
 """Agents' states are read at most twenty times a second."""
@@ -55,11 +57,11 @@ class AgentStates:
 
     async def _read(self) -> None:
         changed: list[Frame] = []
-        for row in orjson.loads((await self._views.rows("agents", _EVERY_AGENT)).rows):
-            name, state = row["name"], {field: row[field] for field in _STATE}
+        for row in rows_of(await self._views.rows("agents", _EVERY_AGENT), Agent):
+            name, state = row.name, {field: getattr(row, field) for field in _STATE}
             values = tuple(state.values())
             if name not in self._latest or self._latest[name][1] != values:
-                frame = make_frame("agent_state", {"agent": name, **state}, row["current_thread"], name)
+                frame = make_frame("agent_state", {"agent": name, **state}, row.current_thread, name)
                 self._latest[name] = (self.version + 1, values, frame)
                 changed.append(frame)
         if changed:
@@ -103,7 +105,7 @@ class SnapshotReader:
         organism = await views.row("organism", "organism")
         if organism is None:
             raise NotFound("The organism has not started yet.")
-        at = orjson.loads(organism)["position"]
+        at = msgspec.json.decode(organism, type=OrganismRow).position
         agents = await views.rows("agents", replace(_EVERY_AGENT, at=at))
         active, others = [await views.rows("threads", replace(query, at=at)) for query in (_ACTIVE, _OTHERS)]
         waiting = await waiting_for_people(views, at)

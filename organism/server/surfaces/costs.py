@@ -22,8 +22,8 @@ from organism.model.money import NOTHING, cents
 from organism.model.run import RunEntry
 from organism.server.http.call import Call
 from organism.server.surfaces.run import begun
-from organism.views.usage import dearer
-from organism.views.views import Query, Where
+from organism.views.usage import USAGE, InnerCall, dearer
+from organism.views.views import Query, Where, rows_of
 
 MOST_INNER: Final = 1000
 """So many calls inside a call are added up."""
@@ -62,10 +62,10 @@ async def _told(call: Call, sent: Injected) -> dict[str, str]:
     usd, calls = NOTHING, 0
     source: CostSource = "zero"
     for thread in await _threads(call, sent):
-        row = await call.tenant.views.private_row("usage", f"thread {thread}")
+        row = await call.tenant.views.private_row(USAGE, f"thread {thread}")
         if row is not None:
-            usd, calls = usd + Decimal(row["cost_usd"]), calls + row["calls"]
-            source = dearer(source, row["_source"])
+            usd, calls = usd + Decimal(row.public.cost_usd), calls + row.public.calls
+            source = dearer(source, row.private.source)
     return _shown(call, usd, source, calls)
 
 
@@ -95,8 +95,8 @@ async def _threads(call: Call, sent: Injected) -> list[str]:
         of_request = Where("parent_request", "=", request), Where("principal", "=", call.who.name)
         after = Where("position", ">", sent.position)
         page = await call.tenant.views.rows("inner_calls", Query((*of_request, after), "position", limit=MOST_INNER))
-        for inner in orjson.loads(page.rows):
-            if inner["thread_id"] not in threads and len(threads) < MOST_INNER:
-                threads.append(inner["thread_id"])
-                requests.append(inner["request_id"])
+        for inner in rows_of(page, InnerCall):
+            if inner.thread_id not in threads and len(threads) < MOST_INNER:
+                threads.append(inner.thread_id)
+                requests.append(inner.request_id or "")
     return threads

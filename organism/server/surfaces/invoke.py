@@ -29,6 +29,7 @@ from organism.server.surfaces.costs import begun_or_costed, tell_cost, with_cost
 from organism.server.surfaces.run import entries_of, written
 from organism.server.surfaces.session_turns import Begun, NextTurn, begin_turn
 from organism.server.surfaces.vercel import FORMAT, STREAM, UiStream, with_parts
+from organism.views.sessions import SESSION_MESSAGES
 
 
 async def invoke(call: Call) -> Response:
@@ -104,7 +105,7 @@ async def _batch(call: Call, wanted: request.InvokeRequest, turn: Begun, folded:
     thread_id = turn.sent.thread_id
     answer = {"data": {"outputs": folded}, "session_id": session_of(thread_id), "thread_id": thread_id}
     if answer["session_id"] is not None:
-        row = await call.tenant.views.private_row("session_messages", turn.sent.message_id)
+        row = await call.tenant.views.private_row(SESSION_MESSAGES, turn.sent.message_id)
         answer["position"] = row and row["position"]
     return JsonResponse(answer, headers={**turn.headers, **(FORMAT if wanted.is_ui else {})})
 

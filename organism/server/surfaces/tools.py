@@ -19,6 +19,7 @@ from organism.codec import Codec
 from organism.config.settings import Listener, Model
 from organism.errors import HandlingFailed, ModelNotFound, NotAcceptable, NotFound, Stopping
 from organism.model.commands import Inject
+from organism.model.words import Object
 from organism.pump.rules import call_json, tool_spec
 from organism.server.http.bodies import Name, body
 from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, Tag, caller_fields, tagged
@@ -27,7 +28,6 @@ from organism.server.http.problems import MCP
 from organism.server.http.rights import Right
 from organism.server.http.shapes import Injected as Sent
 from organism.server.http.shapes import ModelList, ModelShown, ToolExecuted, ToolList
-from organism.server.http.words import Object
 from organism.server.surfaces.costs import tell_cost
 from organism.server.surfaces.tool_calls import (
     REFUSALS,

@@ -10,7 +10,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any, Final, NamedTuple, TypeGuard
 
-import orjson
+import msgspec
 from msgspec import field
 from msgspec.structs import replace
 
@@ -28,7 +28,6 @@ from organism.server.surfaces.run import refusal
 from organism.views import threads
 from organism.views.run import entry_of
 from organism.views.threads import ENDS
-from organism.views.views import Row
 
 _PAGE_EVENTS: Final = 500
 
@@ -50,7 +49,7 @@ class ReplyCollector(Entity):
     end: int = 0  # its position, once it is on disk
     thread: bytes | None = None  # the thread's row then, as JSON; None if the thread is older than the injection
     is_sent: bool = False  # whether what is taken comes after the injection
-    _rows: dict[str, Row | None] = field(default_factory=dict)
+    _rows: dict[str, threads.Thread | None] = field(default_factory=dict)
 
     def begin(self, thread_id: str, message_id: str) -> None:
         """The injection is about to be written."""
@@ -70,7 +69,7 @@ class ReplyCollector(Entity):
                     self.replies.append(message_json(record))
             elif isinstance(event, ENDS) and self.is_sent:  # one before it may have been on its way to the disk
                 row = self._rows[self.thread_id]
-                self.thread = None if row is None else orjson.dumps(row)
+                self.thread = None if row is None else msgspec.json.encode(row)
                 self.end = record.position
                 return
 

@@ -13,6 +13,7 @@ from starlette.responses import Response
 
 from organism.errors import BadPosition, RateLimitExceeded
 from organism.model.principal import Principal
+from organism.model.words import Position
 from organism.server.http.auth import LIFE_SECONDS
 from organism.server.http.bodies import NoBody, named_in
 from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
@@ -20,8 +21,7 @@ from organism.server.http.contract import Gives, gives
 from organism.server.http.rights import READ
 from organism.server.http.shapes import Ticket
 from organism.server.http.streaming import SSE, live_response
-from organism.server.http.words import FrameNames, Position
-from organism.server.push.frames import as_events
+from organism.server.push.frames import FrameNames, as_events
 from organism.server.push.snapshot import Start, start_from_position, start_from_snapshot
 from organism.server.push.viewer import Tail, Viewer
 from organism.server.ws.commands import IN_ADDRESS, LISTS, Subscribe, opening_of, position_in

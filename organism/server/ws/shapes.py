@@ -11,8 +11,11 @@ from typing import Annotated, Any, Final, Literal, NotRequired
 from pydantic import Field
 from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
 
+from organism.model import words
 from organism.server.http import shapes as objects
-from organism.server.http import words
+from organism.server.push.frames import FrameNames
+from organism.views import approvals, dead_letters, threads
+from organism.views.organism import Agent
 
 Timeline = Annotated[str, Field(description="The name of this log's timeline.", examples=["9f86d081884c7d65"])]
 Echo = Annotated[Any, Field(description="That of the command, if it had one.", examples=[1])]
@@ -23,7 +26,7 @@ class MessageSent(TypedDict):
 
     event: Literal["message"]
     position: words.Position
-    message: objects.Message
+    message: threads.Message
 
 
 class ThreadCreated(TypedDict):
@@ -31,7 +34,7 @@ class ThreadCreated(TypedDict):
 
     event: Literal["thread_created"]
     position: words.Position
-    thread: objects.Thread
+    thread: threads.Thread
 
 
 class ThreadUpdated(TypedDict):
@@ -69,7 +72,7 @@ class DeadLetterOpened(TypedDict):
     thread_id: words.ThreadId
     agent: words.AgentName
     status: Literal["open"]
-    dead_letter: objects.DeadLetterHead
+    dead_letter: dead_letters.DeadLetterHead
 
 
 class ClosedDeadLetter(TypedDict):
@@ -95,14 +98,14 @@ class ApprovalRequested(TypedDict):
     position: words.Position
     thread_id: words.ThreadId
     agent: words.AgentName
-    approval: objects.Approval
+    approval: approvals.Approval
 
 
 class ClosedApproval(TypedDict):
     """Which one it was, and what became of it."""
 
-    id: Annotated[str, Field(examples=["apr-01a2b3c4"])]
-    status: Literal["approved", "rejected", "expired", "cancelled"]
+    id: words.ApprovalId
+    status: approvals.Closed
 
 
 class ApprovalClosed(TypedDict):
@@ -227,8 +230,8 @@ class Connected(TypedDict):
     position: words.Position
     log: Timeline
     organism: objects.Organism
-    agents: list[objects.Agent]
-    threads: Annotated[list[objects.Thread], Field(description="The newest 500 active ones and the newest 100 others.")]
+    agents: list[Agent]
+    threads: Annotated[list[threads.Thread], Field(description="The newest 500 active ones and the newest 100 others.")]
     threads_total: words.Count
 
 
@@ -266,7 +269,7 @@ class FilterSaid(TypedDict, total=False):
 
     threads: list[words.ThreadId]
     agents: list[words.AgentName]
-    events: words.FrameNames
+    events: FrameNames
 
 
 class Subscribed(TypedDict):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from organism.events.vocabulary import Event, ForeignToolsAccepted, ForeignToolsChanged
 from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.model.tool import ToolArguments, ToolError
-from organism.views.views import Row
+from organism.views.foreign_tools import PinnedTool
 
 
 class OfferedTool(NamedTuple):
@@ -38,26 +38,26 @@ class Pins:
 
     def __init__(self) -> None:
         self.offered: dict[str, Mapping[str, OfferedTool]] = {}
-        self._known: Mapping[str, Row] = {}
+        self._known: Mapping[str, PinnedTool] = {}
 
-    def take(self, rows: Collection[Row]) -> bool:
+    def take(self, rows: Collection[PinnedTool]) -> bool:
         """What the log says (``views/foreign_tools.py``). Gives whether any tool is off, or is of a silent server."""
-        self._known = {row["name"]: row for row in rows}
+        self._known = {row.name: row for row in rows}
         found = ((server, name, tool) for server, tools in self.offered.items() for name, tool in tools.items())
-        return any(self.is_off(*each) for each in found) or any(row["server"] not in self.offered for row in rows)
+        return any(self.is_off(*each) for each in found) or any(row.server not in self.offered for row in rows)
 
     def accepted(self, server: str) -> list[str]:
         """The tools that the server had when it was last seen: messages to them may be under way."""
-        return [name for name, row in self._known.items() if row["server"] == server and row["accepted"]]
+        return [name for name, row in self._known.items() if row.server == server and row.accepted]
 
     def is_off(self, server: str, name: str, tool: OfferedTool) -> bool:
         """Whether the server offered it otherwise when it was accepted, or did not offer it before."""
         row = self._known.get(name)
-        return self._was_seen(server) and (row is None or row["accepted"] != tool.digest)
+        return self._was_seen(server) and (row is None or row.accepted != tool.digest)
 
     def news(self, configured: Collection[str]) -> Iterator[Event]:
         """What the log does not say yet of the servers that are configured, and of those that are not any more."""
-        for server in {*configured, *(row["server"] for row in self._known.values())}:
+        for server in {*configured, *(row.server for row in self._known.values())}:
             offered = {} if server not in configured else self.offered.get(server)
             if offered is None:  # it has not answered
                 continue
@@ -68,16 +68,16 @@ class Pins:
                 yield ForeignToolsChanged(server, changed)
 
     def _was_seen(self, server: str) -> bool:
-        return any(row["server"] == server for row in self._known.values())
+        return any(row.server == server for row in self._known.values())
 
     def _changes(self, server: str, now: Mapping[str, str]) -> dict[str, str]:
-        known = {name: row for name, row in self._known.items() if row["server"] == server}
+        known = {name: row for name, row in self._known.items() if row.server == server}
         changed = {}
         for name in sorted({*now, *known}):
-            row = known.get(name, {"accepted": "", "offered": ""})
+            accepted, offered = (known[name].accepted, known[name].offered) if name in known else ("", "")
             digest = now.get(name, "")
-            waits = "" if digest == row["accepted"] else digest
-            if waits != row["offered"]:
+            waits = "" if digest == accepted else digest
+            if waits != offered:
                 changed[name] = waits
         return changed
 
