@@ -8,6 +8,7 @@ from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from decimal import Decimal
 from typing import Any, Final
 
 import orjson
@@ -26,6 +27,8 @@ MAX_SHOWN: Final = 200
 _TOKEN: Final = re.compile(rb'[^"\[\]{},]*+(?:(")|([\[{])|([\]}])|(,)|\Z)')
 _QUOTE, _OPENED, _CLOSED, _COMMA = range(1, 5)
 """The groups of ``_TOKEN``."""
+_WHOLE_NUMBER: Final = re.compile(rb"\s*+(-?\d{19,}+)\s*+[\]},]?")
+"""Of so many digits that 64 bits may not hold it."""
 _IN_STRING: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _AFTER_STRING: Final = re.compile(rb"\s*+(?:(:)|[,\]}]|\Z)")
 _PIECE_BYTES: Final = 1 << 20
@@ -36,9 +39,10 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 def parse_json(body: bytes, most: int = MAX_ELEMENTS) -> Any:
     """The value of strict UTF-8 JSON (S14).
 
-    Raises ``InvalidJson`` if it is none, is over 64 deep or repeats a key, ``BodyTooLarge`` if it has more than
-    ``most`` values or an object more than 2,000 fields. All that is found out before any value is made: a body of many
-    small values takes far more memory than its bytes, and one that is refused should cost next to nothing.
+    Raises ``InvalidJson`` if it is none, is over 64 deep, repeats a key or has a whole number that would lose digits,
+    ``BodyTooLarge`` if it has more than ``most`` values or an object more than 2,000 fields. All that is found out
+    before any value is made: a body of many small values takes far more memory than its bytes, and one that is refused
+    should cost next to nothing.
     """
     _check(body, most)
     try:
@@ -54,6 +58,8 @@ def _check(body: bytes, most: int) -> None:
     while at < len(body) and open_names:
         token = _matched(_TOKEN, body, at)
         kind, at = token.lastindex, token.end()
+        if number := _WHOLE_NUMBER.fullmatch(token[0]):
+            _refuse_if_rounded(number[1].decode())
         if kind == _QUOTE:
             at, name = _string(body, at)
             if name:
@@ -70,6 +76,14 @@ def _check(body: bytes, most: int) -> None:
             values += 1
         if max(values, named) > most:
             raise BodyTooLarge(f"A body here has at most {most} values; more came. Send them in several requests.")
+
+
+def _refuse_if_rounded(digits: str) -> None:
+    """The parser makes a floating-point number of what 64 bits do not hold; JavaScript writes 1e20 in digits."""
+    number = Decimal(digits)
+    if not -(1 << 63) <= number < 1 << 64 and number != Decimal(repr(float(digits))):
+        shown = digits if len(digits) <= MAX_SHOWN else f"{digits[:MAX_SHOWN]}…"
+        raise InvalidJson(f"The whole number {shown} would lose digits: it has more than 64 bits. Send it as text.")
 
 
 def _string(body: bytes, at: int) -> tuple[int, bytes]:

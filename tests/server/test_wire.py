@@ -26,6 +26,28 @@ def test_what_is_no_strict_json_is_refused(text: str) -> None:
         parse_json(text.encode("utf-8", "surrogatepass"))
 
 
+@pytest.mark.parametrize("digits", ["99999999999999999999", "-9223372036854775809", "18446744073709551617", "9" * 5000])
+@pytest.mark.parametrize("text", ["N", '{"a": N}', '{"a":{"b":"1","c":\nN }}', "[1,N,2]", "[N]"])
+def test_a_whole_number_that_would_lose_digits_is_refused(text: str, digits: str) -> None:
+    with pytest.raises(InvalidJson, match=f"The whole number {digits[:200]}"):
+        parse_json(text.replace("N", digits).encode())
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("[18446744073709551615]", [2**64 - 1]),
+        ("[-9223372036854775808]", [-(2**63)]),
+        ("[123456789012345670000]", [1.2345678901234567e20]),  # as JavaScript writes it
+        ('["99999999999999999999"]', ["99999999999999999999"]),
+        ('{"99999999999999999999":1}', {"99999999999999999999": 1}),
+        ("[99999999999999999999.5]", [1e20]),
+    ],
+)
+def test_a_number_that_is_kept_is_taken(text: str, value: object) -> None:
+    assert parse_json(text.encode()) == value
+
+
 def test_nesting_ends_at_its_bound() -> None:
     deepest = b"[" * MAX_DEPTH + b"]" * MAX_DEPTH
     parse_json(deepest)

@@ -789,7 +789,7 @@ export interface Deleted {
 export interface DocumentBody {
   id: string;
   text: string;
-  metadata?: Record<string, unknown>;
+  metadata?: Record<string, unknown> | null;
 }
 
 /** An index is now what its store has as of `generation`, `doc_count` documents. `written` are those that are new or changed, each with its digest. `replaced`: no others are left. If the index has another embedding model now, it is `embedding_model`. */
@@ -1106,7 +1106,7 @@ export type EventType =
 /** `POST /tools/execute`: `arguments` are of the tool's `parameters`. */
 export interface ExecuteBody {
   name: string;
-  arguments?: Record<string, unknown>;
+  arguments?: Record<string, unknown> | null;
 }
 
 /** One of several things that are wrong. */
@@ -2054,12 +2054,12 @@ export interface Resumed {
   log: string;
 }
 
-/** `POST /a1/rag/indices/{index_id}/query`: `filter` names metadata and the values that they must have. */
+/** `POST /a1/rag/indices/{index_id}/query`: `filter` names metadata and the values that they must have. Null counts as absent. */
 export interface RetrieveBody {
   query: string;
-  top_k?: number;
-  mode?: "vector" | "keyword" | "hybrid";
-  filter?: Record<string, string | number | boolean | null>;
+  top_k?: number | null;
+  mode?: "vector" | "keyword" | "hybrid" | null;
+  filter?: Record<string, string | number | boolean | null> | null;
 }
 
 /** What was found, the best first. */

@@ -6,7 +6,7 @@ The user is named for the log's sake.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
@@ -59,6 +59,9 @@ _TEXT_OR_METADATA: Final[JsonDict] = {
 }
 """That of ``PatchDocumentBody``."""
 
+DEFAULT_TOP_K: Final = 5
+DEFAULT_MODE: Final = "hybrid"
+
 
 def _as_whole(value: Any) -> Any:
     """A whole number may be written as 5.0 in JSON."""
@@ -75,7 +78,7 @@ class DocumentBody:
         Strict(),
         Field(json_schema_extra={"minLength": 1}, examples=["Der Tiergarten ist der größte Park Berlins."]),
     ]
-    metadata: Annotated[dict[str, Any], Field(examples=[{"lang": "de"}])] = field(default_factory=dict)
+    metadata: Annotated[dict[str, Any] | None, Field(examples=[{"lang": "de"}])] = None
 
 
 @body
@@ -104,15 +107,23 @@ class ReembedBody:
 
 @body
 class RetrieveBody:
-    """``POST /a1/rag/indices/{index_id}/query``: ``filter`` names metadata and the values that they must have."""
+    """``POST /a1/rag/indices/{index_id}/query``: ``filter`` names metadata and the values that they must have.
+
+    Null counts as absent.
+    """
 
     query: Annotated[str, Strict(), Field(json_schema_extra={"minLength": 1}, examples=["Wo ist der größte Park?"])]
-    top_k: Annotated[int, Strict(), Field(ge=1, le=MOST_TOP_K), BeforeValidator(_as_whole)] = 5
-    mode: Literal["vector", "keyword", "hybrid"] = "hybrid"
+    top_k: Annotated[
+        Annotated[int, Strict(), Field(ge=1, le=MOST_TOP_K), BeforeValidator(_as_whole)] | None,
+        Field(json_schema_extra={"default": DEFAULT_TOP_K}),
+    ] = None
+    mode: Annotated[
+        Literal["vector", "keyword", "hybrid"] | None, Field(json_schema_extra={"default": DEFAULT_MODE})
+    ] = None
     filter: Annotated[
-        dict[str, StrictStr | StrictInt | StrictFloat | StrictBool | None],
+        dict[str, StrictStr | StrictInt | StrictFloat | StrictBool | None] | None,
         Field(max_length=MOST_CONDITIONS, examples=[{"lang": "de"}]),
-    ] = field(default_factory=dict)
+    ] = None
 
 
 async def library_indices(call: Call) -> Response:
@@ -197,9 +208,11 @@ async def query_index(call: Call) -> Response:
     """The documents that answer the query best."""
     body = await call.body_as(RetrieveBody)
     library, index_id = call.tenant.library, call.path_params["index_id"]
-    hits, model = await call.unless_left(library.query(index_id, body.query, body.top_k, body.mode, body.filter))
+    mode = body.mode or DEFAULT_MODE
+    asked = library.query(index_id, body.query, body.top_k or DEFAULT_TOP_K, mode, body.filter or {})
+    hits, model = await call.unless_left(asked)
     results = [{**asdict(hit.document), "score": hit.score} for hit in hits]
-    return JsonResponse({"results": results, "mode": body.mode, "embedding_model": model})
+    return JsonResponse({"results": results, "mode": mode, "embedding_model": model})
 
 
 def _by(call: Call) -> By:
@@ -211,7 +224,7 @@ async def _ingested(call: Call, write: Callable[..., Coroutine[Any, Any, StoredI
     """Write the documents; with ``wait=false``, without waiting until they are embedded."""
     later = not call.parameters().get("wait", True)
     body = await call.body_as(IngestBody, "wait")
-    given = [Document(each.id, each.text, each.metadata) for each in body.documents]
+    given = [Document(each.id, each.text, each.metadata or {}) for each in body.documents]
     with named_in(_PLACES):
         writing = write(call.path_params["index_id"], given, body.embedding_model, _by(call), later=later)
         row = await call.unless_left(writing)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import field
 from importlib import import_module
 from typing import Annotated, Any, Final, Literal
 
@@ -47,7 +46,7 @@ class ExecuteBody:
     """``POST /tools/execute``: ``arguments`` are of the tool's ``parameters``."""
 
     name: Annotated[Name, Field(examples=["calculator"])]
-    arguments: Annotated[dict[str, Any], Field(examples=[{"expression": "2 * 21"}])] = field(default_factory=dict)
+    arguments: Annotated[dict[str, Any] | None, Field(examples=[{"expression": "2 * 21"}])] = None
 
 
 @body
@@ -93,14 +92,14 @@ async def _payload(call: Call, body: ExecuteBody) -> Mapping[str, Any]:
     Raises ``NotFound`` if there is no such tool, unless the call repeats one that was answered before it was removed.
     """
     try:
-        return call_json(checked(call, body.name), body.arguments)
+        return call_json(checked(call, body.name), body.arguments or {})
     except NotFound:
         once = call.idempotency()
         if once is None or await call.tenant.operator.answered(once) is None:
             raise
         scope = shipped_scopes().get(body.name, "inject")
         right_to_call(scope).check(call.who, {"name": body.name})
-        return body.arguments
+        return body.arguments or {}
 
 
 def _shown(listener: Listener, codec: Codec) -> dict[str, Any]:

@@ -227,6 +227,23 @@ async def test_a_text_has_at_most_8192_bytes(library: LibraryClient) -> None:
     assert error["param"] == "/text"
 
 
+async def test_null_counts_as_absent(library: LibraryClient) -> None:
+    await library.put("a", {**TOR, "metadata": None})
+    answer = await library.ok("POST", "/a/query", {"query": TOR["text"], "top_k": None, "mode": None, "filter": None})
+    assert answer["mode"] == "hybrid"
+    assert [(each["id"], each["metadata"]) for each in answer["results"]] == [("d1", {})]
+    call = {"name": "rag_index_list", "arguments": None}
+    executed = await library.server.call("POST", "//v1/tools/execute", json=call, headers=DAN)
+    assert executed.status_code == 200
+
+
+async def test_a_number_that_would_lose_digits_is_refused(library: LibraryClient) -> None:
+    body = {"documents": [{**TOR, "metadata": {"id": 99999999999999999999}}]}
+    error = await library.refused(400, "POST", "/a/documents", body)
+    assert error["code"] == "invalid_json"
+    await library.refused(404, "GET", "/a")
+
+
 async def test_metadata_have_at_most_4096_bytes(library: LibraryClient) -> None:
     most = {"key": "x" * (4096 - len('{"key":""}'))}
     said = await refused_whole(library, [{**TOR, "metadata": {"key": most["key"] + "x"}}], "/documents/0/metadata")
