@@ -27,8 +27,9 @@ MAX_SHOWN: Final = 200
 _TOKEN: Final = re.compile(rb'[^"\[\]{},]*+(?:(")|([\[{])|([\]}])|(,)|\Z)')
 _QUOTE, _OPENED, _CLOSED, _COMMA = range(1, 5)
 """The groups of ``_TOKEN``."""
+_LONG: Final = re.compile(rb"\d{19}")
+"""So many digits that 64 bits may not hold them."""
 _WHOLE_NUMBER: Final = re.compile(rb"\s*+(-?\d{19,}+)\s*+[\]},]?")
-"""Of so many digits that 64 bits may not hold it."""
 _IN_STRING: Final = re.compile(rb'[^"\\]*+(?:\\.[^"\\]*+)*+', re.DOTALL)
 _AFTER_STRING: Final = re.compile(rb"\s*+(?:(:)|[,\]}]|\Z)")
 _PIECE_BYTES: Final = 1 << 20
@@ -53,12 +54,12 @@ def parse_json(body: bytes, most: int = MAX_ELEMENTS) -> Any:
 
 def _check(body: bytes, most: int) -> None:
     """Count, up to what is too much. It ends without a word at what is no JSON: the parser says it better."""
-    at, values, named = 0, 1, 0
+    at, values, named, has_long = 0, 1, 0, _LONG.search(body) is not None
     open_names: list[set[bytes]] = [set()]  # of the objects around, of each list an empty one, at first of the body
     while at < len(body) and open_names:
         token = _matched(_TOKEN, body, at)
         kind, at = token.lastindex, token.end()
-        if number := _WHOLE_NUMBER.fullmatch(token[0]):
+        if has_long and (number := _WHOLE_NUMBER.fullmatch(token[0])):
             _refuse_if_rounded(number[1].decode())
         if kind == _QUOTE:
             at, name = _string(body, at)
