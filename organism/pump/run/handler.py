@@ -14,6 +14,7 @@ from organism.config.code_lines import lines_of_error
 from organism.config.foreign import attempt, described
 from organism.config.prompts import SERVED
 from organism.config.settings import Listener
+from organism.model.completion import CompleteError
 from organism.model.handler import AskError, HandlerMetadata, HandlerResponse, NonRetryable
 from organism.model.thread import Message
 from organism.model.tool import Confirmed, Previewed
@@ -62,10 +63,11 @@ async def _outcome(handling: Handling, services: Services) -> Responses | Failur
 def _failure(handling: Handling, error: BaseException) -> Failure:
     """What an exception means for the handling. What failed with another's failure had that one's attempts."""
     kind, root = type(error), attempt(lambda: _root_of(error, handling.message)).result or ""
+    is_refused = attempt(lambda: isinstance(error, CompleteError) and error.is_final).result is True
     return Failure(
         "wrong_return" if kind is WrongReturn else "handler_error",
         described(error),
-        is_final=bool(root) or kind is WrongReturn or issubclass(kind, NonRetryable),
+        is_final=bool(root) or is_refused or kind is WrongReturn or issubclass(kind, NonRetryable),
         traceback=lines_of_error(error, handling.rules.settings.modules),
         root=root,
     )

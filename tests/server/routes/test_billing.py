@@ -94,7 +94,7 @@ async def test_a_tools_answer_and_a_refusal_tell_their_cost_too(world: MakeWorld
         refused = await server.call(
             "POST", "/invoke", json={"agent": "talker", "data": {"inputs": {"message": "Hello!"}}}
         )
-        assert (refused.status_code, told(refused)) == (400, ("0.00", "0.00", "zero", "3"))
+        assert (refused.status_code, told(refused)) == (400, ("0.00", "0.00", "zero", "1"))
 
 
 async def test_a_stream_of_events_ends_with_its_cost(world: MakeWorld) -> None:

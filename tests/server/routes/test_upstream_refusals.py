@@ -121,6 +121,19 @@ async def test_a_refusal_is_told_in_the_providers_words_without_what_the_caller_
     assert TOKEN not in (await complete(server)).text
 
 
+async def test_a_turn_does_not_ask_again_what_the_provider_would_refuse_again(tmp_path: Path, peer: Peer) -> None:
+    models = {"chat": {"provider": "openai", "base_url": peer.url}}
+    talker = {"handler": None, "agent": True, "model": "chat", "prompt": "Be brief."}
+    retry = {"attempts": 2, "base_delay_s": 0.01}
+    async with served(World(tmp_path, "", {"talker": talker}, models=models, retry=retry).config) as server:
+        for status, stream in ((404, False), (401, False), (404, True)):
+            await peer.script(Answer(status=status, error="No."), Answer(text="Paid for twice."))
+            body = {"message": "Hello!", "stream": stream}
+            turn = await server.call("POST", "//a1/agents/talker/chat", json=body, headers=USER)
+            assert "Paid for twice." not in turn.text, (status, stream)
+            await peer.reset()
+
+
 async def test_too_many_requests_are_a_429_that_says_when_to_come_back(server: Served, peer: Peer) -> None:
     turn = {"data": {"inputs": {"message": "Hello!"}}}
     for asked, wait in ({"retry-after": "7"}, "7"), ({"retry-after": "0.2"}, "1"), ({}, "1"):
