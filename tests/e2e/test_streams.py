@@ -78,9 +78,23 @@ async def test_a_server_needs_no_streams_and_writes_none_of_its_output_into_its_
     assert [path for path in world.data.rglob("*") if path.is_file() and b"printed " in path.read_bytes()] == []
 
 
+@asynccontextmanager
+async def hangups(handled: signal.Handlers) -> AsyncIterator[None]:
+    """Meanwhile processes are started with hangups handled so: ``nohup`` has them ignored."""
+    before = signal.signal(signal.SIGHUP, handled)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
 async def test_a_hangup_reloads_and_one_that_is_refused_says_why_and_changes_nothing(tmp_path: Path) -> None:
     world = World(tmp_path, PRINTS, {"prints": {}})
-    async with serving(world.data, config=world.config) as server, server.socket() as socket:
+    async with (
+        hangups(signal.SIG_DFL),  # as a shell starts it, whoever runs the tests
+        serving(world.data, config=world.config) as server,
+        server.socket() as socket,
+    ):
         frames = Frames(socket)
         world.config.write_text("organism: {nonsense: 1}")
         server.process.send_signal(signal.SIGHUP)
@@ -94,18 +108,8 @@ async def test_a_hangup_reloads_and_one_that_is_refused_says_why_and_changes_not
         assert await server.end() == 0
 
 
-@asynccontextmanager
-async def hangups_ignored() -> AsyncIterator[None]:
-    """Meanwhile processes are started as ``nohup`` does it."""
-    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGHUP, before)
-
-
 async def test_a_hangup_that_was_ignored_at_the_start_stays_ignored(tmp_path: Path) -> None:
-    async with hangups_ignored(), serving(tmp_path / "data") as server:
+    async with hangups(signal.SIG_IGN), serving(tmp_path / "data") as server:
         status = await asyncio.to_thread(Path(f"/proc/{server.process.pid}/status").read_text)
     [ignored] = [int(line.split()[1], 16) for line in status.splitlines() if line.startswith("SigIgn:")]
     assert ignored & 1 << signal.SIGHUP - 1

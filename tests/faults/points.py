@@ -45,7 +45,7 @@ POINTS: Final[dict[str, Point]] = {
     "handled": Point("organism.pump.pump:Pump._finished", "it has answered, nothing is decided"),
     "failed": Point("organism.pump.pump:Pump._failed", "it has raised, nothing is decided"),
     "asked": Point("organism.pump.run.handling:Handling.given", "an ask is decided, not on disk"),
-    "effect": Point("organism.pump.run.handler:outcome_of", "an effect is recorded as begun, and not run"),
+    "effect": Point("organism.pump.run.steps:outcome_of", "an effect is recorded as begun, and not run"),
     "record": Point("organism.pump.run.handling:Handling.record", "it has run, that is not recorded"),
     "recorded": Point(
         "organism.pump.run.handling:Handling.record", "it is recorded, the handler not told", is_after=True
