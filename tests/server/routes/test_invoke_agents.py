@@ -147,7 +147,7 @@ listeners:
 """
 SCRIPT = """
 answers:
-  - {when: recovers, fault: unauthorized, times: 1}
+  - {when: recovers, fault: unavailable, times: 2}
   - {when: recovers, text: Here I am.}
   - {when: fails, fault: unauthorized}
 """

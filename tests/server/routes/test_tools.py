@@ -200,7 +200,7 @@ WRONG_CALLS: list[tuple[Any, tuple[int, str, str | None]]] = [
     ({}, (400, "missing_field", "/name")),
     ({"name": 5}, (400, "invalid_field", "/name")),
     ({"name": "calculator", "arguments": "{}"}, (400, "invalid_field", "/arguments")),
-    ({"name": "calculator", "arguments": None}, (400, "invalid_field", "/arguments")),
+    ({"name": "calculator", "arguments": None}, (400, "invalid_payload", "/arguments/expression")),
     ({"name": "calculator", "arguments": []}, (400, "invalid_field", "/arguments")),
     ({"name": "calculator", "arguments": {}}, (400, "invalid_payload", "/arguments/expression")),
     ({"name": "calculator", "arguments": {"expression": 5}}, (400, "invalid_payload", "/arguments/expression")),
