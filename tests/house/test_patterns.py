@@ -32,6 +32,7 @@ TRIED_ONCE: Final = frozenset(
         "organism.server.json:_AFTER_STRING",
         "organism.server.json:_IN_STRING",
         "organism.server.json:_TOKEN",
+        "organism.server.json:_WHOLE_NUMBER",
         "organism.tools.urls:_URL",
     }
 )
