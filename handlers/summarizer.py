@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
-from organism import HandlerMetadata, HandlerResponse
+from organism import HandlerMetadata, HandlerResponse, NonRetryable
 
 PART_CHARS: Final = 12_000
 """About 3,000 tokens: half of what the smallest models take, so that prompt and answer have room."""
@@ -42,6 +42,10 @@ class Summary:
     parts: int
 
 
+class SummaryWithheld(NonRetryable):
+    """The model, or its provider, did not give the whole summary of a part."""
+
+
 async def summarize(payload: Summarize, metadata: HandlerMetadata) -> HandlerResponse:
     """Summarise, part by part where it is long."""
     text = payload.text
@@ -58,9 +62,11 @@ async def summarize(payload: Summarize, metadata: HandlerMetadata) -> HandlerRes
 async def _summary(text: str, payload: Summarize, metadata: HandlerMetadata) -> str:
     prompt = TALK_PROMPT if payload.is_talk else TEXT_PROMPT
     messages = [{"role": "system", "content": prompt}, {"role": "user", "content": REQUEST + text}]
-    if payload.model is None:
-        return (await metadata.complete(messages)).text.strip()
-    return (await metadata.complete(messages, model=payload.model)).text.strip()
+    model = payload.model
+    completion = await (metadata.complete(messages) if model is None else metadata.complete(messages, model=model))
+    if completion.finish not in {"stop", "length"}:
+        raise SummaryWithheld(f"The model gave no whole summary ({completion.finish}).")
+    return completion.text.strip()
 
 
 def pieces_of(text: str, most: int = PART_CHARS) -> Iterator[str]:

@@ -27,7 +27,7 @@ from organism.errors import (
     UpstreamTimeout,
 )
 from organism.events.record import Actor, Content
-from organism.events.vocabulary import MessageDead, MessageSent, ModelCalled, StepRecorded
+from organism.events.vocabulary import MessageDead, MessageSent, ModelCalled, RunDone, StepRecorded
 from organism.log.log import EventFilter
 from organism.model.commands import (
     HOST_PROGRAM,
@@ -38,6 +38,7 @@ from organism.model.commands import (
     ReplaceSession,
     SessionBegun,
 )
+from organism.model.completion import WITHHELD
 from organism.model.ids import CONSOLE, SYSTEM_CHAT, session_of, turn_thread
 from organism.model.sessions import (
     CHARS_PER_TOKEN,
@@ -355,12 +356,16 @@ async def _piece(tenant: Tenant, asked: Summarizer, text: str, policy: Policy, c
         with suppress(OrganismError):
             await tenant.do(KillThread(thread_id=sent.thread_id, actor=caller.actor))
         raise UpstreamTimeout(f"The summarizer gave no summary within {seconds:g} s; thread {sent.thread_id}.")
-    wanted = EventFilter((sent.thread_id,), (MessageSent,), content=True)
+    wanted = EventFilter((sent.thread_id,), (MessageSent, RunDone), content=True)
+    cause = ""
     for record in await tenant.log.read(sent.position, wanted=wanted, limit=MOST_READ, reverse=True):
         event = record.event
+        if isinstance(event, RunDone) and event.stop_reason in WITHHELD:  # a part would pass for the whole
+            cause = f"its model withheld it ({event.stop_reason})."
+            break
         if isinstance(event, MessageSent) and event.to == CONSOLE and (summary := _text_in(record.content)):
             return Summary(summary, event.authors, (sent.thread_id,))
-    cause = await _cause(tenant, sent.thread_id)
+    cause = cause or await _cause(tenant, sent.thread_id)
     raise Upstream(f"The summarizer gave no summary: {cause} Thread {sent.thread_id} shows all of it.")
 
 

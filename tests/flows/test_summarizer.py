@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from handlers.summarizer import PART_CHARS, REQUEST, pieces_of
+from organism.events.vocabulary import MessageDead
 from tests.flows.thinking import MODEL, Say, Thinking, says, thinking
 from tests.flows.world import MakeWorld
 
@@ -50,6 +51,16 @@ async def test_summaries_that_do_not_get_shorter_are_given_as_they_are(world: Ma
     found = await summary(play, SENTENCE * (PART_CHARS // len(SENTENCE) + 1))
     assert found["parts"] == 2
     assert len(play.models.calls) == 2
+
+
+async def test_a_summary_that_is_withheld_is_none(world: MakeWorld) -> None:
+    play = made(world, says("Half of", finish="content_filter"))
+    async with play.running(on_disk=False) as o:
+        outcome = await o.inject("summarizer", {"text": SENTENCE}, wait=True)
+        assert outcome.replies == ()
+        (dead,) = await o.records(MessageDead)
+    assert "SummaryWithheld: The model gave no whole summary (content_filter)" in dead.event.reason
+    assert dead.event.attempts == 1
 
 
 async def test_nothing_is_summarised_by_nobody(world: MakeWorld) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import orjson
 import pytest
 
+from organism.model.completion import WITHHELD
 from tests.flows.thinking import MODEL, Say, agent, call, calls, says
 from tests.flows.world import World
 from tests.server.served import served
@@ -103,3 +104,14 @@ async def test_a_summarizer_that_fails_is_a_bad_gateway_that_says_why(tmp_path: 
     assert error_of(answer)[:2] == (502, "upstream_error")
     assert "Out of order." in answer.json()["error"]["message"]
     assert again.status_code == 200
+
+
+@pytest.mark.parametrize("finish", sorted(WITHHELD))
+async def test_a_summary_that_is_withheld_takes_the_place_of_no_history(tmp_path: Path, finish: str) -> None:
+    withheld = {"when": {"system": "You summarise"}, "text": "Half of", "finish": finish}
+    async with talking(tmp_path, withheld, {"text": "Well."}) as dan:
+        session = await dan.begin("thinker", compact_keep_last_n=0)
+        await dan.say(session, "one", "thinker")
+        answer = await dan.call("POST", f"thinker/sessions/{session}/compact")
+    assert error_of(answer)[:2] == (502, "upstream_error")
+    assert finish in answer.json()["error"]["message"]
