@@ -93,7 +93,7 @@ class Spending(Entity):
     day: int = 0
     room: int = ROOM
 
-    def held(self, message: str, step: int) -> Reservation | None:
+    def reservation(self, message: str, step: int) -> Reservation | None:
         """The reservation of this step, if it is open."""
         return next((each for each in self.open.get(message, ()) if each.event.step == step), None)
 
@@ -140,7 +140,7 @@ class Spending(Entity):
         """Settle a call with what it used. Only the first settlement counts."""
         self._turn(record.at)
         event = record.event
-        reservation = self.held(event.message, event.step)
+        reservation = self.reservation(event.message, event.step)
         if reservation is not None:
             self.open[event.message].remove(reservation)
             if not self.open[event.message]:

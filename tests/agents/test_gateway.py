@@ -229,7 +229,7 @@ async def test_an_answer_of_no_named_length_gets_what_the_context_or_a_budget_le
 ) -> None:
     d = await desk(of=model(**keys), budget=Budget(run=budget))
     call = d.reserve(d.begun())
-    held = d.purse.state.folded.spend.held(call.message.id, call.step)
+    held = d.purse.state.folded.spend.reservation(call.message.id, call.step)
     assert held is not None
     assert held.event.output_tokens == reserved
     await d.gateway.call(call, lambda _: None)

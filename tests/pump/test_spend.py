@@ -284,7 +284,7 @@ class Play:
     def settle(self, seat: int, prompt: int, answer: int, *_: object) -> None:
         for step in self._held(seat)[:1]:
             message = self.purse.state.folded.messages[self.seats[seat]]
-            held = self.purse.state.folded.spend.held(message.id, step)
+            held = self.purse.state.folded.spend.reservation(message.id, step)
             assert held is not None
             used = min(prompt, held.event.input_tokens), min(answer, held.event.output_tokens)
             self.purse.settle(self.purse.call(message, step), *used, us=prompt * 1000)

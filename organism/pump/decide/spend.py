@@ -122,7 +122,7 @@ def reserve_embedding(decision: Decision, asked: ReserveEmbedding) -> None:
 
 def settle_embedding(decision: Decision, call: str, embedded: TextsEmbedded) -> None:
     """Record the call of an embedding model and what it used, unless it was settled already, as lost."""
-    reservation = decision.state.folded.spend.held(call, 0)
+    reservation = decision.state.folded.spend.reservation(call, 0)
     if reservation is not None:
         decision.add(embedded)
         tokens, usd = embedded.input_tokens, embedded.cost_usd
@@ -237,7 +237,7 @@ def _add_reserved(decision: Decision, named: tuple[str, str, int], need: Need, t
 
 def settle(decision: Decision, call: ModelCall, outcome: Outcome) -> None:
     """Record the call and what it used in place of the reservation, unless it was settled already."""
-    reservation = decision.state.folded.spend.held(call.message.id, call.step)
+    reservation = decision.state.folded.spend.reservation(call.message.id, call.step)
     if reservation is not None:
         _settle(decision, reservation, outcome)
 
