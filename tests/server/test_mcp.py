@@ -38,7 +38,7 @@ async def speaking(server: Served, mode: str = "auto", headers: dict[str, str] |
     """A client of ``/mcp``."""
     headers = {"Authorization": f"Bearer {TOKEN}"} if headers is None else headers
     async with (
-        httpx2.AsyncClient(headers=headers, trust_env=False) as http,
+        httpx2.AsyncClient(headers=headers, trust_env=False, timeout=30) as http,  # of a busy machine too
         Client(streamable_http_client(f"{server.url}/mcp", http_client=http), mode=mode, cache=None) as client,
     ):
         yield client

@@ -51,8 +51,6 @@ async def _outcome(handling: Handling, services: Services) -> Responses | Failur
     bind_contextvars(agent=message.to, thread_id=message.thread.id, message_id=message.id)  # of what its code logs
     try:
         payload = await handling.payload()
-        if message.first:
-            await handling.read_earlier_asks()
         return _plain(await _answer(handling, services, payload))
     except Unreadable as error:
         return Failure("schema_changed", str(error), is_final=True)

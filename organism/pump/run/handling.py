@@ -107,7 +107,7 @@ class Handling(Entity):
     values: dict[int, Any] = field(default_factory=dict)  # what its steps have given, as far as it is in memory
     stream: RunStream | None = None  # what it shows of itself
     results: Results = field(default_factory=Results)
-    asked_first: Mapping[Ask, str] = field(default_factory=dict)  # of a replayed dead letter
+    _asked_first: Mapping[Ask, str] | None = None
     _grants: int = 0  # units on their way to the disk that give it the slot
     _waiters: dict[int, asyncio.Future[None]] = field(default_factory=dict)
 
@@ -304,8 +304,16 @@ class Handling(Entity):
             each.generation = rules.generation
         return _decoded(rules, contents.get(message.position), message.to)
 
-    async def read_earlier_asks(self) -> None:
-        """Find what the dead letters that it repeats had asked: what is asked again keeps its keys."""
+    async def asked_first(self) -> Mapping[Ask, str]:
+        """By what the dead letters that it repeats had asked: what is asked again keeps its keys.
+
+        It is read once the handler asks: most never do, and the thread may be long.
+        """
+        if self._asked_first is None:
+            self._asked_first = await self._read_earlier_asks() if self.message.first else {}
+        return self._asked_first
+
+    async def _read_earlier_asks(self) -> Mapping[Ask, str]:
         message, log = self.message, self.writer.log
         wanted = EventFilter((message.thread.id,), (MessageSent, StepStarted))
         earlier, asks, first = {message.first}, dict[tuple[str, int], tuple[str, str]](), dict[Ask, str]()
@@ -319,7 +327,7 @@ class Handling(Entity):
                     earlier.add(event.message)
                 if event.step in asks:
                     first.setdefault((*asks[event.step], event.to), event.first or event.message)
-        self.asked_first = first
+        return first
 
     async def payload_at(self, position: int) -> Any:
         """The payload of another message to this listener."""

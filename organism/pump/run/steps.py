@@ -131,12 +131,13 @@ class Steps(HandlerMetadata):
         number, step = handling.find(called)
         if step is None:
             await handling.wait_while_paused()
+            asked_first = await handling.asked_first()
             decision = handling.decide()
             expires = decision.at + int(seconds * 1_000_000)
             begun = msgspec.structs.replace(handling.started(number, called), key=tool_call_id, expires=expires)
             step = handling.begin_step(decision, begun)
             handling.suspend(step)
-            outbox = Outbox(decision, handling.message, handling.listener, handling.rules, handling.asked_first)
+            outbox = Outbox(decision, handling.message, handling.listener, handling.rules, asked_first)
             refused = outbox.send(to, payload, step)
             if refused is not None:
                 decision.record(step, StepError(refused.code, GENERIC[refused.code], dead_letter=refused.dead_letter))
