@@ -16,6 +16,7 @@ from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.events.vocabulary import RunDone, RunEvent
 from organism.model.run import RunEntry
+from organism.model.unseen import Unseen
 from organism.views.views import ERASED
 
 Message = dict[str, Any]
@@ -26,7 +27,7 @@ class _Block(Entity):
 
     message: Message
     parts: list[str] = field(default_factory=list)
-    length: int = 0
+    unseen: Unseen = field(default_factory=Unseen)
 
     def write(self) -> None:
         self.message["content"] = "".join(self.parts)
@@ -93,10 +94,7 @@ class Fold(Entity):
         delta, offset = data.get("delta"), data.get("offset")
         if block is None or not isinstance(delta, str):
             return
-        if isinstance(offset, int) and 0 <= offset < block.length:
-            delta = delta[block.length - offset :]
-        block.parts.append(delta)
-        block.length += len(delta)
+        block.parts.append(block.unseen.take(delta, offset if isinstance(offset, int) and offset >= 0 else None))
 
     def _call(self, name: Any, data: dict[str, Any]) -> None:
         raw = data.get("rawInput")

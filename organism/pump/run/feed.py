@@ -20,6 +20,7 @@ from organism.events.vocabulary import (
 )
 from organism.model.redact import Redactor
 from organism.model.run import RunEntry
+from organism.model.unseen import Unseen
 from organism.views.run import kind_of
 
 
@@ -47,7 +48,9 @@ class Delta(NamedTuple):
 
     def after(self, offset: int) -> Delta:
         """The part of it after so many characters of the block."""
-        return self._replace(offset=offset, text=self.text[offset - self.offset :])
+        unseen = Unseen(offset)
+        text = unseen.take(self.text, self.offset)
+        return self._replace(offset=unseen.offset - len(text), text=text)
 
     @property
     def entry(self) -> RunEntry:
@@ -130,7 +133,7 @@ class LiveText(Entity):
             return [new for delta in early if (new := self.take(delta)) is not None]
         if isinstance(event, RunDelta) and block in self._blocks:
             known, upto = self._blocks[block], event.offset + event.length
-            self._blocks[block] = known.after(upto) if upto < known.end else known._replace(offset=upto, text="")
+            self._blocks[block] = known.after(upto)
         elif isinstance(event, RunMessageEnd | RunThoughtEnd):
             self._blocks.pop(block, None)
         elif isinstance(event, RunDone):

@@ -24,6 +24,7 @@ from organism.events.entity import Entity
 from organism.model.commands import Inject, Injected
 from organism.model.ids import SYSTEM_CHAT
 from organism.model.run import RunEntry
+from organism.model.unseen import AppendOnly
 from organism.server.http import problems
 from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, Tag, caller_fields, tagged, unused_header
 from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Gives, gives
@@ -242,35 +243,32 @@ class Said(Entity):
     has_text: bool = False
     is_parted: bool = False
     """A block began again, because its model call is repeated, in other words or in fewer."""
-    _block: str = ""
-    _sent: str = ""  # of the open block
-    _at: int = 0  # how much of it the run has said, this time
+    _id: str = ""  # of the open block
+    _block: AppendOnly = field(default_factory=AppendOnly)
 
     def add(self, entry: RunEntry) -> str:
         """The text that the entry adds: a block that begins again goes on where it is the same."""
         data, (_, _, phase) = entry["data"], entry["type"].partition("_")
         if phase == "delta":
-            return self._text(data["delta"][max(0, self._at - data["offset"]) :])
+            return self._text(data["delta"], data["offset"])
         if phase == "end":
-            self.is_parted |= self._at < len(self._sent)
+            self.is_parted |= self._block.is_shorter
             return ""
         block = data.get("id", "")
-        if not block or block != self._block:
-            self._sent = ""
-        self._block, self._at = block, 0
-        return "" if phase else self._text(data["text"])
+        if block and block == self._id:
+            self._block.restart()
+        else:
+            self._id, self._block = block, AppendOnly()
+        return "" if phase else self._text(data["text"], None)
 
-    def _text(self, text: str) -> str:
-        known = self._sent[self._at : self._at + len(text)]
-        self.is_parted |= not text.startswith(known)
+    def _text(self, text: str, offset: int | None) -> str:
         if self.is_parted:
             return ""
-        self._at += len(text)
-        new = text[len(known) :]
+        between = BETWEEN if self.has_text and self._block.is_empty else ""
+        new = self._block.take(text, offset)
+        self.is_parted = new is None
         if not new:
             return ""
-        between = BETWEEN if self.has_text and not self._sent else ""
-        self._sent += new
         self.has_text = True
         return between + new
 

@@ -13,6 +13,7 @@ from msgspec import field
 
 from organism.events.entity import Entity
 from organism.model.run import RunEntry
+from organism.model.unseen import AppendOnly
 
 Part = dict[str, Any]
 DONE: Final = b"data: [DONE]\n\n"
@@ -24,13 +25,11 @@ _FAILED: Final = frozenset({"error", "killed"})
 
 
 class _Block(Entity):
-    """An open block, sent as the part ``name``; ``at`` counts the characters of its text in the run so far."""
+    """An open block, sent as the part ``name``."""
 
     _word: str
     _name: str
-    _sent: list[str] = field(default_factory=list)
-    _before: str = ""
-    at: int = 0
+    _sent: AppendOnly = field(default_factory=AppendOnly)
 
     def begin(self) -> Part:
         """The part's start."""
@@ -38,34 +37,33 @@ class _Block(Entity):
 
     def restart(self) -> None:
         """The run sends the block again from its beginning."""
-        self._before = "".join(self._sent)
-        self.at = 0
+        self._sent.restart()
 
-    def add(self, text: str) -> Iterator[Part]:
+    def add(self, text: str, offset: int | None) -> Iterator[Part]:
         """The part of the text that was not sent before."""
-        known = self._before[self.at : self.at + len(text)]
-        if not text.startswith(known):
-            text, known = self._before[: self.at] + text, ""
+        new = self._sent.take(text, offset)
+        if new is None:
             yield from self._apart()
-        self.at += len(text)
-        if new := text[len(known) :]:
-            self._sent.append(new)
-            yield {"type": f"{self._word}-delta", "id": self._name, "delta": new}
+        elif new:
+            yield self._delta(new)
 
     def end(self) -> Iterator[Part]:
         """The part's end. A text that became shorter than what was sent gets a part of its own."""
-        if 0 < self.at < len(self._before):
-            text = self._before[: self.at]
+        if self._sent.is_shorter and self._sent.text:
             yield from self._apart()
-            yield from self.add(text)
         yield self._end()
 
     def _apart(self) -> Iterator[Part]:
-        """Send the block again, in a new part."""
+        """Send the block as it came this time, in a new part."""
         yield self._end()
         self._name += "-again"
-        self._sent, self._before, self.at = [], "", 0
+        text, self._sent = self._sent.text, AppendOnly()
+        self._sent.take(text)
         yield self.begin()
+        yield self._delta(text)
+
+    def _delta(self, text: str) -> Part:
+        return {"type": f"{self._word}-delta", "id": self._name, "delta": text}
 
     def _end(self) -> Part:
         return {"type": f"{self._word}-end", "id": self._name}
@@ -122,7 +120,7 @@ class UiStream(Entity):
         elif phase == "start" and block is not None:
             block.restart()
         elif phase == "delta" and block is not None:
-            yield from block.add(data["delta"][max(0, block.at - data.get("offset", block.at)) :])
+            yield from block.add(data["delta"], data.get("offset"))
         elif block is not None:
             del self._open[key]
             yield from block.end()
