@@ -1,16 +1,13 @@
-"""Invoke: what a handler delivers and what a caller gets. A batch is the fold of the stream."""
+"""Invoke: what a handler delivers and what a caller gets."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from organism.config.check import InvokeMode
 from organism.config.settings import Listener
 from organism.errors import ForceNotSupported, NotAcceptable
-from organism.model.run import RunEntry
-from organism.views.run import Fold, trim_to_trailing_unit
 
 BATCH: Final[InvokeMode] = "batch"
 STREAM: Final[InvokeMode] = "stream"
@@ -62,20 +59,3 @@ def resolved(flags: Flags, modes: tuple[InvokeMode, ...]) -> Shape:
             supported=modes,
         )
     return Shape(is_stream=flags.stream, is_trimmed=bool(flags.trim))
-
-
-async def outputs(entries: AsyncIterator[RunEntry], shape: Shape) -> dict[str, Any]:
-    """The batch: the fold of the stream, without what is null; trimmed if that was asked for.
-
-    Of a run that failed after it had shown something, the ``error`` says why.
-    """
-    run, error = Fold(), None
-    async for entry in entries:
-        run.add(entry)
-        if entry["type"] == "error":
-            error = {name: str(entry["data"].get(name, "")) for name in ("code", "message")}  # it may be erased
-    folded = run.result()
-    folded["error"] = error if folded["stop_reason"] == "error" else None
-    if shape.is_trimmed:
-        folded["messages"] = trim_to_trailing_unit(folded["messages"])
-    return {name: value for name, value in folded.items() if value is not None}

@@ -15,9 +15,9 @@ import orjson
 import pytest
 
 from tests.cli.command import Ran, environment, on_terminal, organism, start_process
-from tests.server.invoking.talkers import talkers
 from tests.server.served import TOKEN, Served, served
 from tests.server.sessions.talking import at_gate, talking
+from tests.server.turns.talkers import talkers
 
 
 @pytest.fixture

@@ -3,26 +3,34 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Final, Literal
+from typing import Annotated, Any, Final, Literal
 
+import orjson
 from pydantic import Field, Strict
 from starlette.responses import Response
 
 from organism import errors
-from organism.compaction import compact
+from organism.agents.invoke import Flags
+from organism.config.settings import Listener
 from organism.config.tenant import OnBusy
-from organism.model.commands import Inject, Injected
-from organism.model.ids import session_of
-from organism.server.api.sessions import A1, CHAT, OF_SESSION, OF_USER, address_of, caller_of, conversational, replacing
-from organism.server.http.bodies import NoBody, body, named_in
-from organism.server.http.call import CALLER, FOR_USER, IN_PATH, Call, JsonResponse, Route, caller_fields, tagged
+from organism.events.record import Record
+from organism.events.vocabulary import MessageSent
+from organism.log.log import EventFilter
+from organism.model.agent import Answer
+from organism.model.commands import Injected
+from organism.model.ids import CONSOLE, session_of
+from organism.server.api.sessions import A1, CHAT, OF_SESSION, OF_USER, address_of, conversational, replacing
+from organism.server.http.bodies import NoBody, body
+from organism.server.http.call import CALLER, FOR_USER, Call, JsonResponse, Route, tagged
 from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Gives, gives
 from organism.server.http.shapes import ChatTurn, SessionCompacted, SessionTurn
 from organism.server.http.streaming import SSE
-from organism.server.surfaces.costs import tell_cost
-from organism.server.surfaces.session_turns import Archived, Begun, NextTurn, begin_turn
-from organism.server.surfaces.turns import Turn, answer_turn, is_stream, seen_of
-from organism.views.sessions import session_row
+from organism.server.turns.answer import answer
+from organism.server.turns.begin import LAST_EVENT, Archived, Asked, Turn, begin, compact_now, event_id, shape_of
+from organism.server.turns.folded import Folded
+from organism.server.turns.write.sse import EventWriter
+
+STREAM_IN_BODY: Final = {"/flags/stream": "/stream"}
 
 
 @body
@@ -49,42 +57,54 @@ async def chat(call: Call) -> Response:
     """Ask an agent, which remembers nothing of it."""
     body = await call.body_as(ChatTurnBody)
     agent = conversational(call)
-    streams = is_stream(agent, wanted=body.stream)
-    seen = seen_of(call, is_wanted=streams)
-    if seen is None:
-        fields = {**caller_fields(call), **call.command_fields(of_thread=False)}
-        sent = await call.send(Inject(to=agent.name, json={"message": body.message}, **fields), "")
-    else:
-        sent = seen.sent
-    return await answer_turn(call, Turn(sent=sent, agent=agent, is_stream=streams), seen)
+    shape = shape_of(agent, Flags(stream=body.stream), STREAM_IN_BODY)
+    turn = await begin(call, Asked(agent=agent.name, json={"message": body.message}, shape=shape))
+    return await answer(call, turn, _writer(call, turn), partial(_shown, call, turn, agent))
 
 
 async def session_turn(call: Call) -> Response:
     """Say something in a session; one that was archived leads on to the session that goes on with it."""
     body = await call.body_as(SessionTurnBody)
-    agent, session_id, user = conversational(call), call.path_params["sid"], call.named_user
-    streams = is_stream(agent, wanted=body.stream)
-    seen = seen_of(call, is_wanted=streams)
-    if seen is None:
-        wanted = NextTurn(session_id, user, agent.name, {"message": body.message}, body.on_busy, "", IN_PATH)
-        try:
-            begun = await begin_turn(call, wanted, follows=False)
-        except Archived as moved:
-            return Response(status_code=308, headers={"location": address_of(moved.row, "/messages")})
-    else:
-        with named_in(IN_PATH):
-            await session_row(call.tenant.views, session_id, user, agent.name)
-        begun = Begun(seen.sent)
-    turn = Turn(
-        sent=begun.sent,
-        agent=agent,
-        is_stream=streams,
-        session_id=session_of(begun.sent.thread_id),
+    agent = conversational(call)
+    asked = Asked(
+        agent=agent.name,
+        json={"message": body.message},
+        shape=shape_of(agent, Flags(stream=body.stream), STREAM_IN_BODY),
+        session_id=call.path_params["sid"],
+        on_busy=body.on_busy,
+        follows=False,
         is_killed=body.on_disconnect == "kill",
-        headers=begun.headers,
-        since=begun.since,
     )
-    return await answer_turn(call, turn, seen)
+    try:
+        turn = await begin(call, asked)
+    except Archived as moved:
+        return Response(status_code=308, headers={"location": address_of(moved.row, "/messages")})
+    return await answer(call, turn, _writer(call, turn), partial(_shown, call, turn, agent))
+
+
+def _writer(call: Call, turn: Turn) -> EventWriter:
+    return EventWriter(partial(event_id, call, turn))
+
+
+async def _shown(call: Call, turn: Turn, agent: Listener, whole: dict[str, Any], run: Folded) -> dict[str, Any]:
+    texts = (each["content"] for each in reversed(whole["messages"]) if each["role"] == "assistant")
+    shown = {"reply": next(filter(None, texts), ""), **whole, "usage": run.usage}
+    if citations := await _citations(call, turn.sent):
+        shown["citations"] = citations
+    shown |= {"agent": agent.name, "model": agent.model, "thread_id": turn.sent.thread_id}
+    session_id = session_of(turn.sent.thread_id)
+    return shown if session_id is None else {**shown, "session_id": session_id}
+
+
+async def _citations(call: Call, sent: Injected) -> list[str]:
+    """The sources that the agent's answer names."""
+    wanted = EventFilter((sent.thread_id,), (MessageSent,), content=True)
+    records: list[Record[Any]] = await call.tenant.log.read(sent.position, wanted=wanted, limit=1, reverse=True)
+    for record in records:
+        event: MessageSent = record.event
+        if (event.to, event.type) == (CONSOLE, Answer.__name__) and record.content is not None:
+            return list(orjson.loads(record.content.json or b"{}").get("citations", ()))
+    return []
 
 
 async def compact_session(call: Call) -> Response:
@@ -92,16 +112,13 @@ async def compact_session(call: Call) -> Response:
     await call.body_as(NoBody)
     call.refuse_if_match()
     names = call.path_params
-    with named_in(IN_PATH):
-        done = await compact(call.tenant, names["sid"], caller_of(call, names["name"]))
-    await tell_cost(call, Injected(done.threads[0], "", 0))
-    answer = {name: getattr(done, name) for name in SessionCompacted.__annotations__}
-    return JsonResponse(answer)
+    done = await compact_now(call, names["sid"], names["name"])
+    return JsonResponse({name: getattr(done, name) for name in SessionCompacted.__annotations__})
 
 
 ask = partial(
     Route,
-    headers=(*ACT, *CALLER, *FOR_USER, "Last-Event-ID"),
+    headers=(*ACT, *CALLER, *FOR_USER, LAST_EVENT),
     needs_user=True,
 )
 REFUSED: Final = (*SENDING_REFUSED, *RUN_REFUSED, errors.NotAcceptable)

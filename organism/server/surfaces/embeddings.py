@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 from pydantic import BeforeValidator, Field, Strict
@@ -17,7 +16,7 @@ from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, T
 from organism.server.http.contract import EMBEDDING_REFUSED, gives
 from organism.server.http.rights import Right
 from organism.server.http.shapes import EmbeddingList
-from organism.server.surfaces.costs import tell_embedding
+from organism.server.turns.answer import embedded
 
 MOST_INPUTS: Final = 256
 MOST_INPUT_BYTES: Final = 8192
@@ -68,8 +67,7 @@ async def embed(call: Call) -> Response:
         if (size := len(text.encode())) > MOST_INPUT_BYTES:
             place = "/input" if isinstance(asked.input, str) else f"/input/{at}"
             raise InvalidField(f"An input has at most {MOST_INPUT_BYTES} bytes; {size} came.", param=place)
-    asking = call.tenant.embeddings.recorded(asked.model, texts, call.actor, partial(tell_embedding, call))
-    embedded = await call.unless_left(asking)
+    found = await embedded(call, asked.model, texts)
     is_text = asked.encoding_format == "base64"
     data = [
         {
@@ -77,9 +75,9 @@ async def embed(call: Call) -> Response:
             "index": index,
             "embedding": base64.b64encode(vector.astype("<f4").tobytes()).decode() if is_text else vector.tolist(),
         }
-        for index, vector in enumerate(embedded.vectors)
+        for index, vector in enumerate(found.vectors)
     ]
-    usage = {"prompt_tokens": embedded.tokens, "total_tokens": embedded.tokens}
+    usage = {"prompt_tokens": found.tokens, "total_tokens": found.tokens}
     unused = () if asked.user is None else ("user",)
     whole = {"object": "list", "data": data, "model": asked.model, "usage": usage}
     return JsonResponse(whole, headers=unused_header(unused))

@@ -18,7 +18,7 @@ from organism.server.http.rights import Right
 from organism.server.http.shapes import Injected as Sent
 from organism.server.http.shapes import InjectedAndEnded
 from organism.server.json import encoded, splice
-from organism.server.surfaces.waiting import hold_budget, send_and_wait
+from organism.server.turns.replies import hold_budget, send_and_wait
 
 OF_XML: Final = ("to", "thread_id", "wait")
 """What the query says of an XML body; a JSON body says it itself."""

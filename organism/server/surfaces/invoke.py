@@ -12,23 +12,20 @@ from typing import Any, Final
 from starlette.responses import Response
 
 from organism import errors
-from organism.agents.invoke import Shape, delivers, outputs, resolved
 from organism.config.settings import Listener
-from organism.config.tenant import OnBusy
 from organism.model.agent import Prompt
-from organism.model.commands import Inject
 from organism.model.ids import session_of
-from organism.server.http.bodies import Places, named_in
-from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, Tag, caller_fields, tagged
+from organism.server.http.call import CALLER, USER, Call, Route, Tag, tagged
 from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Gives, gives
 from organism.server.http.rights import Right
 from organism.server.http.shapes import Invoked
-from organism.server.http.streaming import live_response
 from organism.server.surfaces import requests as request
-from organism.server.surfaces.costs import begun_or_costed, tell_cost, with_cost
-from organism.server.surfaces.run import entries_of, written
-from organism.server.surfaces.session_turns import Begun, NextTurn, begin_turn
-from organism.server.surfaces.vercel import FORMAT, STREAM, UiStream, with_parts
+from organism.server.turns.answer import Writer, answer
+from organism.server.turns.begin import Asked, Turn, begin, permitted_agent, shape_of
+from organism.server.turns.folded import Folded
+from organism.server.turns.write.ndjson import LineWriter
+from organism.server.turns.write.sse import EventWriter
+from organism.server.turns.write.vercel import FORMAT, STREAM, UiWriter
 from organism.views.sessions import SESSION_MESSAGES
 
 
@@ -46,42 +43,36 @@ async def _invoke(call: Call, named: str | None) -> Response:
     call.allow_query()
     wanted = request.parse_request(named, await call.json(), call.headers)
     place = "/agent" if named is None else None
-    for receiver in call.tenant.receivers(wanted.agent):
-        call.permit(agent=receiver)
-    listener = call.tenant.pump.state.rules.listeners.get(wanted.agent)
-    if listener is None:
-        raise errors.NotFound(f"There is no agent {wanted.agent[:80]!r}.", param=place)
-    with named_in(wanted.headers):
-        shape = resolved(wanted.flags, delivers(listener))
-    json = _payload(wanted, listener)
-    if wanted.session_id is not None:
-        turn = _next_turn(call, wanted, json, {**wanted.headers, "/to": place, "/agent": place})
-        return await call.unless_left(_answer(call, wanted, shape, await begin_turn(call, turn, follows=True)))
-    if wanted.on_busy is not None:
+    listener = permitted_agent(call, wanted.agent, place)
+    shape, json = shape_of(listener, wanted.flags, wanted.headers), _payload(wanted, listener)
+    if wanted.session_id is None and wanted.on_busy is not None:
         raise errors.InvalidField("`on_busy` says what a busy session does: name one.", param="/on_busy")
-    fields = {**caller_fields(call), **call.command_fields(of_thread=False)}
-    sent = await call.send(Inject(to=wanted.agent, json=json, **fields), wanted.place, {"/to": place})
-    return await call.unless_left(_answer(call, wanted, shape, Begun(sent)))
+    asked = Asked(
+        agent=wanted.agent,
+        json=json,
+        shape=shape,
+        place=wanted.place,
+        places={**wanted.headers, "/to": place, "/agent": place},
+        session_id=wanted.session_id,
+        on_busy="force" if wanted.flags.force and wanted.session_id is not None else wanted.on_busy,
+    )
+    turn = await begin(call, asked)
+    return await answer(call, turn, _writer(wanted, turn), partial(_shown, call, turn))
 
 
-def _next_turn(call: Call, wanted: request.InvokeRequest, json: Mapping[str, Any], places: Places) -> NextTurn:
-    on_busy: OnBusy | None = "force" if wanted.flags.force else wanted.on_busy
-    return NextTurn(wanted.session_id or "", call.named_user, wanted.agent, json, on_busy, wanted.place, places)
+def _writer(wanted: request.InvokeRequest, turn: Turn) -> Writer:
+    if wanted.is_ui:
+        return UiWriter(turn.sent.message_id, STREAM if turn.shape.is_stream else FORMAT)
+    return EventWriter() if wanted.kind == request.EVENTS else LineWriter(wanted.kind)
 
 
-async def _answer(call: Call, wanted: request.InvokeRequest, shape: Shape, turn: Begun) -> Response:
-    sent = turn.sent
-    entries = await begun_or_costed(call, sent, entries_of(call.tenant, sent))
-    if shape.is_stream:
-        write = UiStream(sent.message_id).lines if wanted.is_ui else None
-        parts = written(entries, wanted.kind, write)
-        headers = {**turn.headers, **(STREAM if wanted.is_ui else {})}
-        if wanted.kind == request.EVENTS and not wanted.is_ui:  # the AI SDK refuses events that it does not know
-            parts = with_cost(call, sent, parts)
-        return await live_response(call, parts, wanted.kind, headers)
-    answer = await _batch(call, wanted, turn, await outputs(entries, shape))
-    await tell_cost(call, sent)
-    return answer
+async def _shown(call: Call, turn: Turn, whole: dict[str, Any], _run: Folded) -> dict[str, Any]:
+    thread_id = turn.sent.thread_id
+    shown = {"data": {"outputs": whole}, "session_id": session_of(thread_id), "thread_id": thread_id}
+    if shown["session_id"] is not None:
+        row = await call.tenant.views.private_row(SESSION_MESSAGES, turn.sent.message_id)
+        shown["position"] = row and row["position"]
+    return shown
 
 
 def _payload(wanted: request.InvokeRequest, listener: Listener) -> Mapping[str, Any]:
@@ -95,19 +86,6 @@ def _payload(wanted: request.InvokeRequest, listener: Listener) -> Mapping[str, 
         return {"message": wanted.message}
     history = [{"role": each.role, "content": each.content} for each in wanted.history]
     return {"message": wanted.message, **({"history": history} if history else {})}
-
-
-async def _batch(call: Call, wanted: request.InvokeRequest, turn: Begun, folded: dict[str, Any]) -> Response:
-    if "stop_reason" not in folded:
-        raise errors.Stopping("The server stops before the run is done; it goes on with the next start.")
-    if wanted.is_ui:
-        folded["messages"] = with_parts(folded["messages"])
-    thread_id = turn.sent.thread_id
-    answer = {"data": {"outputs": folded}, "session_id": session_of(thread_id), "thread_id": thread_id}
-    if answer["session_id"] is not None:
-        row = await call.tenant.views.private_row(SESSION_MESSAGES, turn.sent.message_id)
-        answer["position"] = row and row["position"]
-    return JsonResponse(answer, headers={**turn.headers, **(FORMAT if wanted.is_ui else {})})
 
 
 _ask = partial(

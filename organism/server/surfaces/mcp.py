@@ -27,7 +27,7 @@ from organism.pump.rules import call_json, tool_spec
 from organism.server.http import problems
 from organism.server.http.call import Call, caller_fields
 from organism.server.surfaces.tool_calls import checked, hints_of, permitted, result_of, result_schema
-from organism.server.surfaces.waiting import send_and_wait
+from organism.server.turns.replies import call_tool
 
 CALL: Final = "organism.call"
 """Under this name a request's scope holds its call."""
@@ -105,7 +105,7 @@ async def _result(call: Call, name: str, arguments: dict[str, Any]) -> Any:
     call.permit(name=name)
     json = call_json(checked(call, name), arguments)
     command = Inject(to=name, json=json, actor=call.actor, **caller_fields(call))
-    sent, ending = await send_and_wait(call, command, call.process.timeouts.tool_seconds, "")
+    sent, ending = await call_tool(call, command, "")
     if ending is None:
         return {"thread_id": sent.thread_id, "status": "running"}
     return result_of(sent, ending)

@@ -28,7 +28,7 @@ from organism.model.tool import ConfirmRequired, ToolError
 from organism.pump.rules import Rules, replies_of
 from organism.server.http.call import Call
 from organism.server.http.rights import Right
-from organism.server.surfaces.waiting import Ending
+from organism.server.turns.replies import Ending
 
 REFUSALS: Final[Mapping[str, type[OrganismError]]] = {
     **{

@@ -27,7 +27,6 @@ from organism.server.http.problems import MCP
 from organism.server.http.rights import Right
 from organism.server.http.shapes import Injected as Sent
 from organism.server.http.shapes import ModelList, ModelShown, ToolExecuted, ToolList
-from organism.server.surfaces.costs import tell_cost
 from organism.server.surfaces.tool_calls import (
     REFUSALS,
     checked,
@@ -37,7 +36,7 @@ from organism.server.surfaces.tool_calls import (
     result_schema,
     right_to_call,
 )
-from organism.server.surfaces.waiting import send_and_wait
+from organism.server.turns.replies import call_tool
 from organism.tools.toolbox import shipped_scopes
 
 
@@ -77,12 +76,9 @@ async def execute(call: Call) -> Response:
     call.permit(name=body.name)
     json = await _payload(call, body)
     command = Inject(to=body.name, json=json, **caller_fields(call), **call.command_fields(of_thread=False))
-    sent, ending = await send_and_wait(
-        call, command, call.process.timeouts.tool_seconds, "/arguments", {"/to": "/name"}
-    )
+    sent, ending = await call_tool(call, command, "/arguments", {"/to": "/name"})
     if ending is None:
         return JsonResponse(sent, 202)
-    await tell_cost(call, sent)
     return JsonResponse({"result": result_of(sent, ending)})
 
 

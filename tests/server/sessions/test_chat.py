@@ -12,9 +12,9 @@ import pytest
 
 from tests.server.hostile.client import answered
 from tests.server.hostile.http import POST, Raw
-from tests.server.invoking.talkers import talkers
 from tests.server.served import Served, served
 from tests.server.tenanted import bearer, hello_with, write_tokens
+from tests.server.turns.talkers import talkers
 
 DAN = {"SPASS-User-Id": "dan"}
 BOSS = {"scopes": ["agents:chat"], "tenant_admin": True}

@@ -6,7 +6,7 @@ import orjson
 
 from organism.events.record import Content
 from organism.events.vocabulary import ThreadCompleted
-from organism.server.surfaces.waiting import ReplyCollector
+from organism.server.turns.replies import ReplyCollector
 from tests.views.folding import Scenario
 
 

@@ -14,9 +14,11 @@ from msgspec import field
 from organism.events.entity import Entity
 from organism.model.run import RunEntry
 from organism.model.unseen import AppendOnly
+from organism.server.http.streaming import SSE
+from organism.server.turns.folded import Folded
+from organism.server.turns.write.sse import DONE, event
 
 Part = dict[str, Any]
-DONE: Final = b"data: [DONE]\n\n"
 FORMAT: Final = {"x-ag-messages-format": "vercel"}
 STREAM: Final = {"x-vercel-ai-ui-message-stream": "v1", **FORMAT}
 
@@ -69,14 +71,16 @@ class _Block(Entity):
         return {"type": f"{self._word}-end", "id": self._name}
 
 
-class UiStream(Entity):
-    """Rewrites one run's entries; ``message_id`` names the message that they make.
+class UiWriter(Entity):
+    """Rewrites one run's entries; ``message_id`` names the message that they make. Its headers say what it is.
 
     A reader of this form stops at the first ``error`` and cannot take text back. So an error is sent only once the run
     has ended with it, and a block that starts again continues where its text is the same.
     """
 
     _message_id: str
+    headers: Mapping[str, str] = field(default_factory=lambda: STREAM)
+    media_type: str = SSE
     _has_begun: bool = False
     _whole: int = 0
     _open: dict[tuple[str, str], _Block] = field(default_factory=dict)
@@ -89,8 +93,15 @@ class UiStream(Entity):
         if not self._has_begun:
             self._has_begun = True
             parts.insert(0, {"type": "start", "messageId": self._message_id})
-        lines = b"".join(b"data: %b\n\n" % orjson.dumps(part) for part in parts)
+        lines = b"".join(map(event, parts))
         return lines + DONE if entry["type"] == "done" else lines
+
+    def end(self, _cost: Mapping[str, str]) -> bytes:
+        return b""  # the AI SDK refuses events that it does not know
+
+    def whole(self, folded: Folded) -> dict[str, Any]:
+        found = folded.outputs()
+        return {**found, "messages": with_parts(found["messages"])}
 
     def _parts(self, kind: str, data: Mapping[str, Any]) -> Iterator[Part]:
         block, _, phase = kind.partition("_")

@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from organism.model.run import RunEntry
-from organism.server.surfaces.completions import ChunkWriter, Head
+from organism.server.turns.write.openai import CompletionWriter, Head
 
 
 def entry(kind: str, **data: Any) -> RunEntry:
@@ -27,8 +27,8 @@ DONE = entry("done", stopReason="stop")
 
 
 def events(*entries: RunEntry) -> list[str]:
-    writer = ChunkWriter(Head("thr-1", 1, "m"), lambda error: orjson.dumps({"error": {"code": error.code}}))
-    lines = b"".join(map(writer.lines, entries)).decode().split("\n\n")
+    writer = CompletionWriter(Head("thr-1", 1, "m"), lambda error: orjson.dumps({"error": {"code": error.code}}))
+    lines = (b"".join(map(writer.lines, entries)) + writer.end({})).decode().split("\n\n")
     return [line.removeprefix("data: ") for line in lines if line]
 
 

@@ -1,4 +1,4 @@
-"""An invoked run as it comes: its entries, and how a stream writes them.
+"""The entries of a turn's run, as they come and after a break.
 
 A handler that shows no run has entries made of its replies.
 """
@@ -6,13 +6,15 @@ A handler that shows no run has entries made of its replies.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
 from contextlib import aclosing
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import orjson
+from msgspec import field
 
-from organism.errors import HandlingFailed, OrganismError, ThreadKilled
+from organism.errors import HandlingFailed, ThreadKilled
+from organism.events.entity import Entity
 from organism.events.record import Content, Record
 from organism.events.vocabulary import (
     RUN_ENTRIES,
@@ -33,16 +35,15 @@ from organism.model.agent import Answer
 from organism.model.commands import Injected
 from organism.model.ids import CONSOLE, session_of
 from organism.model.run import RunEntry
+from organism.model.unseen import Unseen
 from organism.pump.run.feed import Delta, LiveText
-from organism.server.http import problems
-from organism.server.http.streaming import SSE
+from organism.server.turns.folded import KILLED, Folded
 from organism.tenants import Tenant
 from organism.views.run import entry_of
 from organism.views.threads import ENDS
 
 _SHOWN: Final[tuple[type[Event], ...]] = (*RUN_ENTRIES.values(), MessageHandled, MessageDropped, MessageDead)
 """What is read of a handling: its run, and its end."""
-_KILLED: Final = "The thread was killed."
 _DEAD: Final = "The handling failed; the operator finds it among the dead letters."
 MAX_WAITING_PIECES: Final = 1000
 """Pieces of text that may wait for a slow client; what comes beyond reaches it from the log, gathered."""
@@ -135,13 +136,14 @@ class _RunFollower:
         if event.message != self._sent.message_id:
             return
         if isinstance(event, RunEvent):
-            held = self._live.received(record) if isinstance(event, RunDelta) else 0
+            heard = Unseen(self._live.received(record)) if isinstance(event, RunDelta) else None
             waited = self._live.read(record)
             entry = entry_of(record)
             self._has_reason = self._has_reason or entry["type"] == "error"
             if not self._has_reason and entry["data"].get("stopReason") == "error":
                 self._entries.put_nowait(_entry("error", code=HandlingFailed.code, message=_DEAD))
-            if (new := beyond(entry, held)) is not None:
+            new = heard.take_delta(entry) if heard is not None and "delta" in entry["data"] else entry
+            if new is not None:
                 self._entries.put_nowait(new)
             self._add_pieces(waited)
             self._is_over = isinstance(event, RunDone)
@@ -151,17 +153,6 @@ class _RunFollower:
             self.outcome = event.outcome
         else:
             self.outcome = "killed" if isinstance(event, MessageDropped) else "dead"
-
-
-def beyond(entry: RunEntry, held: int) -> RunEntry | None:
-    """The part of a delta after ``held`` characters of its block, None if there is none; any other entry as it is."""
-    data = entry["data"]
-    if "delta" not in data:
-        return entry
-    new = data["delta"][max(0, held - data["offset"]) :]
-    if not new:
-        return None
-    return {"type": entry["type"], "data": {**data, "delta": new, "offset": max(held, data["offset"])}}
 
 
 async def _replies(log: EventLog, sent: Injected) -> AsyncIterator[RunEntry]:
@@ -188,7 +179,7 @@ def _text(sent: MessageSent, content: Content | None) -> str:
 
 def _failed(*, is_killed: bool) -> Iterator[RunEntry]:
     if is_killed:
-        yield _entry("error", code=ThreadKilled.code, message=_KILLED)
+        yield _entry("error", code=ThreadKilled.code, message=KILLED)
     else:
         yield _entry("error", code=HandlingFailed.code, message=_DEAD)
     yield _entry("done", stopReason="killed" if is_killed else "error")
@@ -196,22 +187,6 @@ def _failed(*, is_killed: bool) -> Iterator[RunEntry]:
 
 def _entry(kind: str, **data: Any) -> RunEntry:
     return {"type": kind, "data": data}
-
-
-def refusal(first: list[RunEntry]) -> OrganismError | None:
-    """The error that the run ended with before it showed anything, or None.
-
-    An error after which another attempt succeeded does not count.
-    """
-    errors = [entry["data"] for entry in first if entry["type"] == "error"]
-    if not errors or first[-1]["type"] != "done":
-        return None
-    reason = first[-1]["data"]["stopReason"]
-    if reason == "killed":
-        return ThreadKilled(_KILLED)
-    if reason != "error" and first[-2]["type"] != "error":
-        return None
-    return problems.told(errors[-1])
 
 
 _ENOUGH: Final = frozenset({"message_delta", "thought_delta", "message", "thought", "data", "file", "done"}) | {
@@ -225,13 +200,14 @@ async def begun(entries: AsyncGenerator[RunEntry, None]) -> AsyncGenerator[RunEn
 
     After an error the next attempt may still succeed.
     """
-    first: list[RunEntry] = []
+    first, run = list[RunEntry](), Folded()
     async for entry in entries:
         first.append(entry)
+        run.add(entry)
         if entry["type"] in _ENOUGH:
             break
-    if (refused := refusal(first)) is not None:
-        raise refused
+    if run.failure is not None:
+        raise run.failure
     return _chained(first, entries)
 
 
@@ -243,15 +219,42 @@ async def _chained(first: Iterable[RunEntry], rest: AsyncGenerator[RunEntry, Non
             yield entry
 
 
-async def written(
-    entries: AsyncGenerator[RunEntry, None], kind: str, write: Callable[[RunEntry], bytes] | None = None
-) -> AsyncGenerator[bytes, None]:
-    """The entries as ``write`` writes them, or as a stream of this media type has them.
+class Seen(Entity):
+    """What a client has of a turn's entries: ``count`` of those that are no deltas, and so much of each open block.
 
-    A stream without ``done`` was cut: the run goes on anyway.
+    All but deltas come in the same order each time.
     """
-    form = b"data: %b\n\n" if kind == SSE else b"%b\n"
-    write = write or (lambda entry: form % orjson.dumps(entry))
-    async with aclosing(entries):
-        async for entry in entries:
-            yield write(entry)
+
+    sent: Injected
+    count: int = 0
+    blocks: dict[str, Unseen] = field(default_factory=dict)
+    _passed: int = 0  # of the counted entries, those that came again
+
+    @classmethod
+    def at(cls, place: list[Any]) -> Self:
+        """What a client has that was sent this ``place``."""
+        thread_id, message_id, position, count, offsets = place
+        blocks = {block: Unseen(offset) for block, offset in offsets.items()}
+        return cls(Injected(thread_id, message_id, position), count, blocks)
+
+    @property
+    def place(self) -> list[Any]:
+        """It as JSON."""
+        sent, offsets = self.sent, {block: unseen.offset for block, unseen in self.blocks.items()}
+        return [sent.thread_id, sent.message_id, sent.position, self.count, offsets]
+
+    def take(self, entry: RunEntry) -> RunEntry | None:
+        """The part of the next entry that the client does not have; None if it has all of it. Now it has it."""
+        kind, data = entry["type"], entry["data"]
+        block = f"{kind.partition('_')[0]} {data.get('id')}"
+        if kind.endswith("_delta") and self._passed == self.count:  # one that was erased has no text
+            return self.blocks.setdefault(block, Unseen()).take_delta(entry) if "delta" in data else entry
+        if kind.endswith("_delta"):
+            return None
+        if self._passed < self.count:
+            self._passed += 1
+            return None
+        self._passed = self.count = self.count + 1
+        if kind.endswith(("_start", "_end")):
+            self.blocks.pop(block, None)
+        return entry

@@ -12,12 +12,12 @@ import httpx2
 import orjson
 import pytest
 
-from organism.server.surfaces import run
+from organism.server.turns import follow
 from organism.views.run import fold
-from tests.server.invoking.talkers import talkers
 from tests.server.logged import logged
 from tests.server.served import PATIENCE_SECONDS, Served, lines_of, patience, served
 from tests.server.tenanted import bearer, write_tokens
+from tests.server.turns.talkers import talkers
 
 HELLO = {"data": {"inputs": {"message": "hello, you of many words"}}}
 SAID = [{"role": "assistant", "content": "You said: hello, you of many words"}]
@@ -112,7 +112,7 @@ async def test_a_run_that_is_joined_late_is_told_whole(server: Served) -> None:
 async def test_what_a_slow_client_has_no_room_for_reaches_it_from_the_log(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(run, "MAX_WAITING_PIECES", 0)
+    monkeypatch.setattr(follow, "MAX_WAITING_PIECES", 0)
     assert fold(await all_told(server, "teller"))["messages"] == SAID
 
 

@@ -24,7 +24,8 @@ from organism.model.ids import CONSOLE
 from organism.server.http.bodies import Places
 from organism.server.http.call import IN_PATH, Call
 from organism.server.push.frames import message_json
-from organism.server.surfaces.run import refusal
+from organism.server.turns.costs import tell_cost
+from organism.server.turns.folded import Folded
 from organism.views import threads
 from organism.views.run import entry_of
 from organism.views.threads import ENDS
@@ -98,6 +99,16 @@ async def send_and_wait(
         pump.unfollow(collector.thread_id, collector.take)
 
 
+async def call_tool(
+    call: Call, command: Inject, place: str, places: Places = IN_PATH
+) -> tuple[Injected, Ending | None]:
+    """Send a call to a tool and wait for its end, as long as calls of tools are waited for; tell what it cost."""
+    sent, ending = await send_and_wait(call, command, call.process.timeouts.tool_seconds, place, places)
+    if ending is not None:
+        await tell_cost(call, sent)
+    return sent, ending
+
+
 async def _ending(call: Call, sent: Injected, collector: ReplyCollector, seconds: float) -> Ending | None:
     """The first end after the injection. The log is read for a repetition's, and for one of before a failed commit."""
     if not collector.message_id:
@@ -132,6 +143,8 @@ async def hold_budget(log: EventLog, sent: Injected, until: int) -> None:
     """Raise ``BudgetExhausted`` if a budget kept the turn of what was injected from calling a model at all."""
     wanted = EventFilter((sent.thread_id,), tuple(RUN_ENTRIES.values()), content=True)
     records: list[Record[Any]] = await log.read(sent.position, until, wanted, _PAGE_EVENTS)
-    entries = [entry_of(record) for record in records if record.event.message == sent.message_id]
-    if isinstance(error := refusal(entries), BudgetExhausted) and not any(e["type"] == "usage" for e in entries):
-        raise error
+    entries, run = [entry_of(record) for record in records if record.event.message == sent.message_id], Folded()
+    for entry in entries:
+        run.add(entry)
+    if isinstance(run.failure, BudgetExhausted) and not any(entry["type"] == "usage" for entry in entries):
+        raise run.failure

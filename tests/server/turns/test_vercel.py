@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from organism.model.run import REQUIRED
-from organism.server.surfaces.vercel import UiStream, with_parts
+from organism.server.turns.write.vercel import UiWriter, with_parts
 from organism.views.run import fold
 
 CALL = ("tool_call", {"id": "t1", "name": "search", "input": {"q": "x"}})
@@ -22,7 +22,7 @@ def entries(*told: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
 
 
 def text_of(*told: tuple[str, dict[str, Any]]) -> bytes:
-    stream = UiStream("msg-1")
+    stream = UiWriter("msg-1")
     return b"".join(stream.lines(entry) for entry in entries(*told))
 
 

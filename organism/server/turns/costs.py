@@ -6,22 +6,16 @@ an idempotency key is told the same.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import aclosing
+from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final
 
-import orjson
-
 from organism.config.check import money
-from organism.errors import OrganismError
 from organism.events.vocabulary import TextsEmbedded
 from organism.model.commands import Injected
 from organism.model.completion import CostSource
 from organism.model.money import NOTHING, cents
-from organism.model.run import RunEntry
 from organism.server.http.call import Call
-from organism.server.surfaces.run import begun
 from organism.views.usage import USAGE, InnerCall, dearer
 from organism.views.views import Query, Where, rows_of
 
@@ -37,25 +31,6 @@ async def tell_cost(call: Call, sent: Injected) -> None:
 async def cost_of(call: Call, sent: Injected) -> dict[str, str]:
     """What is told of the cost in the last event of a stream."""
     return {name.replace("-", "_"): said for name, said in (await _told(call, sent)).items()}
-
-
-async def begun_or_costed(
-    call: Call, sent: Injected, entries: AsyncGenerator[RunEntry, None]
-) -> AsyncGenerator[RunEntry, None]:
-    """The entries, once the run has begun; with the error of one that has not, what it cost is told."""
-    try:
-        return await begun(entries)
-    except OrganismError:
-        await tell_cost(call, sent)
-        raise
-
-
-async def with_cost(call: Call, sent: Injected, parts: AsyncGenerator[bytes, None]) -> AsyncGenerator[bytes, None]:
-    """The Server-Sent Events, and one more at their end, ``spass.cost``."""
-    async with aclosing(parts):
-        async for part in parts:
-            yield part
-    yield b"event: spass.cost\ndata: %b\n\n" % orjson.dumps(await cost_of(call, sent))
 
 
 async def _told(call: Call, sent: Injected) -> dict[str, str]:

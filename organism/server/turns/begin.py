@@ -1,0 +1,192 @@
+"""The beginning of a turn, whatever surface it comes by: what may be asked, in which form, and that it is on disk.
+
+A turn of a session goes to the live end of its line, after a compaction if that is full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any, Final
+
+from organism.agents.invoke import Flags, Shape, delivers, resolved
+from organism.compaction import Compacted, compact, compact_if_full
+from organism.config.settings import Listener
+from organism.config.tenant import OnBusy
+from organism.errors import InvalidField, NotFound, OrganismError, SessionCompactConflict
+from organism.model.commands import Inject, Injected, SendTurn
+from organism.server.api.sessions import caller_of
+from organism.server.http.bodies import Places, named_in
+from organism.server.http.call import IN_PATH, Call, caller_fields
+from organism.server.turns.costs import tell_cost
+from organism.server.turns.follow import Seen
+from organism.views.sessions import session_row
+from organism.views.views import Row
+
+COMPACTED: Final = "SPASS-Session-Compacted"
+COMPACTED_TOKENS: Final = "SPASS-Session-Compacted-Tokens"
+LAST_EVENT: Final = "Last-Event-ID"
+LAST_SEEN: Final = "headers.last-event-id"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """What a turn is asked for: the agent's payload ``json``, which stands at ``place`` in the body.
+
+    ``session_id`` is that of the user's session whose next turn it is; one that was archived leads on to its live end
+    if the turn ``follows``. ``is_killed``: the turn ends if its client leaves before its end.
+    """
+
+    agent: str
+    json: Mapping[str, Any]
+    shape: Shape
+    place: str = ""
+    places: Places = field(default_factory=lambda: IN_PATH)
+    session_id: str | None = None
+    on_busy: OnBusy | None = None
+    follows: bool = True
+    is_killed: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """A turn that is on disk, what its client has ``seen`` of it, and how it is to be answered.
+
+    ``headers`` go with the answer; ``since`` is the position since which the turn cost something.
+    """
+
+    sent: Injected
+    shape: Shape
+    seen: Seen
+    is_resumed: bool = False
+    is_killed: bool = False
+    headers: Mapping[str, str] = field(default_factory=dict)
+    since: int | None = None
+
+    @property
+    def charged(self) -> Injected:
+        """What its cost is counted by."""
+        return self.sent if self.since is None else replace(self.sent, position=self.since)
+
+
+class Archived(OrganismError):
+    """The session was archived: ``row`` is that of the session which goes on with it."""
+
+    def __init__(self, row: Row) -> None:
+        super().__init__()
+        self.row = row
+
+
+def permitted_agent(call: Call, name: str, place: str | None) -> Listener:
+    """The agent, which the request names at ``place``. Raises ``Forbidden`` or ``NotFound``."""
+    for receiver in call.tenant.receivers(name):
+        call.permit(agent=receiver)
+    listener = call.tenant.pump.state.rules.listeners.get(name)
+    if listener is None:
+        raise NotFound(f"There is no agent {name[:80]!r}.", param=place)
+    return listener
+
+
+def shape_of(agent: Listener, flags: Flags, places: Places) -> Shape:
+    """The form in which the agent answers. Raises ``NotAcceptable`` or ``ForceNotSupported``, named by ``places``."""
+    with named_in(places):
+        return resolved(flags, delivers(agent))
+
+
+async def begin(call: Call, asked: Asked) -> Turn:
+    """Accept the turn, or find the one with whose stream the caller goes on.
+
+    Raises ``Archived``, unless the turn ``follows`` its line.
+    """
+    seen = _seen_of(call, asked.shape) if LAST_EVENT in call.route.headers else None
+    if seen is not None:
+        if asked.session_id is not None:
+            with named_in(asked.places):
+                await session_row(call.tenant.views, asked.session_id, call.named_user, asked.agent)
+        return _turn(asked, seen.sent, seen=seen, is_resumed=True)
+    if asked.session_id is None:
+        fields = {**caller_fields(call), **call.command_fields(of_thread=False)}
+        command = Inject(to=asked.agent, json=asked.json, **fields)
+        return _turn(asked, await call.send(command, asked.place, asked.places))
+    if (once := call.idempotency()) is None:
+        return await _next_turn(call, asked, asked.session_id)
+
+    async def known() -> Turn | None:
+        body = await call.tenant.operator.answered(once)
+        return None if body is None else _turn(asked, Injected(**body))
+
+    return await call.tenant.keys.answer(once, known, partial(_next_turn, call, asked, asked.session_id))
+
+
+def _turn(asked: Asked, sent: Injected, **more: Any) -> Turn:
+    return Turn(**{"sent": sent, "shape": asked.shape, "seen": Seen(sent), "is_killed": asked.is_killed, **more})
+
+
+async def _next_turn(call: Call, asked: Asked, session_id: str) -> Turn:
+    """Accept the next turn of a session, after a compaction if that is full."""
+    tenant, user = call.tenant, call.named_user
+    with named_in(asked.places):
+        row = await session_row(tenant.views, session_id, user, asked.agent)
+        if row["archived_at"] is not None:
+            row = await _live_end(call, row, user)
+            if not asked.follows:
+                raise Archived(row)
+        since = tenant.log.head
+        compacted = await compact_if_full(tenant, row["id"], caller_of(call, asked.agent))
+    command = SendTurn(
+        session_id=row["id"] if compacted is None else compacted.successor_session_id,
+        user=user,
+        to=asked.agent,
+        json=asked.json,
+        on_busy=asked.on_busy or tenant.config.on_busy,
+        **caller_fields(call),
+        **call.command_fields(of_thread=False),
+    )
+    try:
+        sent = await call.send(command, asked.place, asked.places)
+    except SessionCompactConflict:  # it was archived after it was read
+        return await _next_turn(call, asked, session_id)
+    if compacted is None:
+        return _turn(asked, sent)
+    headers = {COMPACTED: compacted.successor_session_id, COMPACTED_TOKENS: str(compacted.tokens)}
+    return _turn(asked, sent, headers=headers, since=since)
+
+
+async def compact_now(call: Call, session_id: str, agent: str) -> Compacted:
+    """Compact the session that the path names, and tell what that cost."""
+    with named_in(IN_PATH):
+        done = await compact(call.tenant, session_id, caller_of(call, agent))
+    await tell_cost(call, Injected(done.threads[0], "", 0))
+    return done
+
+
+async def _live_end(call: Call, row: Row, user: str) -> Row:
+    """The session that goes on with an archived one. Raises ``NotFound`` if that was deleted."""
+    while row["archived_at"] is not None:
+        row = await session_row(call.tenant.views, row["successor_session_id"], user)
+    return row
+
+
+def _seen_of(call: Call, shape: Shape) -> Seen | None:
+    """What the caller has of the stream with which it goes on. Raises ``InvalidField``."""
+    last = call.headers.get(LAST_EVENT, "").strip()
+    if not last:
+        return None
+    if not shape.is_stream:
+        raise InvalidField("Last-Event-ID goes on with a stream: send `stream: true` with it.", param=LAST_SEEN)
+    try:
+        return Seen.at(call.process.cursors.open(_stream_id(call), last))
+    except InvalidField:
+        message = "This is not the id of an event that a stream of this address has sent; send it as it came, or none."
+        raise InvalidField(message, param=LAST_SEEN) from None
+
+
+def event_id(call: Call, turn: Turn) -> str:
+    """The id of the event with which the client has seen what it has by now."""
+    return call.process.cursors.seal(_stream_id(call), turn.seen.place)
+
+
+def _stream_id(call: Call) -> str:
+    """What the ids of a stream's events are bound to."""
+    return repr((call.tenant.id, call.end_user, call.tenant.log.timeline, "turn", call.path))
