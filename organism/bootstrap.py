@@ -52,6 +52,7 @@ from organism.tools.mcp.pins import OfferedTool, Pins
 from organism.tools.toolbox import Held, Toolbox
 from organism.tools.web import Net
 from organism.views.foreign_tools import FOREIGN_TOOLS, PinnedTool
+from organism.views.keyed import Answer
 from organism.views.models import READ_MODELS
 from organism.views.views import Query, ViewStore, all_rows
 from organism.watchdog import BLOCKED_SECONDS, Watchdog
@@ -330,10 +331,13 @@ class Organism:
         Raises ``ConfigInvalid``, ``Unavailable`` or ``IdempotencyKeyReused``; then nothing has changed.
         """
         refuse_unless_writable(self.tenants.values())
+        act = partial(self._reload, actor, once, asks_again=asks_again)
+        return await (
+            act() if once is None else self.tenants[DEFAULT_TENANT].operator.once(once, act, _reloaded_before)
+        )
+
+    async def _reload(self, actor: Actor, once: Idempotency | None, *, asks_again: bool) -> Reloaded:
         async with self._changing:
-            operator = self.tenants[DEFAULT_TENANT].operator
-            if once is not None and (before := await operator.answered(once)) is not None:
-                return Reloaded(**before)
             settings = await self._load(asks_again=asks_again)
             try:
                 refuse_unless_writable(self.tenants.values())
@@ -419,6 +423,11 @@ class Organism:
                     follower.cancel()
         if self._tracing is not None:
             await asyncio.to_thread(self._tracing.close)
+
+
+async def _reloaded_before(row: Answer) -> Reloaded:
+    """The recorded answer of a reload."""
+    return Reloaded(**row.body)
 
 
 def tell_faults_of_compaction(tenant: Tenant) -> None:

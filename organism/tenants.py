@@ -16,8 +16,8 @@ from organism.agents.embeddings import TenantEmbeddings
 from organism.config.settings import Changes
 from organism.config.tenant import TenantConfig, readable
 from organism.errors import Fenced, LogUnavailable, Stopping, ThreadKilled, Unavailable
-from organism.events.record import ORGANISM_STREAM, Actor, Content, Record
-from organism.events.vocabulary import CallAnswered, Event, OrganismReloaded, OrganismStopped
+from organism.events.record import Actor, Record
+from organism.events.vocabulary import Event, OrganismReloaded, OrganismStopped
 from organism.log.log import EventFilter, EventLog
 from organism.model.commands import Answer, Command, Idempotency
 from organism.model.ids import Ids
@@ -27,7 +27,7 @@ from organism.pump import recover
 from organism.pump.decide.decision import Decision
 from organism.pump.decide.gates import PrincipalOf
 from organism.pump.history import Histories
-from organism.pump.operate import KeysInUse, Operator
+from organism.pump.operate import Operator
 from organism.pump.pump import Pump
 from organism.pump.recover import Life
 from organism.pump.rules import Rules
@@ -74,7 +74,6 @@ class Tenant:
         self.feed = Feed()
         self.feed.redactor = redactor
         self.histories = Histories()
-        self.keys = KeysInUse()  # of calls whose whole answers are recorded
         self.recovering = False
         self._recovery: asyncio.Task[None] | None = None
         self._life: Life
@@ -136,15 +135,6 @@ class Tenant:
             return (name,)
         return tuple(member.name for member in rules.receivers(listener))
 
-    async def keep_answer(self, once: Idempotency, actor: Actor, status: int, body: bytes) -> None:
-        """Record the answer of a call that was carried out. Raises an ``OrganismError``."""
-        if not self.log.available:
-            self._refuse_if_stopping()
-        decision = Decision.on(self.pump.state, None, None, actor)
-        answered = CallAnswered(once.key, once.method, once.path, once.digest, status, {}, back=0)
-        decision.add(answered, Content(ORGANISM_STREAM, body))
-        await self.operator.patiently(self.pump.commit(decision))
-
     async def note(self, *facts: Event, actor: Actor | None = None, once: Idempotency | None = None) -> None:
         """Write facts about the organism as a whole, and that the key was used. Raises an ``OrganismError``."""
         decision = Decision.on(self.pump.state, None, None, actor)
@@ -159,7 +149,7 @@ class Tenant:
 
     async def answered(self, once: Idempotency) -> bool:
         """Whether what the key names was done. Raises ``IdempotencyKeyReused``."""
-        return await self.operator.answered(once) is not None
+        return await self.operator.answered(once)
 
     @property
     def library_key(self) -> bytes:

@@ -27,7 +27,7 @@ from organism.errors import (
     Stopping,
     ThreadKilled,
 )
-from organism.events.record import Content
+from organism.events.record import ORGANISM_STREAM, Actor, Content
 from organism.events.vocabulary import (
     AgentPaused,
     AgentResumed,
@@ -61,7 +61,6 @@ from organism.pump.writer import Writer
 from organism.views import threads
 from organism.views.approvals import APPROVALS
 from organism.views.keyed import ANSWERS, Answer
-from organism.views.views import ViewStore
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
@@ -70,21 +69,12 @@ OF_DEAD_LETTERS: Final = (c.ReplayDeadLetter, c.DiscardDeadLetter, c.ReplayDeadL
 T = TypeVar("T")
 
 
-async def recorded(views: ViewStore, once: c.Idempotency, now_us: int) -> Answer | None:
-    """The row of the key's stored answer, unless it is too old. Raises ``IdempotencyKeyReused``."""
-    row = await views.private_row(ANSWERS, once.name)
-    if row is None or row.at + KEY_LIFE_US < now_us:
-        return None
-    if row.digest != once.digest:
-        raise IdempotencyKeyReused
-    return row
-
-
 class KeysInUse:
     """Idempotency keys whose first call is under way: a repetition that comes before its answer is refused."""
 
     def __init__(self) -> None:
-        self._digests: dict[str, str] = {}
+        self._acts: dict[str, tuple[str, asyncio.Task[Any]]] = {}  # the digest, and the task that acts
+        self._ended = 0
 
     async def answer(
         self,
@@ -93,21 +83,30 @@ class KeysInUse:
         act: Callable[[], Coroutine[Any, Any, T]],
     ) -> T:
         """What ``look_up`` finds, else what ``act`` gives, even without its caller. Raises ``RequestInProgress``."""
-        self._refuse(once)
-        if (first := await look_up()) is not None:
-            return first
-        self._refuse(once)
-        self._digests[once.name] = once.digest
+        is_part = self._is_part(once)
+        ended = -1
+        while ended != self._ended:  # an act that ended during the look-up may have been of this key
+            ended = self._ended
+            if (first := await look_up()) is not None:
+                return first
+            if is_part:
+                return await act()
+        self._is_part(once)  # another one may have begun meanwhile
         task = asyncio.create_task(act())
+        self._acts[once.name] = once.digest, task
         task.add_done_callback(partial(self._over, once.name))
         return await asyncio.shield(task)
 
-    def _refuse(self, once: c.Idempotency) -> None:
-        if once.name in self._digests:
-            raise RequestInProgress if self._digests[once.name] == once.digest else IdempotencyKeyReused
+    def _is_part(self, once: c.Idempotency) -> bool:
+        """Whether this is a part of the key's own act. Raises an error if another call's act is under way."""
+        digest, task = self._acts.get(once.name, (once.digest, None))
+        if task is None or task is asyncio.current_task():
+            return task is not None
+        raise RequestInProgress if digest == once.digest else IdempotencyKeyReused
 
     def _over(self, name: str, task: asyncio.Task[Any]) -> None:
-        del self._digests[name]
+        del self._acts[name]
+        self._ended += 1
         if not task.cancelled():
             task.exception()  # the caller gets it, unless it has left
 
@@ -182,7 +181,35 @@ class Operator:
         once = command.idempotency
         if once is None:
             return await self.patiently(self._act(command))
-        return await self.patiently(self._keys.answer(once, partial(self._before, once), partial(self._act, command)))
+        return await self.patiently(self.once(once, partial(self._act, command), _answer_before))
+
+    async def once(
+        self,
+        key: c.Idempotency,
+        act: Callable[[], Coroutine[Any, Any, T]],
+        before: Callable[[Answer], Awaitable[T | None]],
+    ) -> T:
+        """What ``act`` gives, the first time that the key comes; later what ``before`` makes of the recorded answer.
+
+        The act goes on if its caller leaves, and has to record the key: each command under the key does, in its own
+        unit, and may be a part of a larger act under it. If ``before`` gives None, ``act`` runs again, and its
+        commands are answered as they were. Raises ``RequestInProgress`` and ``IdempotencyKeyReused``.
+        """
+
+        async def look_up() -> T | None:
+            row = await self._recorded(key)
+            return None if row is None else await before(row)
+
+        return await self._keys.answer(key, look_up, act)
+
+    async def keep(self, key: c.Idempotency, actor: Actor, status: int, body: bytes) -> None:
+        """Record the whole answer of an act that was carried out. Raises an ``OrganismError``."""
+        if self.stopping and not self._log.available:
+            raise Stopping
+        decision = Decision.on(self._writer.state, None, None, actor)
+        answered = CallAnswered(key.key, key.method, key.path, key.digest, status, {}, back=0)
+        decision.add(answered, Content(ORGANISM_STREAM, body))
+        await self.patiently(self._writer.commit(decision))
 
     async def patiently(self, act: Awaitable[T]) -> T:
         """The result of the act. Raises ``CommitUnknown`` if the log stalls meanwhile; what was appended stays so."""
@@ -220,17 +247,18 @@ class Operator:
         thread_id = getattr(command, "thread_id", None)
         return thread_id is not None and self.active(thread_id) is None
 
-    async def _before(self, once: c.Idempotency) -> c.Answer | None:
-        body = await self.answered(once)
-        if body is None:
-            return None
-        made = c.Injected if "message_id" in body else c.SessionBegun if "session_id" in body else c.Done
-        return made(**body)
+    async def answered(self, once: c.Idempotency) -> bool:
+        """Whether what the key names was done. Raises ``IdempotencyKeyReused``."""
+        return await self._recorded(once) is not None
 
-    async def answered(self, once: c.Idempotency) -> dict[str, Any] | None:
-        """The key's stored answer with its position, if there is one. Raises ``IdempotencyKeyReused``."""
-        row = await recorded(self._views, once, self._writer.state.now())
-        return None if row is None else row.body
+    async def _recorded(self, once: c.Idempotency) -> Answer | None:
+        """The row of the key's recorded answer, unless it is too old. Raises ``IdempotencyKeyReused``."""
+        row = await self._views.private_row(ANSWERS, once.name)
+        if row is None or row.at + KEY_LIFE_US < self._writer.state.now():
+            return None
+        if row.digest != once.digest:
+            raise IdempotencyKeyReused
+        return row
 
     def answer(self, decision: Decision, once: c.Idempotency | None, body: dict[str, Any], back: int) -> None:
         """Record the answer in the command's own unit; its position is ``back`` before this event."""
@@ -397,7 +425,7 @@ class Operator:
         """End the tree in one unit; then its tasks are cancelled, and whatever they still do has no effect."""
         found = await self._found(command, command.thread_id, may_be_killed=True)
         if not isinstance(found, Thread) and found.status == "killed":
-            return c.Done(found.position)
+            return await self._finish(Decision.on(self._writer.state, None, None, command.actor), command)
         thread = found if isinstance(found, Thread) else Thread(command.thread_id)
         decision = Decision.on(self._writer.state, thread, None, command.actor)
         self._kill(decision, thread)
@@ -507,6 +535,13 @@ class Operator:
                             return True
             after = records[-1].position
         return False
+
+
+async def _answer_before(row: Answer) -> c.Answer:
+    """The recorded answer of a command."""
+    body = row.body
+    made = c.Injected if "message_id" in body else c.SessionBegun if "session_id" in body else c.Done
+    return made(**body)
 
 
 def check_position(command: c.Command, position: int) -> None:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 import orjson
 import pytest
 
-from organism.errors import CommitUnknown
-from organism.tenants import Tenant
+from organism.bootstrap import Parts
+from tests.flows.disk import Disk, Fault
 from tests.flows.stage import TurnedTime
 from tests.flows.world import MakeWorld, World
 from tests.server.served import Frames, Served, served
@@ -115,20 +116,54 @@ async def test_each_act_is_answered_again_as_it_was_though_all_has_moved_on(made
         assert await reloads(server) == 1
 
 
-async def test_what_was_done_and_never_answered_is_not_done_again(made: World, monkeypatch: pytest.MonkeyPatch) -> None:
-    async def lost(*_: Any) -> None:
-        raise CommitUnknown
+async def failed(
+    server: Served, disk: Disk, fault: Fault, act: Awaitable[tuple[int, bytes]], *, after: int = 0
+) -> None:
+    """The act, of which the disk fails a commit; then all goes on."""
+    disk.fail(fault, after)
+    status, body = await act
+    assert (status, orjson.loads(body)["error"]["code"]) == (503, "commit_unknown")
+    disk.mend()
+    await server.until(lambda: server.organism.tenants["default"].writable() is not None)
 
-    async with served(made.config) as server:
+
+async def test_what_was_done_and_never_answered_is_not_done_again(made: World) -> None:
+    disk = Disk()
+    async with served(made.config, made.data, parts=Parts(driver=disk)) as server:
         ids = await prepared(server)
         for act in ACTS[1:]:
-            with monkeypatch.context() as patch:
-                patch.setattr(Tenant, "keep_answer", lost)
-                await acted(server, ids, act)
+            await failed(server, disk, Fault.AFTER, acted(server, ids, act))
             repeated = await acted(server, ids, act)
-            assert repeated[0] in {200, 202}, act
+            assert repeated[0] in {200, 202}, (act, repeated)
             assert await acted(server, ids, act) == repeated
         assert await reloads(server) == 1
+
+
+async def test_what_was_done_and_whose_answer_was_lost_is_not_done_again(made: World) -> None:
+    """Of an answer that is recorded whole, since it is in no row, the record is a commit of its own."""
+
+    async def written() -> tuple[int, bytes]:
+        answer = await server.call("PUT", "//v1/tenant/config", json={"on_busy": "reject"}, headers=KEY)
+        return answer.status_code, answer.content
+
+    disk = Disk()
+    async with served(made.config, made.data, parts=Parts(driver=disk)) as server:
+        await failed(server, disk, Fault.BEFORE, written(), after=1)
+        first = await written()
+        await server.call("PUT", "//v1/tenant/config", json={"on_busy": "queue"})
+        assert (first[0], await written()) == (200, first)
+        assert len((await server.get("/log?type=tenant_config_changed"))["events"]) == 2
+
+
+async def test_a_thread_that_was_killed_before_is_shown_again_as_it_then_stood(made: World) -> None:
+    async with served(made.config) as server:
+        ids = await prepared(server)
+        thread = ids["ended"]
+        await server.call("POST", f"/threads/{thread}/kill")
+        first = await server.call("POST", f"/threads/{thread}/kill", headers=KEY)
+        await server.call("DELETE", f"/dead-letters/{ids['other']}")
+        again = await server.call("POST", f"/threads/{thread}/kill", headers=KEY)
+        assert (again.content, again.headers["etag"]) == (first.content, first.headers["etag"])
 
 
 async def test_an_answer_is_recorded_for_a_day(made: World) -> None:
@@ -153,24 +188,15 @@ async def test_what_was_refused_is_not_kept(made: World) -> None:
         assert (refused.status_code, done.status_code) == (400, 200)
 
 
-async def test_while_the_first_call_runs_its_repetition_is_told_so(
-    made: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    reached, released = asyncio.Event(), asyncio.Event()
-    keep = Tenant.keep_answer
-
-    async def slowly(self: Tenant, *said: Any) -> None:
-        reached.set()
-        await released.wait()
-        await keep(self, *said)
-
-    monkeypatch.setattr(Tenant, "keep_answer", slowly)
-    async with served(made.config) as server:
+async def test_while_the_first_call_runs_its_repetition_is_told_so(made: World) -> None:
+    disk = Disk()
+    async with served(made.config, made.data, parts=Parts(driver=disk)) as server:
+        disk.hold()
         first = asyncio.ensure_future(server.call("POST", "/agents/asker/pause", headers=KEY))
-        await reached.wait()
+        await server.until(lambda: server.organism.tenants["default"].pump.writer.pending > 0)
         second = await server.call("POST", "/agents/asker/pause", headers=KEY)
         other = await server.call("POST", "/agents/asker/pause", content=b"{}", headers={**KEY, **JSON})
-        released.set()
+        disk.release()
         assert (second.status_code, second.json()["error"]["code"]) == (409, "request_in_progress")
         assert (other.status_code, other.json()["error"]["code"]) == (422, "idempotency_key_reused")
         assert (await first).status_code == 200

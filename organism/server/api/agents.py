@@ -86,7 +86,7 @@ async def resume(call: Call) -> Response:
 async def _control(call: Call, command: type[PauseAgent | ResumeAgent]) -> Response:
     await call.body_as(NoBody)
     done = await call.do(command(agent=call.path_params["name"], **call.command_fields(of_thread=False)))
-    row = await call.row("agents", call.path_params["name"])
+    row = await call.row("agents", call.path_params["name"], done.position)
     return JsonResponse(splice(row, {"position": done.position}))
 
 
@@ -104,7 +104,6 @@ _control_route = partial(
     headers=ACT,
     gives=gives(ControlledAgent),
     refuses=ACT_REFUSED,
-    is_recorded=True,
 )
 
 ROUTES: Final = tagged(

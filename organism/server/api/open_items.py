@@ -128,7 +128,7 @@ async def discard(call: Call) -> Response:
     await call.body_as(NoBody)
     done = await call.do(DiscardDeadLetter(message_id=call.path_params["id"], **call.command_fields()))
     (discarded,) = await call.tenant.log.read(done.position - 1, done.position)
-    return JsonResponse(await call.row("threads", discarded.thread or ""))
+    return JsonResponse(await call.row("threads", discarded.thread or "", done.position))
 
 
 async def approvals(call: Call) -> Response:
@@ -167,8 +167,9 @@ async def resolve(call: Call) -> Response:
         **call.command_fields(),
     )
     with payload_at("/edits"):
-        await call.do(command)
-    found = msgspec.json.decode(await call.row("approvals", call.path_params["id"]), type=_Completed)
+        done = await call.do(command)
+    row = await call.row("approvals", call.path_params["id"], done.position)
+    found = msgspec.json.decode(row, type=_Completed)
     return JsonResponse(msgspec.json.encode(_shown(call.process.organism.codec, found)))
 
 
@@ -183,9 +184,10 @@ async def resolve_indeterminate(call: Call) -> Response:
     if body.result is not None and body.outcome != "done":
         raise InvalidField(f"A result belongs to `done` alone; came with {body.outcome!r}.", param="/result")
     effect = call.path_params["id"]
-    await call.do(ResolveIndeterminate(id=effect, outcome=body.outcome, result=body.result, **call.command_fields()))
+    command = ResolveIndeterminate(id=effect, outcome=body.outcome, result=body.result, **call.command_fields())
+    done = await call.do(command)
     message = orjson.loads(await call.row("messages", effect.partition(":")[0]))
-    return JsonResponse(await call.row("threads", message["thread_id"]))
+    return JsonResponse(await call.row("threads", message["thread_id"], done.position))
 
 
 async def foreign_tools(call: Call) -> Response:
@@ -215,7 +217,7 @@ async def accept_tool(call: Call) -> Response:
 
 
 _list = partial(Route, right=READ, by_head=True)
-_settle = partial(Route, headers=ACT_ON_THREAD, is_recorded=True)
+_settle = partial(Route, headers=ACT_ON_THREAD)
 _settle_thread = partial(_settle, gives=gives(Thread), is_tagged=True, refuses=QUESTION_REFUSED)
 SENDING_AGAIN: Final = (*SENDING_REFUSED, SessionBusy, AlreadyResolved)
 

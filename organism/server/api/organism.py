@@ -31,18 +31,18 @@ async def organism(call: Call) -> Response:
     """Its name, status, uptime and counts."""
     call.allow_query(AT)
     at = await as_of(call)
-    if at is None:
-        return JsonResponse(await _current(call))
-    row = await call.row("organism", "organism", at)
-    (record,) = await call.tenant.log.read(at - 1, at)
-    waiting = await waiting_for_people(call.tenant.views, at)
-    return JsonResponse(organism_row(row, waiting, record.at))  # running or paused, and up since the start before
-
-
-async def _current(call: Call) -> dict[str, Any]:
+    if at is not None:
+        return JsonResponse(await _as_of(call, at))
     row = await call.row("organism", "organism")
     waiting = await waiting_for_people(call.tenant.views)
-    return organism_row(row, waiting, call.tenant.clock.now_us(), call.process.organism.status)
+    return JsonResponse(organism_row(row, waiting, call.tenant.clock.now_us(), call.process.organism.status))
+
+
+async def _as_of(call: Call, at: int) -> dict[str, Any]:
+    """How it stood at a position: running or paused, and up since the start before."""
+    row = await call.row("organism", "organism", at)
+    (record,) = await call.tenant.log.read(at - 1, at)
+    return organism_row(row, await waiting_for_people(call.tenant.views, at), record.at)
 
 
 async def config(call: Call) -> Response:
@@ -64,8 +64,8 @@ async def resume(call: Call) -> Response:
 
 async def _control(call: Call, command: type[PauseOrganism | ResumeOrganism]) -> Response:
     await call.body_as(NoBody)
-    await call.do(command(**call.command_fields(of_thread=False)))
-    return JsonResponse(await _current(call))
+    done = await call.do(command(**call.command_fields(of_thread=False)))
+    return JsonResponse(await _as_of(call, done.position))
 
 
 async def reload(call: Call) -> Response:
@@ -146,7 +146,7 @@ def _mermaid(nodes: Sequence[dict[str, Any]], edges: Sequence[dict[str, str]]) -
 
 
 OPERATOR: Final = Right("admin", of_process=True)
-_control_route = partial(Route, right=OPERATOR, takes=NoBody, headers=ACT, is_recorded=True)
+_control_route = partial(Route, right=OPERATOR, takes=NoBody, headers=ACT)
 _pausing = partial(_control_route, right=Right("control"), gives=gives(Organism), refuses=ACT_REFUSED)
 DIAGRAM: Final = Gives(str, kind="text/plain")
 
@@ -160,7 +160,7 @@ ROUTES: Final = (
         _pausing("POST /organism/pause", pause),
         _pausing("POST /organism/resume", resume),
         _control_route("POST /organism/reload", reload, gives=gives(Reloaded), refuses=(ConfigInvalid,)),
-        _control_route("POST /organism/stop", stop, gives=gives(StopBegun, status=202)),
+        _control_route("POST /organism/stop", stop, gives=gives(StopBegun, status=202), is_recorded=True),
     ),
     *tagged(
         Tag("graph", "The graph: who may write to whom, as data or as a diagram."),

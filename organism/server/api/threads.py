@@ -93,8 +93,8 @@ async def discard(call: Call) -> Response:
 
 async def _control(call: Call, command: type[OfThread]) -> Response:
     await call.body_as(NoBody)
-    await call.do(command(thread_id=call.path_params["id"], **call.command_fields()))
-    return JsonResponse(await call.row("threads", call.path_params["id"]))
+    done = await call.do(command(thread_id=call.path_params["id"], **call.command_fields()))
+    return JsonResponse(await call.row("threads", call.path_params["id"], done.position))
 
 
 NARROW: Final = {"status": ThreadStatus}
@@ -108,7 +108,6 @@ _control_route = partial(
     gives=gives(Thread),
     is_tagged=True,
     refuses=THREAD_REFUSED,
-    is_recorded=True,
 )
 
 ROUTES: Final = tagged(

@@ -376,7 +376,8 @@ class Route(Contract):
     """A line of the route table: an ``operation`` like ``GET /threads``, below ``mount``, and the right it needs.
 
     ``by_head``: the answer depends on the log alone; the head is its ETag, and an unchanged head is a 304.
-    ``is_recorded``: the answer shows how something then stands; under an idempotency key it is recorded whole.
+    ``is_recorded``: the answer shows what is in no row, or not as it then stood; under an idempotency key it is
+    recorded whole. All others are made again of the rows as of the act's position.
     ``needs_user``: the caller says for which user of the tenant it is.
     ``takes_slashes``: the name at the end of its path may hold some.
     ``tag``: its group in the documents, set by ``tagged``.

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from functools import partial
 from http import HTTPStatus
 
 import orjson
@@ -14,12 +13,12 @@ from starlette.types import Receive, Scope, Send
 
 from organism.errors import OrganismError, Stopping
 from organism.model.commands import Idempotency
-from organism.pump.operate import recorded
 from organism.server.http.auth import token_in
 from organism.server.http.call import LEFT, READING, REQUEST_ID, USER, Call, JsonResponse, Process, Route
 from organism.server.http.connections import GATEWAY_QUOTA, USUAL_QUOTA
 from organism.server.http.middleware import refuse_empty
 from organism.server.http.rights import OPEN
+from organism.views.keyed import Answer
 
 _log = structlog.get_logger("organism.server")
 
@@ -73,8 +72,8 @@ class Endpoint:
                 route.right.check_early(call.who, call.path_params)
         refuse_empty(call.query)
         once = call.idempotency() if route.is_recorded else None
-        response = await (route.endpoint(call) if once is None else answered_once(call, once))
-        if route.is_recorded and route.is_tagged:  # an act that is answered by a thread: the tag is its position
+        response = await (route.endpoint(call) if once is None else recorded_once(call, once))
+        if route.is_tagged and call.method not in READING:  # an act that is answered by a thread: its position
             tag = f'"{orjson.loads(response.body)["position"]}"'
         if tag is not None:
             response.raw_headers.append((b"etag", tag.encode()))
@@ -94,25 +93,21 @@ def unless_known(call: Call, response: Response) -> Response:
     return Response(status_code=HTTPStatus.NOT_MODIFIED, headers=headers)
 
 
-async def answered_once(call: Call, once: Idempotency) -> Response:
+async def recorded_once(call: Call, once: Idempotency) -> Response:
     """The endpoint's answer, or the recorded one of this key, byte for byte (G5). What it raises is not recorded.
 
-    The act's own unit records the key, so it is never done twice; the body, an object *as it then stands*, follows as a
-    ``call_answered``, and goes to the client once that is on disk. A crash in between leaves a key without a body: no
-    client ever saw one, so the repetition's is the first.
+    The act's own unit records the key, so it is never done twice; the body follows as a ``call_answered``, and goes to
+    the client once that is on disk. A crash in between leaves a key without a body: no client ever saw one, so the
+    repetition's is the first.
     """
 
     async def act() -> Response:
-        if (first := await _recorded(call, once)) is not None:  # another one began and ended while we looked
-            return first
         response = await call.route.endpoint(call)
-        await call.tenant.keep_answer(once, call.actor, response.status_code, bytes(response.body))
+        await call.tenant.operator.keep(once, call.actor, response.status_code, bytes(response.body))
         return response
 
-    return await call.tenant.keys.answer(once, partial(_recorded, call, once), act)
+    async def before(row: Answer) -> Response | None:
+        content = await call.tenant.log.content(row.body_position) if row.body_position else None
+        return None if content is None else JsonResponse(content[0], row.status)
 
-
-async def _recorded(call: Call, once: Idempotency) -> Response | None:
-    row = await recorded(call.tenant.views, once, call.tenant.clock.now_us())
-    content = None if row is None or not row.body_position else await call.tenant.log.content(row.body_position)
-    return None if row is None or content is None else JsonResponse(content[0], row.status)
+    return await call.tenant.operator.once(once, act, before)

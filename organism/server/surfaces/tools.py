@@ -91,7 +91,7 @@ async def _payload(call: Call, body: ExecuteBody) -> Mapping[str, Any]:
         return call_json(checked(call, body.name), body.arguments or {})
     except NotFound:
         once = call.idempotency()
-        if once is None or await call.tenant.operator.answered(once) is None:
+        if once is None or not await call.tenant.answered(once):
             raise
         scope = shipped_scopes().get(body.name, "inject")
         right_to_call(scope).check(call.who, {"name": body.name})

@@ -21,6 +21,7 @@ from organism.server.http.bodies import Places, named_in
 from organism.server.http.call import IN_PATH, Call, caller_fields
 from organism.server.turns.costs import tell_cost
 from organism.server.turns.follow import Seen
+from organism.views.keyed import Answer
 from organism.views.sessions import session_row
 from organism.views.views import Row
 
@@ -112,11 +113,10 @@ async def begin(call: Call, asked: Asked) -> Turn:
     if (once := call.idempotency()) is None:
         return await _next_turn(call, asked, asked.session_id)
 
-    async def known() -> Turn | None:
-        body = await call.tenant.operator.answered(once)
-        return None if body is None else _turn(asked, Injected(**body))
+    async def before(row: Answer) -> Turn:
+        return _turn(asked, Injected(**row.body))
 
-    return await call.tenant.keys.answer(once, known, partial(_next_turn, call, asked, asked.session_id))
+    return await call.tenant.operator.once(once, partial(_next_turn, call, asked, asked.session_id), before)
 
 
 def _turn(asked: Asked, sent: Injected, **more: Any) -> Turn:
