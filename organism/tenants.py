@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
-from functools import partial
 from random import Random
 from typing import Any, Final
 
@@ -39,6 +38,7 @@ from organism.pump.state import State
 from organism.pump.writer import Writer
 from organism.rag.library import By, Library
 from organism.rag.store import LIBRARY
+from organism.views.threads import ENDS
 from organism.views.views import ViewStore
 
 POLL_SECONDS: Final = 0.02
@@ -178,24 +178,19 @@ class Tenant:
         await self.operator.patiently(self.pump.commit(decision))
 
     async def ended(self, thread_id: str, seconds: float, *others: asyncio.Future[Any]) -> bool:
-        """Wait until the thread ends, the seconds are over or one of the others is done. Returns whether it ended."""
-        pump = self.pump
-        if thread_id not in pump.state.folded.threads:
-            await pump.settled()
+        """Wait until the thread ends, the seconds are over or one of the others is done. Returns whether it ended.
+
+        It did not, as far as is known, if the log closes before.
+        """
+        if thread_id not in self.pump.state.folded.threads:
+            await self.pump.settled()
             return True
-        loop = asyncio.get_running_loop()
-        waiter: asyncio.Future[bool] = loop.create_future()
-        pump.endings.setdefault(thread_id, []).append(waiter)
-        expiry = loop.call_later(seconds, _give_up, waiter)
-        give_up = partial(_give_up, waiter)
-        for other in others:
-            other.add_done_callback(give_up)
+        ending = asyncio.ensure_future(_end_in(self.log.follow(self.log.head, EventFilter((thread_id,), ENDS))))
         try:
-            return await waiter
+            await asyncio.wait({ending, *others}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+            return ending.done() and ending.result()
         finally:
-            expiry.cancel()
-            for other in others:
-                other.remove_done_callback(give_up)
+            ending.cancel()
 
     async def reload(
         self, rules: Rules, life: Life, changes: Changes, actor: Actor, once: Idempotency | None = None
@@ -238,12 +233,10 @@ class Tenant:
 
     async def _begin_again(self, *, counts_as_death: bool) -> None:
         await self.pump.settled()
-        before, operator = self.pump, self.operator
+        operator = self.operator
         await self._fold()
-        self.pump.endings, self.operator.stopping = before.endings, operator.stopping
-        ended = [thread_id for thread_id in before.endings if self.operator.active(thread_id) is None]
+        self.operator.stopping = operator.stopping
         await recover.begin_life(self.pump.writer, self._life, clean=not counts_as_death)
-        self.pump.tell_ended(ended)  # those that ended since are announced by their own units
 
     def _drop_all(self) -> None:
         """Cancel the handlers; whatever they still do is ignored."""
@@ -286,6 +279,9 @@ def refuse_unless_writable(tenants: Iterable[Tenant]) -> None:
             raise LogUnavailable("A log takes no writes now, or its state is being folded again; nothing has changed.")
 
 
-def _give_up(waiter: asyncio.Future[bool], _other: object = None) -> None:
-    if not waiter.done():
-        waiter.set_result(False)
+async def _end_in(followed: AsyncIterator[list[Record[Event]]]) -> bool:
+    """Whether any of these events comes before the log closes."""
+    async for records in followed:
+        if records:
+            return True
+    return False

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from itertools import takewhile
 from typing import Final
 
@@ -24,7 +24,7 @@ ReadPast = Callable[[int, int, EventFilter, Origins, int], Awaitable[Records]]
 class Tail:
     """The newest commits, up to ``TAIL_BYTES``; followers of older ones read the disk."""
 
-    __slots__ = ("_bytes", "_commits", "_erasures", "_news", "head", "is_closed")
+    __slots__ = ("_bytes", "_commits", "_erasures", "_news", "_waiting", "head", "is_closed")
 
     def __init__(self, head: int) -> None:
         self.head = head
@@ -32,10 +32,13 @@ class Tail:
         self._bytes = 0
         self._erasures = 0
         self._news = asyncio.Event()
+        self._waiting: dict[str, list[asyncio.Future[int]]] = {}  # those that have read to the head, by their stream
         self.is_closed = False
 
     def add(self, records: Records, size: int) -> None:
-        """Add a commit that is on disk; ``wake`` lets the followers know."""
+        """Add a commit that is on disk; ``wake`` lets the followers know, those of single streams do at once."""
+        if self._waiting:
+            self._wake_streams({record.stream for record in records} & self._waiting.keys())
         self._commits.append((records, size))
         self._bytes += size
         while self._bytes > TAIL_BYTES and len(self._commits) > 1:
@@ -52,6 +55,7 @@ class Tail:
 
     def skip_to(self, head: int) -> None:
         """Go on from ``head``; followers read what lies before it from the disk."""
+        self._wake_streams(tuple(self._waiting))
         self._commits.clear()
         self._bytes = 0
         self.head = head
@@ -64,7 +68,28 @@ class Tail:
     def close(self) -> None:
         """Let every follower end once it has given the commits that are here."""
         self.is_closed = True
+        self._wake_streams(tuple(self._waiting))
         self.wake()
+
+    def _wake_streams(self, streams: Iterable[str]) -> None:
+        """Let those who wait for these streams know that nothing of theirs came up to the head."""
+        for stream in streams:
+            for waiter in self._waiting.pop(stream):
+                if not waiter.done():
+                    waiter.set_result(self.head)
+
+    async def _next_of(self, streams: Sequence[str]) -> int:
+        """Wait for the next commit that has an event of these; gives the position before it."""
+        waiter: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+        for stream in streams:
+            self._waiting.setdefault(stream, []).append(waiter)
+        try:
+            return await waiter
+        finally:
+            for stream in streams:
+                others = [other for other in self._waiting.pop(stream, ()) if other is not waiter]
+                if others:
+                    self._waiting[stream] = others
 
     async def follow(
         self, after: int, wanted: EventFilter, find_origins: Callable[[EventFilter], Awaitable[Origins]], read: ReadPast
@@ -77,7 +102,10 @@ class Tail:
             if position >= self.head:
                 if self.is_closed:
                     return
-                await self._news.wait()
+                if wanted.threads:
+                    position = max(position, await self._next_of(wanted.threads))
+                else:
+                    await self._news.wait()
                 continue
             commits = self._after(position)
             if commits is None:

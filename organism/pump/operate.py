@@ -425,6 +425,8 @@ class Operator:
         """End the tree in one unit; then its tasks are cancelled, and whatever they still do has no effect."""
         found = await self._found(command, command.thread_id, may_be_killed=True)
         if not isinstance(found, Thread) and found.status == "killed":
+            if command.idempotency is None:
+                return c.Done(found.position)
             return await self._finish(Decision.on(self._writer.state, None, None, command.actor), command)
         thread = found if isinstance(found, Thread) else Thread(command.thread_id)
         decision = Decision.on(self._writer.state, thread, None, command.actor)

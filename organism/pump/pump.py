@@ -9,15 +9,14 @@ What is due when is in the folded state too, so that a restart finds it again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable
 from contextvars import copy_context
 from typing import Final
 
 import structlog
 
 from organism.config.code_lines import lines_of_function, text_of
-from organism.events.record import Record
-from organism.events.vocabulary import Event, StepError
+from organism.events.vocabulary import StepError
 from organism.log.log import EventLog
 from organism.model.thread import Message, Thread
 from organism.pump.decide import ending, gates
@@ -39,10 +38,6 @@ LOOK_FOR_STUCK_US: Final = 1_000_000
 STUCK_US: Final = 3_000_000
 STUCK: Final = "Stuck: The handler waits, but for nothing that can still come. The lines say where its tasks wait."
 TIMED_OUT: Final = StepError("timeout", "There was no answer in time.")
-
-Follow = Callable[[Sequence[Record[Event]]], None]
-"""Takes a thread's records of one unit."""
-
 
 logger = structlog.get_logger("organism")
 
@@ -84,8 +79,6 @@ class Pump:
         self.wakeups = Wakeups()
         self.handlings: dict[str, Handling] = {}
         self._services = services
-        self.endings: dict[str, list[asyncio.Future[bool]]] = {}
-        self._followers: dict[str, list[Follow]] = {}
         self._ticked_at = self._stuck_looked_at = 0
         self._next_tick: asyncio.TimerHandle | None = None
         self._is_dropped = False
@@ -117,7 +110,7 @@ class Pump:
     # -- log ─▶ actor
 
     def _act(self, unit: Decision) -> None:
-        """The unit is on disk: stop, resume and start handlers, and wake those who wait for it."""
+        """The unit is on disk: stop, resume and start handlers."""
         for stop in unit.stops:
             stop()
         for arrival in unit.arrivals:
@@ -126,10 +119,6 @@ class Pump:
             self._go_on(unit)
         for message in unit.starts:
             self._start(message, unit.at)
-        if self._followers:
-            self._tell_followers(unit)
-        if unit.ends:
-            self.tell_ended(unit.ends)
         if self.state.folded.due:
             self._ensure_ticking()
         if unit.cause is None:
@@ -173,31 +162,6 @@ class Pump:
             if (handling := self.handlings.get(message.id)) is not None:
                 handling.go_on()
 
-    def tell_ended(self, thread_ids: Iterable[str]) -> None:
-        """Wake those who wait for these threads to end."""
-        for thread_id in thread_ids:
-            for waiter in self.endings.pop(thread_id, ()):
-                if not waiter.done():
-                    waiter.set_result(True)
-
-    def follow(self, thread_id: str, take: Follow) -> None:
-        """Call ``take`` with what each unit holds of the thread, once it is on disk."""
-        self._followers.setdefault(thread_id, []).append(take)
-
-    def unfollow(self, thread_id: str, take: Follow) -> None:
-        """Stop calling ``take``."""
-        following = self._followers.get(thread_id, [])
-        if take in following:
-            following.remove(take)
-            if not following:
-                del self._followers[thread_id]
-
-    def _tell_followers(self, unit: Decision) -> None:
-        for thread_id in self._followers.keys() & {record.thread for record in unit.records}:
-            own = [record for record in unit.records if record.thread == thread_id]
-            for take in self._followers[thread_id]:
-                take(own)
-
     # -- actor ─▶ respond ─▶ log
 
     def _finished(self, handling: Handling, outcome: Responses | Failure) -> None:
@@ -238,7 +202,6 @@ class Pump:
     def kill(self, decision: Decision, root: Thread) -> None:
         """End the thread and its descendants; once that is on disk, their handlers are cancelled."""
         threads = ending.tree(self.state, root)
-        decision.ends = (*decision.ends, *(thread.id for thread in threads))
         for handling in self.handlings.values():
             if handling.message.thread in threads:
                 handling.cut(decision)

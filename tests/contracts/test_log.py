@@ -14,6 +14,7 @@ from organism.events.vocabulary import (
     CallAnswered,
     Event,
     LoopBlocked,
+    MessageHandled,
     MessageSent,
     OrganismPaused,
     OrganismResumed,
@@ -284,15 +285,27 @@ async def test_l5_a_follower_from_before_the_tail_in_memory_misses_nothing(log: 
 
 async def test_l5_a_filter_gives_its_events_and_says_what_passed_by(log: EventLog) -> None:
     await log.commit(unit("thr-1", created()))
-    await log.commit(unit("thr-2", created()))
-    log.append(unit("thr-1", sent("msg-1")))
+    await log.commit(unit("thr-2", sent("msg-2")))
+    log.append(unit("thr-1", handled("msg-1")))
     lists = []
-    async for records in log.follow(0, EventFilter(threads=("thr-2",))):
+    async for records in log.follow(0, EventFilter(types=(MessageSent,))):
         lists.append([record.position for record in records])
         if log.head == 3 and len(lists) > 1:
             break
     assert [position for positions in lists for position in positions] == [2]
     assert [] in lists
+
+
+async def test_l5_a_follower_of_one_thread_gets_its_next_event_however_much_passes_by(log: EventLog) -> None:
+    await log.commit(unit("thr-1", created()))
+    following = asyncio.ensure_future(take(log, 1, 2, EventFilter(threads=("thr-1",))))
+    ended = asyncio.ensure_future(take(log, 1, 1, EventFilter(threads=("thr-1",), types=(MessageHandled,))))
+    for number in range(300):
+        await log.commit(unit(f"thr-{number + 2}", created(), sent(f"msg-{number}", text="x" * 500)))
+    await log.commit(unit("thr-1", sent("msg-a")))
+    await log.commit(unit("thr-1", handled("msg-a")))
+    assert [record.position for record in await following] == [602, 603]
+    assert [record.position for record in await ended] == [603]
 
 
 async def test_l5_a_follower_ends_when_the_log_closes(log: EventLog) -> None:

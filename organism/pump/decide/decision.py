@@ -71,7 +71,6 @@ class Decision(Unit, kw_only=True, eq=False):
     starts: Sequence[Message] = ()  # to begin then
     resumed: Sequence[Message] = ()  # to go on then
     recorded: Sequence[StepEnd] = ()  # steps that it ended
-    ends: Sequence[str] = ()  # threads that it ended
     on_written: OnWritten | None = None  # to call last
     failed: Exception | None = None  # why it never will be on disk
 
@@ -191,7 +190,6 @@ class Decision(Unit, kw_only=True, eq=False):
         else:
             self.add(ThreadCompleted(parent, todos), thread=thread.id)
         self.end_turn(thread, "failed" if thread.failed else outcome)
-        self.ends = (*self.ends, thread.id)
 
     def end_turn(self, thread: Thread, outcome: TurnOutcome) -> None:
         """The thread has ended: if it is a turn of a session, the next one may run."""
