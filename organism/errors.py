@@ -354,6 +354,12 @@ class MailboxFull(Unavailable, code="mailbox_full"):
     """The receiver's mailbox is full."""
 
 
+class Paused(Unavailable, code="paused", is_final=True):
+    """What this needs is paused, and nothing was accepted."""
+
+    remediation = "Resume what is named, or send it again with `wait` (`/v1`: the header `SPASS-Wait: true`)."
+
+
 class Overloaded(Unavailable, code="overloaded"):
     """The requests that are under way take all the memory that there is for them."""
 

@@ -92,7 +92,7 @@ class Conversation:
 
     def say(self, message: str, key: str | None = None) -> str:
         """One turn, shown as it comes. Returns why it ended."""
-        body: dict[str, Any] = {"message": message}
+        body: dict[str, Any] = {"message": message, **({"wait": True} if self.options.wait else {})}
         if self.options.json:
             answer = self._post(body, *self._place(), key=key)
             self.session = answer.get("session_id", self.session)
@@ -118,7 +118,10 @@ class Conversation:
             is_streamed = True
             if self.session is not None:
                 self.session = address.split("/")[-2]  # where a session was archived, its successor answers
-            yield entry["type"], entry["data"]
+            if entry["type"] == "waiting":
+                note(entry["data"]["reason"])
+            else:
+                yield entry["type"], entry["data"]
         if is_streamed:
             return
         answer = self._post(body, *self._place(), key=key)

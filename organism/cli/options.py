@@ -149,6 +149,7 @@ class Chat(Remote):
     )
     session: str | None = option("SESSION", "Go on with this session.")
     user: str | None = option("NAME", "For whom; by default the user of this machine.", envvar="ORGANISM_USER")
+    wait: bool = flag("--wait", "Wait if the agent, or what its turn needs, is paused.")
     key: IdempotencyKey = None
 
 

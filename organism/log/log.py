@@ -105,7 +105,8 @@ class History(Protocol):
     def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Record[Event]]]:
         """Lists of events after ``after`` until the log closes; an empty one says that none up to the head passes.
 
-        A follower of named threads that has read to the head is woken by their events alone. Of a stream that becomes a fork later on, a follower gets the events after that alone.
+        A follower of named threads that has read to the head is woken by their events alone. Of a stream that becomes
+        a fork later on, a follower gets the events after that alone.
         """
 
     async def type_spans(self, types: Sequence[type[Event]], low: int, high: int, limit: int) -> list[int]:

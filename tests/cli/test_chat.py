@@ -109,6 +109,20 @@ async def test_a_failed_turn_exits_with_1_and_says_why(server: Served) -> None:
     assert "The handling failed" in ran.err
 
 
+async def test_a_paused_agent_is_told_at_once_with_exit_7_or_waited_for(server: Served) -> None:
+    await server.call("POST", "/agents/teller/pause")
+    ran = await chat(server, "teller", "hello")
+    assert (ran.code, ran.out) == (7, "")
+    assert "organism resume teller" in ran.err
+    named = {"ORGANISM_URL": server.url, "ORGANISM_TOKEN": TOKEN, "ORGANISM_USER": "dan"}
+    process = await start_process("chat", "teller", "hello", "--wait", env=environment(**named))
+    assert process.stderr is not None
+    assert b"The agent teller is paused." in await process.stderr.readline()
+    await server.call("POST", "/agents/teller/resume")
+    out, err = await process.communicate()
+    assert (process.returncode, out.decode()) == (0, "You said: hello\n"), err.decode()
+
+
 async def test_an_agents_answer_cannot_control_the_terminal(server: Served) -> None:
     shown = await on_terminal("chat", "echo", "\x9b2Jhello", ORGANISM_URL=server.url, ORGANISM_TOKEN=TOKEN)
     assert "\x9b" not in shown

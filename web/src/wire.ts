@@ -409,6 +409,8 @@ export interface ChatBody {
   agent?: string | null;
   session_id?: string | null;
   on_busy?: "queue" | "reject" | "force" | "steer" | null;
+  /** Wait for what is paused, instead of 503 `paused`. */
+  wait?: boolean | null;
   flags?: FlagsBody | null;
 }
 
@@ -447,6 +449,8 @@ export interface ChatTurn {
 export interface ChatTurnBody {
   message: string;
   stream?: boolean | null;
+  /** Wait for what is paused, instead of 503 `paused`. */
+  wait?: boolean | null;
 }
 
 /** So far the log has come, where the filter is quiet. */
@@ -1392,6 +1396,8 @@ export interface InvokeBody {
   data: Given;
   session_id?: string | null;
   on_busy?: "queue" | "reject" | "force" | "steer" | null;
+  /** Wait for what is paused, instead of 503 `paused`. */
+  wait?: boolean | null;
   flags?: FlagsBody | null;
 }
 
@@ -2505,6 +2511,8 @@ export interface SessionTurn {
 export interface SessionTurnBody {
   message: string;
   stream?: boolean | null;
+  /** Wait for what is paused, instead of 503 `paused`. */
+  wait?: boolean | null;
   on_busy?: "queue" | "reject" | "force" | "steer" | null;
   on_disconnect?: "continue" | "kill";
 }
@@ -3001,6 +3009,8 @@ export interface TurnBody {
   agent?: string | null;
   session_id?: string | null;
   on_busy?: "queue" | "reject" | "force" | "steer" | null;
+  /** Wait for what is paused, instead of 503 `paused`. */
+  wait?: boolean | null;
   flags?: FlagsBody | null;
 }
 

@@ -58,10 +58,14 @@ def refusals(route: Route) -> Mapping[str, Schema]:
 
 def _refusal(route: Route, status: int, codes: Mapping[str, str]) -> Schema:
     shape = RpcError if route.address == MCP else ErrorAnswer
-    headers = ("X-Request-Id", *_ASKS.get(status, ()))
+    headers: dict[str, Schema] = {
+        name: {"$ref": f"#/components/headers/{name}"} for name in ("X-Request-Id", *_ASKS.get(status, ()))
+    }
+    if errors.Paused.code in codes:
+        headers["Retry-After"] = NOT_OF_PAUSED
     return {
         "description": " ".join(f"`{code}`: {meaning}" for code, meaning in sorted(codes.items())),
-        "headers": {name: {"$ref": f"#/components/headers/{name}"} for name in headers},
+        "headers": headers,
         "content": {JSON: {"schema": {"$ref": TEMPLATE.format(model=shape.__name__)}}},
         CODES: sorted(codes),
     }
@@ -75,6 +79,11 @@ _ASKS: Final[Mapping[int, tuple[str, ...]]] = {
     503: ("Retry-After",),
 }
 """The headers that come with a status besides (``problems.headers``)."""
+NOT_OF_PAUSED: Final[Schema] = {
+    "description": "How many seconds to wait; not with `paused`, since nobody knows when it is resumed.",
+    "required": False,
+    "schema": {"type": "string"},
+}
 
 
 INFO: Final = {

@@ -164,6 +164,11 @@ HEADERS: Final[Mapping[str, Any]] = {
         "What the organism leaves out: `server-tools=off`, `system-prompt=off`, `memory=off`, parted by commas.",
         "server-tools=off",
     ),
+    "SPASS-Wait": _text(
+        "`true`: wait until what is paused is resumed; else the answer is 503 `paused` at once.",
+        "true",
+        pattern=r"^(true|false)$",
+    ),
     "x-ag-messages-transcript": _text("`last`: only the last unit of the turn; `full`, or another value: all of it."),
     "x-ag-session-control": _text("`force`: take over the turn that runs."),
     "x-ag-messages-format": _text("`vercel`: as the AI SDK's UI messages; `agenta`, or another value: as they are."),

@@ -54,7 +54,7 @@ CROSS_ORIGIN: Final[Mapping[str, Sequence[str]]] = {
     "allow_headers": (
         *("authorization", "x-api-key", "content-type", "idempotency-key", "if-match", "if-none-match"),
         *("last-event-id", "spass-caller-depth", "spass-parent-request-id", "spass-user-id", "spass-request-id"),
-        "spass-augment",
+        *("spass-augment", "spass-wait"),
     ),
     "expose_headers": (
         *("etag", "retry-after", "x-should-retry", "x-request-id", "spass-request-id", "spass-augment-applied"),

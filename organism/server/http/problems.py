@@ -17,6 +17,7 @@ from organism.errors import (
     MethodNotAllowed,
     NotAcceptable,
     OrganismError,
+    Paused,
     RateLimitExceeded,
     Unavailable,
 )
@@ -94,7 +95,7 @@ def headers(error: OrganismError) -> dict[str, str]:
         return {"allow": error.details[0].message}
     if isinstance(error, RateLimitExceeded):
         return {"retry-after": str(error.retry_after_s)}
-    if isinstance(error, Unavailable):
+    if isinstance(error, Unavailable) and not isinstance(error, Paused):  # nobody knows when that is resumed
         return {"retry-after": "1"}
     return {}
 

@@ -39,6 +39,9 @@ class ChatTurnBody:
 
     message: Annotated[str, Field(min_length=1, examples=["What can you do?"])]
     stream: Annotated[bool, Strict()] | None = None
+    wait: Annotated[bool | None, Strict(), Field(description="Wait for what is paused, instead of 503 `paused`.")] = (
+        None
+    )
 
 
 @body
@@ -58,7 +61,9 @@ async def chat(call: Call) -> Response:
     body = await call.body_as(ChatTurnBody)
     agent = conversational(call)
     shape = shape_of(agent, Flags(stream=body.stream), STREAM_IN_BODY)
-    turn = await begin(call, Asked(agent=agent.name, json={"message": body.message}, shape=shape))
+    turn = await begin(
+        call, Asked(agent=agent.name, json={"message": body.message}, shape=shape, waits=bool(body.wait))
+    )
     return await answer(call, turn, _writer(call, turn), partial(_shown, call, turn, agent))
 
 
@@ -74,6 +79,7 @@ async def session_turn(call: Call) -> Response:
         on_busy=body.on_busy,
         follows=False,
         is_killed=body.on_disconnect == "kill",
+        waits=bool(body.wait),
     )
     try:
         turn = await begin(call, asked)
@@ -121,7 +127,7 @@ ask = partial(
     headers=(*ACT, *CALLER, *FOR_USER, LAST_EVENT),
     needs_user=True,
 )
-REFUSED: Final = (*SENDING_REFUSED, *RUN_REFUSED, errors.NotAcceptable)
+REFUSED: Final = (*SENDING_REFUSED, *RUN_REFUSED, errors.NotAcceptable, errors.Paused)
 EVENTS: Final = Gives(str, kind=SSE)
 
 ROUTES: Final = tagged(

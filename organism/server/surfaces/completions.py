@@ -16,7 +16,7 @@ from starlette.responses import Response
 from organism.agents.completions import MOST_REQUEST_BYTES
 from organism.agents.functions import function_names
 from organism.agents.invoke import Shape
-from organism.errors import InvalidField, ModelNotInAllowlist, OrganismError, PayloadTooLarge
+from organism.errors import InvalidField, ModelNotInAllowlist, OrganismError, Paused, PayloadTooLarge
 from organism.model.ids import SYSTEM_CHAT
 from organism.server.http import problems
 from organism.server.http.call import CALLER, USER, Call, Route, Tag, tagged, unused_header
@@ -31,6 +31,7 @@ from organism.server.turns.folded import Folded
 from organism.server.turns.write.openai import CompletionWriter, Head
 
 AUGMENT: Final = "SPASS-Augment"
+WAIT: Final = "SPASS-Wait"
 APPLIED: Final = "SPASS-Augment-Applied"
 ADDITIONS: Final = ("system-prompt", "server-tools", "memory")
 SEEING: Final = frozenset({"openai", "anthropic"})
@@ -73,6 +74,7 @@ async def complete(call: Call) -> Response:
         json=payload,
         shape=Shape(is_stream=bool(body.stream), is_trimmed=False),
         is_killed="idempotency-key" not in call.headers,
+        waits=_waits(call),
     )
     turn = await begin(call, asked)
     (record,) = await call.tenant.log.read(turn.sent.position - 1, limit=1)
@@ -112,6 +114,14 @@ def _check_choice(body: CompletionBody, added: Additions) -> None:
         raise InvalidField("A call is required, but no function is offered in `tools`.", param="/tool_choice")
 
 
+def _waits(call: Call) -> bool:
+    """Whether the caller waits for what is paused. Raises ``InvalidField``."""
+    said = call.headers.get(WAIT, "false").strip().lower()
+    if said not in {"true", "false"}:
+        raise InvalidField(f"{WAIT} is true or false; {said[:80]!r} came.", param=f"headers.{WAIT.lower()}")
+    return said == "true"
+
+
 def _additions(call: Call) -> Additions:
     """The charter and the tenant's tools, less what the caller takes away. Raises ``InvalidField``."""
     place = f"headers.{AUGMENT.lower()}"
@@ -139,8 +149,8 @@ ROUTES: Final = tagged(
         right=Right("agents:chat"),
         gives=gives(ChatCompleted, Gives(str, kind=SSE)),
         takes=CompletionBody,
-        headers=(*ACT, *CALLER, USER, AUGMENT),
-        refuses=(*SENDING_REFUSED, *RUN_REFUSED),
+        headers=(*ACT, *CALLER, USER, AUGMENT, WAIT),
+        refuses=(*SENDING_REFUSED, *RUN_REFUSED, Paused),
     ),
 )
 """Mounted below /v1, beside ``/models`` and ``/tools``."""

@@ -54,6 +54,7 @@ async def _invoke(call: Call, named: str | None) -> Response:
         place=wanted.place,
         places={**wanted.headers, "/to": place, "/agent": place},
         session_id=wanted.session_id,
+        waits=wanted.waits,
         on_busy="force" if wanted.flags.force and wanted.session_id is not None else wanted.on_busy,
     )
     turn = await begin(call, asked)
@@ -100,6 +101,7 @@ _ask = partial(
         errors.SessionBusy,
         errors.SessionCompactConflict,
         errors.MessageTooLarge,
+        errors.Paused,
         *RUN_REFUSED,
     ),
 )

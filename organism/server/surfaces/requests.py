@@ -51,6 +51,7 @@ _MESSAGES: Final = Field(
 )
 
 Flag = Annotated[bool, Strict()] | None
+Waiting = Annotated[Flag, Field(description="Wait for what is paused, instead of 503 `paused`.")]
 
 
 @with_config(_OPEN)
@@ -118,6 +119,7 @@ class TurnBody:
     agent: Name | None = None
     session_id: Name | None = None
     on_busy: OnBusy | None = None
+    wait: Waiting = None
     flags: FlagsBody | None = None
 
 
@@ -129,6 +131,7 @@ class InvokeBody:
     data: Given
     session_id: Name | None = None
     on_busy: OnBusy | None = None
+    wait: Waiting = None
     flags: FlagsBody | None = None
 
 
@@ -145,6 +148,7 @@ class ChatBody:
     agent: Name | None = None
     session_id: Name | None = None
     on_busy: OnBusy | None = None
+    wait: Waiting = None
     flags: FlagsBody | None = None
 
 
@@ -163,6 +167,7 @@ class InvokeRequest:
     history: tuple[Said, ...]
     session_id: str | None
     on_busy: OnBusy | None
+    waits: bool
     flags: Flags
     is_ui: bool
     kind: str
@@ -203,6 +208,7 @@ def parse_request(named: str | None, body: Any, headers: Mapping[str, str]) -> I
         history=history,
         session_id=content.session_id or _header(headers, SESSION) or None,
         on_busy=content.on_busy,
+        waits=bool(content.wait),
         flags=_flags(flags, accepted, headers),
         is_ui=is_ui,
         kind=EVENTS if is_ui else accepted if accepted and accepted != JSON else NDJSON,

@@ -34,6 +34,9 @@ class Writer(Protocol):
     media_type: str
     headers: Mapping[str, str]
 
+    def waiting(self, reason: str) -> bytes:
+        """The beginning of a stream that waits, and why it does."""
+
     def lines(self, entry: RunEntry) -> bytes:
         """What the next entry becomes in the stream; nothing if the form has nothing for it."""
 
@@ -63,7 +66,7 @@ async def embedded(call: Call, model: str, texts: Sequence[str]) -> Embedded:
 async def _answer(call: Call, turn: Turn, writer: Writer, shown: Shown) -> Response:
     entries = _killed_if_left(call, turn) if turn.is_killed else entries_of(call.tenant, turn.sent)
     headers = {**turn.headers, **writer.headers}
-    if not turn.is_resumed:
+    if not (turn.is_resumed or (turn.shape.is_stream and turn.pause is not None)):
         try:
             entries = await begun(entries)
         except OrganismError:
@@ -86,6 +89,8 @@ async def _stream(
 ) -> AsyncGenerator[bytes, None]:
     """The turn as it comes, what its client has seen left out. A stream without its end was cut."""
     async with aclosing(entries):
+        if turn.pause is not None:
+            yield writer.waiting(turn.pause.message)
         async for entry in entries:
             new = turn.seen.take(entry)
             if new is not None:

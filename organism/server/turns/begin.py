@@ -14,7 +14,7 @@ from organism.agents.invoke import Flags, Shape, delivers, resolved
 from organism.compaction import Compacted, compact, compact_if_full
 from organism.config.settings import Listener
 from organism.config.tenant import OnBusy
-from organism.errors import InvalidField, NotFound, OrganismError, SessionCompactConflict
+from organism.errors import InvalidField, NotFound, OrganismError, Paused, SessionCompactConflict
 from organism.model.commands import Inject, Injected, SendTurn
 from organism.server.api.sessions import caller_of
 from organism.server.http.bodies import Places, named_in
@@ -36,7 +36,8 @@ class Asked:
     """What a turn is asked for: the agent's payload ``json``, which stands at ``place`` in the body.
 
     ``session_id`` is that of the user's session whose next turn it is; one that was archived leads on to its live end
-    if the turn ``follows``. ``is_killed``: the turn ends if its client leaves before its end.
+    if the turn ``follows``. ``is_killed``: the turn ends if its client leaves before its end. ``waits``: it is accepted
+    though what it needs is paused.
     """
 
     agent: str
@@ -48,13 +49,15 @@ class Asked:
     on_busy: OnBusy | None = None
     follows: bool = True
     is_killed: bool = False
+    waits: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
     """A turn that is on disk, what its client has ``seen`` of it, and how it is to be answered.
 
-    ``headers`` go with the answer; ``since`` is the position since which the turn cost something.
+    ``headers`` go with the answer; ``since`` is the position since which the turn cost something. ``pause`` says why it
+    waits, if it does.
     """
 
     sent: Injected
@@ -62,6 +65,7 @@ class Turn:
     seen: Seen
     is_resumed: bool = False
     is_killed: bool = False
+    pause: Paused | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     since: int | None = None
 
@@ -105,33 +109,67 @@ async def begin(call: Call, asked: Asked) -> Turn:
         if asked.session_id is not None:
             with named_in(asked.places):
                 await session_row(call.tenant.views, asked.session_id, call.named_user, asked.agent)
-        return _turn(asked, seen.sent, seen=seen, is_resumed=True)
-    if asked.session_id is None:
-        fields = {**caller_fields(call), **call.command_fields(of_thread=False)}
-        command = Inject(to=asked.agent, json=asked.json, **fields)
-        return _turn(asked, await call.send(command, asked.place, asked.places))
+        return _turn(call, asked, seen.sent, seen=seen, is_resumed=True)
+    fields = {**caller_fields(call), **call.command_fields(of_thread=False)}
+    act = partial(_one_turn if asked.session_id is None else _next_turn, call, asked, fields)
     if (once := call.idempotency()) is None:
-        return await _next_turn(call, asked, asked.session_id)
+        return await act()
 
     async def before(row: Answer) -> Turn:
-        return _turn(asked, Injected(**row.body))
+        return _turn(call, asked, Injected(**row.body))
 
-    return await call.tenant.operator.once(once, partial(_next_turn, call, asked, asked.session_id), before)
-
-
-def _turn(asked: Asked, sent: Injected, **more: Any) -> Turn:
-    return Turn(**{"sent": sent, "shape": asked.shape, "seen": Seen(sent), "is_killed": asked.is_killed, **more})
+    return await call.tenant.operator.once(once, act, before)
 
 
-async def _next_turn(call: Call, asked: Asked, session_id: str) -> Turn:
+def _turn(call: Call, asked: Asked, sent: Injected, **more: Any) -> Turn:
+    waits = sent.message_id in call.tenant.pump.state.folded.messages
+    known = {"seen": Seen(sent), "is_killed": asked.is_killed, "pause": _pause(call, asked) if waits else None}
+    return Turn(sent=sent, shape=asked.shape, **{**known, **more})
+
+
+def _pause(call: Call, asked: Asked) -> Paused | None:
+    """What keeps the turn from being done now, with what resumes it."""
+    folded = call.tenant.pump.state.folded
+    if folded.paused:
+        return Paused("The organism is paused. It goes on by `organism resume --all`, POST /api/v1/organism/resume.")
+    for name in call.tenant.receivers(asked.agent):
+        if name in folded.paused_agents:
+            more = f"It goes on by `organism resume {name}`, POST /api/v1/agents/{name}/resume."
+            return Paused(f"The agent {name} is paused. {more}")
+    session = folded.sessions.get(asked.session_id or "")
+    waits_for = session.turns if session is not None and asked.on_busy not in {"force", "reject"} else ()
+    for thread_id in waits_for:
+        if folded.threads[thread_id].paused:
+            more = f"It goes on by `organism resume --thread {thread_id}`, POST /api/v1/threads/{thread_id}/resume."
+            return Paused(f"Thread {thread_id}, a turn of the session before this one, is paused. {more}")
+    return None
+
+
+def _refuse_paused(call: Call, asked: Asked) -> None:
+    """Raise ``Paused`` unless the turn can be done now or ``waits``."""
+    if not asked.waits and (pause := _pause(call, asked)) is not None:
+        raise pause
+
+
+async def _one_turn(call: Call, asked: Asked, fields: Mapping[str, Any]) -> Turn:
+    """Accept a turn without a session."""
+    _refuse_paused(call, asked)
+    command = Inject(to=asked.agent, json=asked.json, **fields)
+    return _turn(call, asked, await call.send(command, asked.place, asked.places))
+
+
+async def _next_turn(call: Call, asked: Asked, fields: Mapping[str, Any]) -> Turn:
     """Accept the next turn of a session, after a compaction if that is full."""
-    tenant, user = call.tenant, call.named_user
+    tenant, user, session_id = call.tenant, call.named_user, asked.session_id or ""
     with named_in(asked.places):
         row = await session_row(tenant.views, session_id, user, asked.agent)
         if row["archived_at"] is not None:
             row = await _live_end(call, row, user)
             if not asked.follows:
                 raise Archived(row)
+        on_busy = asked.on_busy or tenant.config.on_busy
+        asked = replace(asked, session_id=row["id"], on_busy=on_busy)
+        _refuse_paused(call, asked)
         since = tenant.log.head
         compacted = await compact_if_full(tenant, row["id"], caller_of(call, asked.agent))
     command = SendTurn(
@@ -139,18 +177,17 @@ async def _next_turn(call: Call, asked: Asked, session_id: str) -> Turn:
         user=user,
         to=asked.agent,
         json=asked.json,
-        on_busy=asked.on_busy or tenant.config.on_busy,
-        **caller_fields(call),
-        **call.command_fields(of_thread=False),
+        on_busy=on_busy,
+        **fields,
     )
     try:
         sent = await call.send(command, asked.place, asked.places)
     except SessionCompactConflict:  # it was archived after it was read
-        return await _next_turn(call, asked, session_id)
+        return await _next_turn(call, asked, fields)
     if compacted is None:
-        return _turn(asked, sent)
+        return _turn(call, asked, sent)
     headers = {COMPACTED: compacted.successor_session_id, COMPACTED_TOKENS: str(compacted.tokens)}
-    return _turn(asked, sent, headers=headers, since=since)
+    return _turn(call, asked, sent, headers=headers, since=since)
 
 
 async def compact_now(call: Call, session_id: str, agent: str) -> Compacted:

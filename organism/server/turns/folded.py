@@ -16,6 +16,11 @@ from organism.views.run import Fold, Message, trim_to_trailing_unit
 KILLED: Final = "The thread was killed."
 
 
+def waiting_entry(reason: str) -> RunEntry:
+    """What a stream says first that waits. It is no entry of the run, and not in the log."""
+    return {"type": "waiting", "data": {"reason": reason}}
+
+
 class Folded(Entity):
     """A run so far; ``add`` takes its next entry.
 

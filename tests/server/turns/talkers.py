@@ -46,10 +46,10 @@ async def broken(payload: Prompt, metadata: HandlerMetadata):
 """
 
 
-def talkers(folder: Path) -> Path:
+def talkers(folder: Path, **more: Any) -> Path:
     """The configuration of an organism of these; all but ``echo`` and ``citing`` stream."""
     keys: dict[str, Any] = {"payload_class": "Prompt", "invoke": ["batch", "stream"]}
     names = ("teller", "asking", "mute", "broken")
     plain = {"payload_class": "Prompt"}
     listeners = {"echo": plain, "citing": plain, **dict.fromkeys(names, keys)}
-    return World(folder, SOURCE, listeners, retry={"attempts": 1}).config
+    return World(folder, SOURCE, listeners, retry={"attempts": 1}, **more).config

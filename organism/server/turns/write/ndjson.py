@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from organism.model.run import RunEntry
-from organism.server.turns.folded import Folded
+from organism.server.turns.folded import Folded, waiting_entry
 
 
 class LineWriter:
@@ -17,6 +17,9 @@ class LineWriter:
     def __init__(self, media_type: str) -> None:
         self.media_type = media_type
         self.headers: Mapping[str, str] = {}
+
+    def waiting(self, reason: str) -> bytes:
+        return self.lines(waiting_entry(reason))
 
     def lines(self, entry: RunEntry) -> bytes:
         return b"%b\n" % orjson.dumps(entry)

@@ -87,6 +87,11 @@ class CompletionWriter(Entity):
     _said: Said = field(default_factory=Said)
     _thought: Said = field(default_factory=Said)
 
+    def waiting(self, reason: str) -> bytes:
+        """The first chunk; ``spass_waiting`` says why no other follows yet."""
+        self._has_begun = True
+        return self._chunk({"role": "assistant", "content": ""}, spass_waiting={"reason": reason})
+
     def lines(self, entry: RunEntry) -> bytes:
         """The events that the entry becomes; none if the API has no form for it."""
         self._run.add(entry)

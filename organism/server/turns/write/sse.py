@@ -9,7 +9,7 @@ import orjson
 
 from organism.model.run import RunEntry
 from organism.server.http.streaming import SSE
-from organism.server.turns.folded import Folded
+from organism.server.turns.folded import Folded, waiting_entry
 
 DONE: Final = b"data: [DONE]\n\n"
 """The last line of the forms of OpenAI and of the AI SDK."""
@@ -28,6 +28,9 @@ class EventWriter:
         self.media_type = SSE
         self.headers: Mapping[str, str] = {}
         self._event_id = event_id
+
+    def waiting(self, reason: str) -> bytes:
+        return self.lines(waiting_entry(reason))
 
     def lines(self, entry: RunEntry) -> bytes:
         return event(entry, event_id="" if self._event_id is None else self._event_id())

@@ -87,6 +87,11 @@ class UiWriter(Entity):
     _error: Part | None = None
     _is_last: bool = False
 
+    def waiting(self, reason: str) -> bytes:
+        self._has_begun = True
+        start = {"type": "start", "messageId": self._message_id}
+        return event(start) + event({"type": "data-waiting", "data": {"reason": reason}, "transient": True})
+
     def lines(self, entry: RunEntry) -> bytes:
         """The events that the entry becomes; none if this form has no part for it."""
         parts = list(self._parts(entry["type"], entry["data"]))
