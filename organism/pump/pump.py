@@ -16,7 +16,7 @@ from typing import Final
 import structlog
 
 from organism.config.code_lines import lines_of_function, text_of
-from organism.events.vocabulary import StepError
+from organism.events import vocabulary as events
 from organism.log.log import EventLog
 from organism.model.thread import Message, Thread
 from organism.pump.decide import ending, gates
@@ -37,7 +37,7 @@ TICK_SECONDS: Final = 0.05
 LOOK_FOR_STUCK_US: Final = 1_000_000
 STUCK_US: Final = 3_000_000
 STUCK: Final = "Stuck: The handler waits, but for nothing that can still come. The lines say where its tasks wait."
-TIMED_OUT: Final = StepError("timeout", "There was no answer in time.")
+TIMED_OUT: Final = events.StepError("timeout", "There was no answer in time.")
 
 logger = structlog.get_logger("organism")
 

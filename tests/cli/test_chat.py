@@ -109,7 +109,7 @@ async def test_a_failed_turn_exits_with_1_and_says_why(server: Served) -> None:
     assert "The handling failed" in ran.err
 
 
-async def test_a_paused_agent_is_told_at_once_with_exit_7_or_waited_for(server: Served) -> None:
+async def test_a_paused_agent_is_reported_at_once_with_exit_7_or_waited_for(server: Served) -> None:
     await server.call("POST", "/agents/teller/pause")
     ran = await chat(server, "teller", "hello")
     assert (ran.code, ran.out) == (7, "")

@@ -35,7 +35,7 @@ def test_without_a_key_and_a_file_the_charter_is_the_one_that_ships(place: Place
 
 
 @pytest.mark.parametrize("key", [None, "true"])
-def test_the_usual_file_beside_organism_yaml_is_taken_if_it_is_there(place: Place, key: str | None) -> None:
+def test_the_usual_file_next_to_organism_yaml_is_taken_if_it_is_there(place: Place, key: str | None) -> None:
     place.write("prompts/charter.md", "Be good.")
     assert load(place, key).charter == Charter(written=True, text="Be good.")
 

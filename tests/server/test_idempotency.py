@@ -188,7 +188,7 @@ async def test_what_was_refused_is_not_kept(made: World) -> None:
         assert (refused.status_code, done.status_code) == (400, 200)
 
 
-async def test_while_the_first_call_runs_its_repetition_is_told_so(made: World) -> None:
+async def test_while_the_first_call_runs_its_repetition_says_so(made: World) -> None:
     disk = Disk()
     async with served(made.config, made.data, parts=Parts(driver=disk)) as server:
         disk.hold()

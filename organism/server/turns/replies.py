@@ -9,9 +9,9 @@ from typing import Any, Final, NamedTuple
 from msgspec import field
 
 from organism.errors import BudgetExhausted
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import RUN_ENTRIES, MessageSent
 from organism.log.log import EventFilter, EventLog
 from organism.model.commands import Inject, Injected
 from organism.model.ids import CONSOLE
@@ -78,7 +78,7 @@ async def send_and_wait(
 async def _replies(log: EventLog, sent: Injected) -> Replies:
     """All of them; without an end if the log closes before."""
     replies = Replies(sent.message_id)
-    wanted = EventFilter((sent.thread_id,), (MessageSent, *ENDS), content=True)
+    wanted = EventFilter((sent.thread_id,), (events.MessageSent, *ENDS), content=True)
     async for records in log.follow(sent.position, wanted):
         replies.take(records)
         if replies.end:
@@ -98,7 +98,7 @@ async def call_tool(
 
 async def hold_budget(log: EventLog, sent: Injected, until: int) -> None:
     """Raise ``BudgetExhausted`` if a budget kept the turn of what was injected from calling a model at all."""
-    wanted = EventFilter((sent.thread_id,), tuple(RUN_ENTRIES.values()), content=True)
+    wanted = EventFilter((sent.thread_id,), tuple(events.RUN_ENTRIES.values()), content=True)
     records: list[Record[Any]] = await log.read(sent.position, until, wanted, _PAGE_EVENTS)
     entries, run = [entry_of(record) for record in records if record.event.message == sent.message_id], Folded()
     for entry in entries:
