@@ -21,33 +21,8 @@ import orjson
 import structlog
 
 from organism.config.tenant import effective, readable
+from organism.events import vocabulary as events
 from organism.events.record import Actor, Record
-from organism.events.vocabulary import (
-    AgentPaused,
-    AgentResumed,
-    ApprovalResolved,
-    Event,
-    ForeignToolsAccepted,
-    MessageDiscarded,
-    MessageReplayed,
-    MessageSent,
-    ModelCalled,
-    OrganismPaused,
-    OrganismReloaded,
-    OrganismResumed,
-    SessionCompacted,
-    SessionCreated,
-    SessionDeleted,
-    SessionUncompacted,
-    SpoofAttempt,
-    StepResolved,
-    StepStarted,
-    TenantConfigChanged,
-    TextsEmbedded,
-    ThreadKilled,
-    ThreadPaused,
-    ThreadResumed,
-)
 from organism.log.log import EventFilter, EventLog
 from organism.model.ids import session_of
 from organism.model.redact import Redactor
@@ -58,14 +33,14 @@ from organism.views.views import ViewStore
 AUDIT: Final = "audit"
 """The directory, below the data."""
 ACTS: Final = (
-    *(MessageSent, MessageReplayed, MessageDiscarded, SpoofAttempt),
-    *(ThreadKilled, ThreadPaused, ThreadResumed, AgentPaused, AgentResumed),
-    *(OrganismPaused, OrganismResumed, OrganismReloaded),
-    *(SessionCreated, SessionCompacted, SessionUncompacted, SessionDeleted),
-    *(ApprovalResolved, StepResolved, TenantConfigChanged, ForeignToolsAccepted),
+    *(events.MessageSent, events.MessageReplayed, events.MessageDiscarded, events.SpoofAttempt),
+    *(events.ThreadKilled, events.ThreadPaused, events.ThreadResumed, events.AgentPaused, events.AgentResumed),
+    *(events.OrganismPaused, events.OrganismResumed, events.OrganismReloaded),
+    *(events.SessionCreated, events.SessionCompacted, events.SessionUncompacted, events.SessionDeleted),
+    *(events.ApprovalResolved, events.StepResolved, events.TenantConfigChanged, events.ForeignToolsAccepted),
 )
 """What tokens do. The first of them in a unit stands for the whole call."""
-WANTED: Final = EventFilter(types=(*ACTS, StepStarted, ModelCalled, TextsEmbedded))
+WANTED: Final = EventFilter(types=(*ACTS, events.StepStarted, events.ModelCalled, events.TextsEmbedded))
 READ_EVENTS: Final = 1000
 MOST_WAITING: Final = 1000
 """So many lines wait for the disk; then the followers do."""
@@ -98,12 +73,14 @@ class AuditLines:
         self._defaults = defaults
         self._written: dict[str, Any] = {}  # the tenant's own configuration
         self._call: tuple[int, str | None] = (0, None)  # when the last unit of a token was written, for what request
-        self._asked: StepStarted | None = None  # the last tool call, which the message that makes it follows
+        self._asked: events.StepStarted | None = None  # the last tool call, which the message that makes it follows
         self._requests: dict[str, Actor] = {}  # who began it, by the message at the root
 
     async def resume(self, position: int) -> None:
         """Go on after a line of this position."""
-        changes = await self.log.read(0, position, EventFilter(types=(TenantConfigChanged,)), READ_EVENTS, reverse=True)
+        changes = await self.log.read(
+            0, position, EventFilter(types=(events.TenantConfigChanged,)), READ_EVENTS, reverse=True
+        )
         for change in reversed(changes):
             await self.take(change)
         for record in await self.log.read(position - 1, position, limit=1):
@@ -112,19 +89,19 @@ class AuditLines:
     async def take(self, record: Record[Any]) -> tuple[str, bytes] | None:
         """The day and the line of an event, if it has one."""
         event = record.event
-        if isinstance(event, TenantConfigChanged):
+        if isinstance(event, events.TenantConfigChanged):
             written = {**self._written, **event.changes}
             self._written, _ = readable({key: value for key, value in written.items() if value is not None})
-        if isinstance(event, StepStarted):
+        if isinstance(event, events.StepStarted):
             self._asked = event if event.kind == "ask" and event.key else None
             return None
-        if isinstance(event, ModelCalled):
+        if isinstance(event, events.ModelCalled):
             who = await self._root(record)
             return await self._line(record, "model_call", who, who.request_id, _model_call(event))
-        if isinstance(event, TextsEmbedded):
+        if isinstance(event, events.TextsEmbedded):
             who = record.actor or Actor()
             return await self._line(record, "model_call", who, who.request_id, _embedding(event))
-        if isinstance(event, MessageSent):
+        if isinstance(event, events.MessageSent):
             if record.actor is not None and record.cause is None:
                 self._remember(event.message, record.actor)
             asked = self._asked
@@ -204,7 +181,7 @@ def _place(stream: str) -> dict[str, str | None]:
     return {"thread_id": stream or None, "session_id": session_of(stream)}
 
 
-def _model_call(event: ModelCalled) -> dict[str, Any]:
+def _model_call(event: events.ModelCalled) -> dict[str, Any]:
     return {
         "message_id": event.message,
         "agent": event.agent,
@@ -221,7 +198,7 @@ def _model_call(event: ModelCalled) -> dict[str, Any]:
     }
 
 
-def _embedding(event: TextsEmbedded) -> dict[str, Any]:
+def _embedding(event: events.TextsEmbedded) -> dict[str, Any]:
     return {
         "model": event.model,
         "provider": event.provider,
@@ -234,12 +211,12 @@ def _embedding(event: TextsEmbedded) -> dict[str, Any]:
     }
 
 
-def _act(event: Event) -> dict[str, Any]:
+def _act(event: events.Event) -> dict[str, Any]:
     """What the act concerns; never what it says."""
     named = {name: getattr(event, name, None) for name in ("agent", "approval", "message", "to", "dead", "decision")}
     keys = None
-    if isinstance(event, TenantConfigChanged | ForeignToolsAccepted):
-        keys = sorted(event.changes if isinstance(event, TenantConfigChanged) else event.tools)
+    if isinstance(event, events.TenantConfigChanged | events.ForeignToolsAccepted):
+        keys = sorted(event.changes if isinstance(event, events.TenantConfigChanged) else event.tools)
     return {**{_NAMES.get(name, name): value for name, value in named.items()}, "keys": keys}
 
 
@@ -346,7 +323,7 @@ class Audit:
             await lines.resume(after)
         return after
 
-    async def _take(self, lines: AuditLines, records: Sequence[Record[Event]]) -> None:
+    async def _take(self, lines: AuditLines, records: Sequence[Record[events.Event]]) -> None:
         for record in records:
             if (line := await lines.take(record)) is not None:
                 await self._lines.put(line)

@@ -30,8 +30,8 @@ from organism.config.settings import Changes, Listener, Settings, diff
 from organism.config.shown import live_secrets
 from organism.config.tokens import TOKENS_FILE, TenantEntry, defaults_of, holder, read_tokens
 from organism.errors import AlreadyResolved, ConfigInvalid, LogDamaged, NotFound, OrganismError, PreviewStale
+from organism.events import vocabulary as events
 from organism.events.record import Actor
-from organism.events.vocabulary import EVENTS, Declared, ForeignToolsAccepted, TenantOpened
 from organism.log.sqlite import Options, SqliteLog
 from organism.model.commands import HOST_PROGRAM, Idempotency, Reloaded
 from organism.model.ids import DEFAULT_TENANT, folder_of
@@ -189,7 +189,7 @@ class Organism:
         """Record in the operator's log that the tenant has one."""
         operator = self.tenants[DEFAULT_TENANT]
         if self._data is not None and tenant_id != DEFAULT_TENANT and not self._has_log(tenant_id):
-            await operator.note(TenantOpened(tenant_id))
+            await operator.note(events.TenantOpened(tenant_id))
 
     def _has_log(self, tenant_id: str) -> bool:
         """Whether the operator's log says so; it cannot say so of itself."""
@@ -280,7 +280,7 @@ class Organism:
                     raise AlreadyResolved(f"{name} is accepted as it is.")
                 if row.offered != digest:
                     raise PreviewStale("The server has changed the tool again.", param="/digest")
-                await operator.note(ForeignToolsAccepted(row.server, {name: digest}), actor=actor, once=once)
+                await operator.note(events.ForeignToolsAccepted(row.server, {name: digest}), actor=actor, once=once)
                 await self._pin_tools(operator.views)
         await self.reload()
 
@@ -308,7 +308,7 @@ class Organism:
     def _new_codec(self, settings: Settings) -> Codec:
         """The codec of a new generation. Raises ``ConfigInvalid``."""
         codec = Codec.of(payload_classes(settings), PayloadLimits(settings.limits.max_payload_bytes))
-        names = (*EVENTS, *(listener.name for listener in settings.receivers))
+        names = (*events.EVENTS, *(listener.name for listener in settings.receivers))
         self.parts.redactor.spare("\n".join((*names, *(schema.xsd for schema in codec.schemas))))
         self._generation += 1
         return codec
@@ -473,9 +473,9 @@ def payload_check() -> CheckPayload:
     return faults
 
 
-def declared(listener: Listener) -> Declared:
+def declared(listener: Listener) -> events.Declared:
     """A listener as ``organism_started`` and ``organism_reloaded`` hold it."""
-    return Declared(
+    return events.Declared(
         name=listener.name,
         description=listener.description,
         is_agent=listener.is_agent,

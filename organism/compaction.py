@@ -26,8 +26,8 @@ from organism.errors import (
     Upstream,
     UpstreamTimeout,
 )
+from organism.events import vocabulary as events
 from organism.events.record import Actor, Content
-from organism.events.vocabulary import MessageDead, MessageSent, ModelCalled, RunDone, StepRecorded
 from organism.log.log import EventFilter
 from organism.model.commands import (
     HOST_PROGRAM,
@@ -230,10 +230,10 @@ def _is_copy(row: Row, message: Message) -> bool:
 async def _tokens(tenant: Tenant, row: Row) -> int:
     """What the session fills of its model's context: as the provider counted it last, else as its length suggests."""
     if row["_number"]:
-        wanted = EventFilter((turn_thread(row["id"], row["_number"]),), (ModelCalled,))
+        wanted = EventFilter((turn_thread(row["id"], row["_number"]),), (events.ModelCalled,))
         for record in await tenant.log.read(wanted=wanted, limit=MOST_READ, reverse=True):
             event = record.event
-            if isinstance(event, ModelCalled) and event.agent == row["agent"] and event.input_tokens:
+            if isinstance(event, events.ModelCalled) and event.agent == row["agent"] and event.input_tokens:
                 return event.input_tokens + event.output_tokens
     return estimate_tokens(await _messages(tenant, row))
 
@@ -356,14 +356,14 @@ async def _piece(tenant: Tenant, asked: Summarizer, text: str, policy: Policy, c
         with suppress(OrganismError):
             await tenant.do(KillThread(thread_id=sent.thread_id, actor=caller.actor))
         raise UpstreamTimeout(f"The summarizer gave no summary within {seconds:g} s; thread {sent.thread_id}.")
-    wanted = EventFilter((sent.thread_id,), (MessageSent, RunDone), content=True)
+    wanted = EventFilter((sent.thread_id,), (events.MessageSent, events.RunDone), content=True)
     cause = ""
     for record in await tenant.log.read(sent.position, wanted=wanted, limit=MOST_READ, reverse=True):
         event = record.event
-        if isinstance(event, RunDone) and event.stop_reason in WITHHELD:  # a part would pass for the whole
+        if isinstance(event, events.RunDone) and event.stop_reason in WITHHELD:  # a part would pass for the whole
             cause = f"its model withheld it ({event.stop_reason})."
             break
-        if isinstance(event, MessageSent) and event.to == CONSOLE and (summary := _text_in(record.content)):
+        if isinstance(event, events.MessageSent) and event.to == CONSOLE and (summary := _text_in(record.content)):
             return Summary(summary, event.authors, (sent.thread_id,))
     cause = cause or await _cause(tenant, sent.thread_id)
     raise Upstream(f"The summarizer gave no summary: {cause} Thread {sent.thread_id} shows all of it.")
@@ -371,11 +371,11 @@ async def _piece(tenant: Tenant, asked: Summarizer, text: str, policy: Policy, c
 
 async def _cause(tenant: Tenant, thread_id: str) -> str:
     """Why the thread gave no summary: what its model said. What the handler's code says is for the operator alone."""
-    wanted = EventFilter((thread_id,), (StepRecorded, MessageDead))
-    events = [record.event for record in await tenant.log.read(wanted=wanted, limit=MOST_READ, reverse=True)]
-    calls = [each for each in events if isinstance(each, StepRecorded) and each.kind == "complete"]
+    wanted = EventFilter((thread_id,), (events.StepRecorded, events.MessageDead))
+    happened = [record.event for record in await tenant.log.read(wanted=wanted, limit=MOST_READ, reverse=True)]
+    calls = [each for each in happened if isinstance(each, events.StepRecorded) and each.kind == "complete"]
     errors = [each.error.message for each in calls if each.error is not None]
-    death = next((each for each in events if isinstance(each, MessageDead)), None)
+    death = next((each for each in happened if isinstance(each, events.MessageDead)), None)
     if death is None:
         return errors[0] if errors else "its answer has no `text`."
     if death.code != "handler_error":

@@ -16,8 +16,8 @@ from organism.agents.embeddings import TenantEmbeddings
 from organism.config.settings import Changes
 from organism.config.tenant import TenantConfig, readable
 from organism.errors import Fenced, LogUnavailable, Stopping, ThreadKilled, Unavailable
+from organism.events import vocabulary as events
 from organism.events.record import ORGANISM_STREAM, Actor, Content, Record
-from organism.events.vocabulary import CallAnswered, Event, OrganismReloaded, OrganismStopped
 from organism.log.log import EventFilter, EventLog
 from organism.model.commands import Answer, Command, Idempotency
 from organism.model.ids import Ids
@@ -141,11 +141,11 @@ class Tenant:
         if not self.log.available:
             self._refuse_if_stopping()
         decision = Decision.on(self.pump.state, None, None, actor)
-        answered = CallAnswered(once.key, once.method, once.path, once.digest, status, {}, back=0)
+        answered = events.CallAnswered(once.key, once.method, once.path, once.digest, status, {}, back=0)
         decision.add(answered, Content(ORGANISM_STREAM, body))
         await self.operator.patiently(self.pump.commit(decision))
 
-    async def note(self, *facts: Event, actor: Actor | None = None, once: Idempotency | None = None) -> None:
+    async def note(self, *facts: events.Event, actor: Actor | None = None, once: Idempotency | None = None) -> None:
         """Write facts about the organism as a whole, and that the key was used. Raises an ``OrganismError``."""
         decision = Decision.on(self.pump.state, None, None, actor)
         for fact in facts:
@@ -166,11 +166,11 @@ class Tenant:
         """See ``Recorder``, of which this is the tenant's."""
         return self.log.key_for(LIBRARY)
 
-    async def facts(self, stream: str, after: int) -> list[Record[Event]]:
+    async def facts(self, stream: str, after: int) -> list[Record[events.Event]]:
         """Facts of the library: those of a stream after a position."""
         return await self.log.read(after, wanted=EventFilter((stream,)))
 
-    async def record(self, stream: str, fact: Event, by: By) -> None:
+    async def record(self, stream: str, fact: events.Event, by: By) -> None:
         """Write a fact of the library, and that the key was used. Raises an ``OrganismError``."""
         self._refuse_if_stopping()
         if self.writable() is None:
@@ -217,7 +217,7 @@ class Tenant:
         pump.mailboxes.resize(rules.listeners)
         decision = Decision.on(pump.state, None, None, actor)
         names = asdict(changes)
-        decision.add(OrganismReloaded(**names, listeners=life.listeners, config=life.config))
+        decision.add(events.OrganismReloaded(**names, listeners=life.listeners, config=life.config))
         self.operator.answer(decision, once, names, 1)
         recover.forget_pauses(decision, changes.removed)
         return (await self.operator.patiently(pump.commit(decision))).records[0].position
@@ -279,7 +279,7 @@ class Tenant:
         self._drop_all()
         if (writer := self.writable()) is not None:
             decision = Decision.on(writer.state, None)
-            decision.add(OrganismStopped())
+            decision.add(events.OrganismStopped())
             with suppress(Unavailable):
                 await writer.commit(decision)
                 await recover.leave_snapshot(self.log, writer.state)

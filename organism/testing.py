@@ -29,8 +29,8 @@ from organism.agents.providers.scripted import (
     When,
 )
 from organism.bootstrap import Organism, Parts
+from organism.events import vocabulary as events
 from organism.events.record import Record
-from organism.events.vocabulary import Event
 from organism.log.log import EventFilter, EventLog
 from organism.model.commands import Answer as Answered
 from organism.model.commands import Command, Inject, Injected
@@ -52,7 +52,7 @@ __all__ = (
     "running",
 )
 
-E = TypeVar("E", bound=Event)
+E = TypeVar("E", bound=events.Event)
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +136,10 @@ class Running:
     async def records(self, *, thread: str | None = None) -> list[Record[Any]]: ...
     @overload
     async def records(self, *types: type[E], thread: str | None = None) -> list[Record[E]]: ...
-    async def records(self, *types: type[Event], thread: str | None = None) -> Sequence[Record[Event]]:
+    async def records(self, *types: type[events.Event], thread: str | None = None) -> Sequence[Record[events.Event]]:
         """The records so far, of events of these classes (none: all), of this thread (None: all), with content."""
         wanted = EventFilter(threads=(thread,) if thread else (), types=types, content=True)
-        found: list[Record[Event]] = []
+        found: list[Record[events.Event]] = []
         while records := await self.log.read(found[-1].position if found else 0, wanted=wanted):
             found += records
         return found

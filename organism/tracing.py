@@ -21,21 +21,20 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor, SpanExporter
 from opentelemetry.trace import SpanContext, SpanKind, Status, StatusCode, TraceFlags
 
 from organism.errors import ConfigInvalid
+from organism.events import vocabulary as events
 from organism.events.record import Record
-from organism.events.vocabulary import (
-    Event,
-    MessageDead,
-    MessageDropped,
-    MessageHandled,
-    MessageRetried,
-    MessageSent,
-    MessageStarted,
-)
 from organism.log.log import EventFilter, EventLog
 from organism.views.views import ViewStore
 
-End = MessageHandled | MessageDead | MessageDropped
-TYPES: Final = (MessageSent, MessageStarted, MessageRetried, MessageHandled, MessageDead, MessageDropped)
+End = events.MessageHandled | events.MessageDead | events.MessageDropped
+TYPES: Final = (
+    events.MessageSent,
+    events.MessageStarted,
+    events.MessageRetried,
+    events.MessageHandled,
+    events.MessageDead,
+    events.MessageDropped,
+)
 ASKING: Final = ("OTEL_TRACES_EXPORTER", "OTEL_EXPORTER_OTLP_ENDPOINT", "OTEL_EXPORTER_OTLP_TRACES_ENDPOINT")
 """Any of these variables turns spans on."""
 EXPORTERS: Final = "opentelemetry_traces_exporter"
@@ -88,7 +87,7 @@ class Tracing:
         async for records in log.follow(after, EventFilter(types=TYPES)):
             for record in records:
                 event = record.event
-                if isinstance(event, MessageStarted) and not spans.knows(event.message):
+                if isinstance(event, events.MessageStarted) and not spans.knows(event.message):
                     spans.recall(await views.row("messages", event.message))
                 for span in spans.take(record):
                     self._processor.on_end(span)
@@ -116,26 +115,26 @@ class Spans:
             message = orjson.loads(row)
             self._open[message["id"]] = Handling(message["from"], message["payload_type"], message["cause"])
 
-    def take(self, record: Record[Event]) -> Iterator[ReadableSpan]:
+    def take(self, record: Record[events.Event]) -> Iterator[ReadableSpan]:
         """Take an event; gives the span that it ends."""
         event = record.event
         match event:
-            case MessageSent():
+            case events.MessageSent():
                 self._open[event.message] = Handling(event.sender, event.type, record.cause)
-            case MessageStarted() if (handling := self._open.get(event.message)) is not None:
+            case events.MessageStarted() if (handling := self._open.get(event.message)) is not None:
                 handling.began_us = handling.began_us or record.at
                 handling.attempts = event.attempt
-            case MessageRetried() if (handling := self._open.get(event.message)) is not None:
+            case events.MessageRetried() if (handling := self._open.get(event.message)) is not None:
                 attributes: dict[str, str | int] = {"attempt": event.attempt, "error": event.error}
                 handling.failures.append(SpanEvent("retry", attributes, timestamp=record.at * 1000))
-            case MessageHandled() | MessageDead() | MessageDropped():
+            case events.MessageHandled() | events.MessageDead() | events.MessageDropped():
                 ended = self._open.pop(event.message, None)
                 if ended is not None and ended.began_us:
                     yield self._span(ended, record, event)
 
-    def _span(self, handling: Handling, record: Record[Event], end: End) -> ReadableSpan:
+    def _span(self, handling: Handling, record: Record[events.Event], end: End) -> ReadableSpan:
         trace = _trace_id(record.correlation or "")
-        outcome = end.outcome if isinstance(end, MessageHandled) else end.event_type.removeprefix("message_")
+        outcome = end.outcome if isinstance(end, events.MessageHandled) else end.event_type.removeprefix("message_")
         return ReadableSpan(
             name=f"{end.agent} {handling.type}",
             context=_context(trace, end.message),
@@ -154,7 +153,7 @@ class Spans:
             },
             events=handling.failures,
             kind=SpanKind.CONSUMER,
-            status=Status(StatusCode.ERROR, end.code) if isinstance(end, MessageDead) else Status(StatusCode.OK),
+            status=Status(StatusCode.ERROR, end.code) if isinstance(end, events.MessageDead) else Status(StatusCode.OK),
             start_time=handling.began_us * 1000,
             end_time=record.at * 1000,
         )

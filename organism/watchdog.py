@@ -12,7 +12,7 @@ from typing import Final
 import structlog
 
 from organism.config.code_lines import lines_of_frame, text_of
-from organism.events.vocabulary import LoopBlocked
+from organism.events import vocabulary as events
 from organism.pump.decide.decision import Decision
 from organism.pump.writer import Writer
 
@@ -83,5 +83,5 @@ class Watchdog:
         if writer is None:
             return
         decision = Decision.on(writer.state, None)
-        decision.add(LoopBlocked(int((time.monotonic() - since) * 1_000_000), stack))
+        decision.add(events.LoopBlocked(int((time.monotonic() - since) * 1_000_000), stack))
         writer.write(decision)

@@ -36,8 +36,8 @@ from organism.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
+from organism.events import vocabulary as events
 from organism.events.record import Actor
-from organism.events.vocabulary import StepError, TextsEmbedded
 from organism.model.commands import HOST_PROGRAM, Command, RecordEmbedding, ReserveEmbedding
 from organism.model.completion import ModelRequest
 from organism.model.money import plain, priced
@@ -283,7 +283,7 @@ class TenantEmbeddings:
         model: str,
         texts: Sequence[str],
         actor: Actor = HOST_PROGRAM,
-        on_recorded: Callable[[TextsEmbedded], None] = lambda _: None,
+        on_recorded: Callable[[events.TextsEmbedded], None] = lambda _: None,
     ) -> Embedded:
         """The same of any model, under the tenant's budget of the day. The call is recorded whatever comes of it.
 
@@ -292,9 +292,9 @@ class TenantEmbeddings:
         terms, dim = self._models.terms(model), self._models.dim(model)
         most, began, call = sum(map(tokens_of, texts)), self._now_us(), self._new_id()
 
-        def settled(tokens: int, error: StepError | None = None) -> RecordEmbedding:
+        def settled(tokens: int, error: events.StepError | None = None) -> RecordEmbedding:
             usd = priced(tokens, terms.input_usd_per_million)
-            event = TextsEmbedded(
+            event = events.TextsEmbedded(
                 model=model,
                 provider=terms.provider,
                 texts=len(texts),
@@ -326,7 +326,7 @@ class TenantEmbeddings:
                 async for part in asked:
                     parts.append(part)  # noqa: PERF401 - what came before a failure counts
         except OrganismError as error:
-            command = settled(sum(part.tokens for part in parts), StepError(error.code, error.message))
+            command = settled(sum(part.tokens for part in parts), events.StepError(error.code, error.message))
             await self._do(command)
             on_recorded(command.embedded)
             raise

@@ -18,8 +18,8 @@ from organism.agents.providers import ProviderError
 from organism.agents.providers.messages import prompt_digest, tokens_of_request
 from organism.agents.registry import ModelRegistry, ServedModel, connected
 from organism.config.settings import Listener, Price
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
-from organism.events.vocabulary import StepError
 from organism.model.completion import CompleteError, ModelRequest
 from organism.model.money import NOTHING
 from organism.model.redact import Redactor
@@ -122,11 +122,11 @@ class Gateway(Entity):
         served.rate.give_back(max(0, plan.tokens - cost.input_tokens - cost.output_tokens))
         return Outcome(answer.completion(cost), None, attempts.sent, attempts.ran_us, cost)
 
-    def _recorded(self, error: ProviderError) -> StepError:
+    def _recorded(self, error: ProviderError) -> events.StepError:
         """The error as it is recorded: a server may have written anything, so secrets are taken out."""
         message = self._redactor.text(error.message)[:MOST_ERROR_CHARS]
         wait_s = None if error.retry_after_s is None else ceil(error.retry_after_s)
-        return StepError(error.code, message, is_final=not error.may_retry, retry_after_s=wait_s)
+        return events.StepError(error.code, message, is_final=not error.may_retry, retry_after_s=wait_s)
 
 
 def _not_allowed(message: str) -> CompleteError:

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from organism.config.foreign import attempt, readable
 from organism.config.modules import ModuleSet
-from organism.events.vocabulary import CodeLine
+from organism.events import vocabulary as events
 
 MOST_LINES: Final = 20
 MOST_CODE: Final = 200
@@ -21,29 +21,29 @@ Place = tuple[FrameType, int]
 """A frame, and the number of its line."""
 
 
-def lines_of_error(error: BaseException, modules: ModuleSet) -> tuple[CodeLine, ...]:
+def lines_of_error(error: BaseException, modules: ModuleSet) -> tuple[events.CodeLine, ...]:
     """Where it was raised; of several, which a task group holds, where the first was."""
     return attempt(lambda: _own(_raised(error), modules)).result or ()
 
 
-def lines_of_coroutine(coroutine: Any, modules: ModuleSet) -> tuple[CodeLine, ...]:
+def lines_of_coroutine(coroutine: Any, modules: ModuleSet) -> tuple[events.CodeLine, ...]:
     """Where the coroutine waits."""
     return attempt(lambda: _own([*_waiting(coroutine)][::-1], modules)).result or ()
 
 
-def lines_of_frame(frame: FrameType | None, modules: ModuleSet | None) -> tuple[CodeLine, ...]:
+def lines_of_frame(frame: FrameType | None, modules: ModuleSet | None) -> tuple[events.CodeLine, ...]:
     """Where the frame's thread is."""
     return _own(_stack(frame), modules)
 
 
-def lines_of_function(function: Any, modules: ModuleSet) -> tuple[CodeLine, ...]:
+def lines_of_function(function: Any, modules: ModuleSet) -> tuple[events.CodeLine, ...]:
     """Where a handler's own code begins; nothing of one that is no code of the organism's modules."""
     code = getattr(unwrap(function) if callable(function) else None, "__code__", None)
     module = str(getattr(function, "__module__", ""))
     return (_line(module, code, code.co_firstlineno, modules),) if code and modules.sources.owns(module) else ()
 
 
-def text_of(lines: Iterable[CodeLine]) -> str:
+def text_of(lines: Iterable[events.CodeLine]) -> str:
     """The lines for people: each place, and below it its code."""
     return "\n".join(f"{each.file}:{each.line} in {each.function}\n    {each.code}".rstrip() for each in lines)
 
@@ -69,7 +69,7 @@ def _stack(frame: FrameType | None) -> Iterator[Place]:
         frame = frame.f_back
 
 
-def _own(places: Iterable[Place], modules: ModuleSet | None) -> tuple[CodeLine, ...]:
+def _own(places: Iterable[Place], modules: ModuleSet | None) -> tuple[events.CodeLine, ...]:
     every = [*places]
     own = [each for each in every if modules is not None and modules.sources.owns(_module(each[0]))]
     return tuple(_line(_module(frame), frame.f_code, line, modules) for frame, line in (own or every)[:MOST_LINES])
@@ -79,10 +79,10 @@ def _module(frame: FrameType) -> str:
     return str(frame.f_globals.get("__name__", ""))
 
 
-def _line(module: str, code: CodeType, number: int, modules: ModuleSet | None) -> CodeLine:
+def _line(module: str, code: CodeType, number: int, modules: ModuleSet | None) -> events.CodeLine:
     source = modules.sources.find(module) if modules is not None else None
     is_package = code.co_filename.endswith("__init__.py")
     file = module.replace(".", "/") + ("/__init__.py" if is_package else ".py")
     written = source.text.splitlines()[number - 1 : number] if source is not None else []
     text = b"".join(written).decode("utf-8", "replace").strip()[:MOST_CODE]
-    return CodeLine(readable(file), number, readable(code.co_qualname), readable(text))
+    return events.CodeLine(readable(file), number, readable(code.co_qualname), readable(text))

@@ -10,17 +10,9 @@ import msgspec
 import orjson
 
 from organism.errors import StalePosition
+from organism.events import vocabulary as events
 from organism.events.record import Content, Record, Unit
 from organism.events.stored import decode_unit
-from organism.events.vocabulary import (
-    Event,
-    MessageHandled,
-    MessageSent,
-    MessageStarted,
-    ThreadCompleted,
-    ThreadCreated,
-    ThreadForked,
-)
 from organism.log.encode import RandomBytes, SealedContent, encode, link
 from organism.log.log import span_of
 from organism.log.rows.versions import RowFolding
@@ -34,7 +26,9 @@ Erasure = tuple[int, int, str, int]
 GENERATION_STREAMS: Final = 4096
 SAFE_FIELDS: Final = frozenset({"event", "outcome", "kind", "effect", "why", "status", "type", "decision"})
 """Fields whose values are the program's own words: they are never masked."""
-TEXTLESS: Final = frozenset({MessageSent, MessageStarted, MessageHandled, ThreadCreated, ThreadCompleted})
+TEXTLESS: Final = frozenset(
+    {events.MessageSent, events.MessageStarted, events.MessageHandled, events.ThreadCreated, events.ThreadCompleted}
+)
 """Events of ids, names and times, which hold no text."""
 
 
@@ -96,9 +90,9 @@ class TypeSpans:
     def __init__(self, *, has_forks: bool = False) -> None:
         self.has_forks = has_forks
         self._span = -1
-        self._seen: set[type[Event]] = set()
+        self._seen: set[type[events.Event]] = set()
 
-    def take(self, records: Sequence[Record[Event]], noted: list[TypeSpan]) -> None:
+    def take(self, records: Sequence[Record[events.Event]], noted: list[TypeSpan]) -> None:
         """Add what the next records need in the index to ``noted``; some of it may be there already."""
         for record in records:
             span = span_of(record.position)
@@ -109,7 +103,7 @@ class TypeSpans:
             if kind not in self._seen:
                 self._seen.add(kind)
                 noted.append((kind.event_type, span))
-                self.has_forks |= kind is ThreadForked
+                self.has_forks |= kind is events.ThreadForked
 
 
 class Erased(NamedTuple):
@@ -141,7 +135,7 @@ class Batch:
         self.last = 0
         self.size = 0
 
-    def records(self) -> list[Record[Event]]:
+    def records(self) -> list[Record[events.Event]]:
         return [record for unit in self.units for record in unit.records]
 
     def hash(self, key: bytes, previous: bytes) -> bytes:

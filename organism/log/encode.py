@@ -19,9 +19,9 @@ from typing import Any, Final
 import orjson
 
 from organism.errors import ContentDamaged, LogDamaged
+from organism.events import vocabulary as events
 from organism.events.record import ORGANISM_STREAM, Content, Record, Unit
 from organism.events.stored import VERSION, Placed, Seal, StoredUnit, decode_unit, encode_unit
-from organism.events.vocabulary import ContentErased, Event
 
 GENESIS: Final = bytes(32)  # The hash before the first commit
 DIGEST_BYTES: Final = 32
@@ -31,7 +31,7 @@ RandomBytes = Callable[[int], bytes]  # `os.urandom`, but in tests
 REMEDY: Final = "Run `organism log verify --data DIR` to see how far it is whole, then restore a backup."
 SealedContent = tuple[int, str, bytes, bytes, bytes]  # Position, owner, salt, JSON, XML
 ContentRow = Sequence[Any]  # Owner, salt, JSON, XML, and the position of the event that says it was erased, else None
-RecordAt = Callable[[int], Record[Event] | None]
+RecordAt = Callable[[int], Record[events.Event] | None]
 """The record at a position, checked against its unit's digest; None if there is none."""
 MISSING: Final = "is missing, and no event says that it was erased"
 
@@ -67,7 +67,7 @@ def encode(unit: Unit, first: int, random_bytes: RandomBytes) -> tuple[bytes, li
     """
     thread, cause, correlation = unit.thread_id, unit.cause, unit.correlation
     contents: list[SealedContent] = []
-    events: list[Event] = []
+    happened: list[events.Event] = []
     seals: list[Seal] = []
     placed: list[Placed] = []
     streams: dict[str, int] = {}
@@ -86,13 +86,13 @@ def encode(unit: Unit, first: int, random_bytes: RandomBytes) -> tuple[bytes, li
             contents.append((position, owner, salt, json, xml))
         if own_thread is not thread or record.cause is not cause or record.correlation is not correlation:
             placed.append(Placed(index, own_thread, record.cause, record.correlation))
-        events.append(record.event)
+        happened.append(record.event)
         streams[own_thread or ORGANISM_STREAM] = position
-    row = StoredUnit(first, VERSION, unit.at, thread, cause, correlation, unit.actor, events, seals, placed)
+    row = StoredUnit(first, VERSION, unit.at, thread, cause, correlation, unit.actor, happened, seals, placed)
     return encode_unit(row), contents, streams
 
 
-def _share(unit: Unit, record: Record[Event]) -> None:
+def _share(unit: Unit, record: Record[events.Event]) -> None:
     """Fill in what the record shares with its unit."""
     record.at, record.actor = unit.at, unit.actor
     record.thread = record.thread or unit.thread_id
@@ -124,7 +124,7 @@ def parse(first: int, sealed: Any, body: Any) -> StoredUnit:
     return unit
 
 
-def heads_of(records: Iterable[Record[Event]]) -> dict[str, int]:
+def heads_of(records: Iterable[Record[events.Event]]) -> dict[str, int]:
     """Each stream that the records touch, with the position of its last one among them."""
     return {record.stream: record.position for record in records}
 
@@ -148,7 +148,7 @@ def _was_erased(position: int, owner: str, erased_at: int, record_at: RecordAt) 
     if record is None or erasure is None or erased_at <= position:
         return False
     is_owner = owner == (record.content_owner or record.stream)
-    return is_owner and isinstance(erasure.event, ContentErased) and erasure.event.owner == owner
+    return is_owner and isinstance(erasure.event, events.ContentErased) and erasure.event.owner == owner
 
 
 def content_of(position: int, sealed: str, row: ContentRow | None, record_at: RecordAt) -> Content:

@@ -26,8 +26,8 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from organism.events import vocabulary as events
 from organism.events.record import Actor, Record, Unit
-from organism.events.vocabulary import Event
 from organism.model.redact import Redactor
 
 SPAN_EVENTS: Final = 1024  # The index of types lists the types of events in each span of so many positions
@@ -46,7 +46,7 @@ class EventFilter:
     """
 
     threads: tuple[str, ...] = ()
-    types: tuple[type[Event], ...] = ()
+    types: tuple[type[events.Event], ...] = ()
     content: bool = False
 
 
@@ -54,11 +54,11 @@ Origins = Mapping[str, int]
 """Streams whose past is shared by forks, each with the position up to which it is."""
 
 
-def wants(wanted: EventFilter, origins: Origins) -> Callable[[Record[Event]], bool]:
+def wants(wanted: EventFilter, origins: Origins) -> Callable[[Record[events.Event]], bool]:
     """The filter as a function. Events of no thread belong to ``ORGANISM_STREAM``."""
     threads, types = frozenset(wanted.threads), frozenset(wanted.types)
 
-    def is_wanted(record: Record[Event]) -> bool:
+    def is_wanted(record: Record[events.Event]) -> bool:
         if types and type(record.event) not in types:
             return False
         return not threads or record.stream in threads or record.position <= origins.get(record.stream, 0)
@@ -99,16 +99,16 @@ class History(Protocol):
         limit: int = 500,
         *,
         reverse: bool = False,
-    ) -> list[Record[Event]]:
+    ) -> list[Record[events.Event]]:
         """Events with after < position ≤ until, in order (or newest first); at most ``limit``."""
 
-    def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Record[Event]]]:
+    def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Record[events.Event]]]:
         """Lists of events after ``after`` until the log closes; an empty one says that none up to the head passes.
 
         Of a stream that becomes a fork later on, a follower gets the events after that alone.
         """
 
-    async def type_spans(self, types: Sequence[type[Event]], low: int, high: int, limit: int) -> list[int]:
+    async def type_spans(self, types: Sequence[type[events.Event]], low: int, high: int, limit: int) -> list[int]:
         """The spans (``span_of``) from ``low`` to ``high`` that hold events of these types, in order."""
 
     async def position_at(self, at_us: int) -> int:
@@ -123,7 +123,7 @@ class History(Protocol):
     def export(self, stream: str) -> AsyncIterator[bytes]:
         """The stream up to the head as JSON Lines: what ``GET /log`` shows of each event, its content and its XML."""
 
-    async def fold(self, after: int, apply: Callable[[Record[Event]], object]) -> None:
+    async def fold(self, after: int, apply: Callable[[Record[events.Event]], object]) -> None:
         """Call ``apply`` with every event after ``after``, in order and without content."""
 
     async def load_snapshot(self, name: str) -> tuple[int, bytes] | None:

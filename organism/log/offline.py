@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import Final
 
 from organism.errors import BadPosition, LogDamaged, LogHeld, LogUnavailable
+from organism.events import vocabulary as events
 from organism.events.record import Record
 from organism.events.stored import decode_unit
-from organism.events.vocabulary import Event, TenantOpened
 from organism.log.commits import REBUILD, Commits, beside
 from organism.log.directory import TIMELINE_BYTES, Anchor, LogDirectory, put_file
 from organism.log.disk import make_tables
@@ -33,7 +33,7 @@ COPIED_ROWS: Final = 512  # At a time: a longer read would keep a server's WAL f
 MOST_ATTEMPTS: Final = 100
 PAGED_ATTEMPTS: Final = 3  # Then the log is copied in one read, whatever is erased meanwhile
 _SQL: Final = statements("log", "log.sql")
-_OPENED: Final = b'"%b"' % TenantOpened.event_type.encode()
+_OPENED: Final = b'"%b"' % events.TenantOpened.event_type.encode()
 
 
 def verify_directory(
@@ -75,8 +75,8 @@ def known_tenants(directory: Path) -> set[str]:
         for rows in rows_after(connection, BEFORE_ALL):
             for first, sealed, body, _ in rows:
                 if _OPENED in body:
-                    events = parse(first, sealed, body).events
-                    found.update(event.tenant for event in events if isinstance(event, TenantOpened))
+                    happened = parse(first, sealed, body).events
+                    found.update(event.tenant for event in happened if isinstance(event, events.TenantOpened))
     return found
 
 
@@ -108,7 +108,7 @@ def drop_rows(directory: Path, key_path: Path | None, tenant: str, now_us: Calla
         files.unlock()
 
 
-def copy_log(files: LogDirectory, copy: LogDirectory, companion: str, facts: tuple[type[Event], ...]) -> None:
+def copy_log(files: LogDirectory, copy: LogDirectory, companion: str, facts: tuple[type[events.Event], ...]) -> None:
     """Copy the sources of a log into an empty directory, and the file ``companion`` beside it, both as of one moment.
 
     A server may be writing them. Each change of the companion has a fact in the log, which is one of ``facts``: it is
@@ -140,7 +140,7 @@ def copy_log(files: LogDirectory, copy: LogDirectory, companion: str, facts: tup
         raise files.explain(error) from error
 
 
-def _copy_companion(files: LogDirectory, copy: LogDirectory, name: str, facts: tuple[type[Event], ...]) -> int:
+def _copy_companion(files: LogDirectory, copy: LogDirectory, name: str, facts: tuple[type[events.Event], ...]) -> int:
     """Copy the companion, if any, as of a moment of the log; gives the position of the log's last event then."""
     with ExitStack() as reading:
         companions = [reading.enter_context(_companion(files, path)) for path in files.path.glob(name)]
@@ -155,7 +155,7 @@ def _copy_companion(files: LogDirectory, copy: LogDirectory, name: str, facts: t
 
 @contextmanager
 def reading_together(
-    files: LogDirectory, companion: str, facts: tuple[type[Event], ...]
+    files: LogDirectory, companion: str, facts: tuple[type[events.Event], ...]
 ) -> Iterator[tuple[Connection, Connection | None]]:
     """The log and the file ``companion`` beside it, if there is one, both as of one moment; see ``copy_log``.
 
@@ -168,7 +168,7 @@ def reading_together(
         yield log, next(iter(companions), None)
 
 
-def facts_in(log: Connection, facts: tuple[type[Event], ...]) -> Iterator[Record[Event]]:
+def facts_in(log: Connection, facts: tuple[type[events.Event], ...]) -> Iterator[Record[events.Event]]:
     """The events of these classes, in order. Raises ``LogDamaged``."""
     for units in rows_after(log, BEFORE_ALL):
         for unit in units:
@@ -188,7 +188,7 @@ def _companion(files: LogDirectory, path: Path) -> Iterator[Connection]:
         yield connection
 
 
-def _begin_together(log: Connection, others: Sequence[Connection], facts: tuple[type[Event], ...]) -> int:
+def _begin_together(log: Connection, others: Sequence[Connection], facts: tuple[type[events.Event], ...]) -> int:
     """Begin transactions between whose snapshots no fact lies: all that is in force in the log is in the others.
 
     Gives the position of the last event that the log's transaction sees.

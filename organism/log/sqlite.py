@@ -18,9 +18,9 @@ from typing import Final, Protocol
 import structlog
 
 from organism.errors import LogUnavailable, OrganismError
+from organism.events import vocabulary as events
 from organism.events.record import Actor, Record, Unit
 from organism.events.stored import decode_unit
-from organism.events.vocabulary import ContentErased, Event, ThreadForked
 from organism.log import units
 from organism.log.batch import Appender, Batch, Erased, Heads, TypeSpans
 from organism.log.commits import Commits
@@ -187,7 +187,7 @@ class SqliteLog:
     async def erase(self, owner: str, at: int, actor: Actor | None = None) -> int:
         searched = self.head
         found = await self._store.read(units.positions_owned, owner, searched)
-        erasing = Unit(None, [Record(ContentErased(owner))], at, {}, actor=actor)
+        erasing = Unit(None, [Record(events.ContentErased(owner))], at, {}, actor=actor)
         position = await self._commit(erasing, Erased(owner, found, searched))
         await self._store.purged()
         return position
@@ -204,17 +204,17 @@ class SqliteLog:
         limit: int = 500,
         *,
         reverse: bool = False,
-    ) -> list[Record[Event]]:
+    ) -> list[Record[events.Event]]:
         span = units.Span(after, min(self.head, units.END if until is None else until), limit, reverse)
         wanted = wanted or units.WITHOUT_CONTENT
         return await self._store.read(units.read, span, wanted, await self._origins(wanted))
 
-    def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Record[Event]]]:
+    def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Record[events.Event]]]:
         return self._tail.follow(after, wanted or units.WITHOUT_CONTENT, self._origins, self._read)
 
     async def _read(
         self, after: int, until: int, wanted: EventFilter, origins: Origins, limit: int
-    ) -> list[Record[Event]]:
+    ) -> list[Record[events.Event]]:
         return await self._store.read(units.read, units.Span(after, until, limit), wanted, origins)
 
     async def _origins(self, wanted: EventFilter) -> Origins:
@@ -226,7 +226,7 @@ class SqliteLog:
     def export(self, stream: str) -> AsyncIterator[bytes]:
         return export(self, stream)
 
-    async def type_spans(self, types: Sequence[type[Event]], low: int, high: int, limit: int) -> list[int]:
+    async def type_spans(self, types: Sequence[type[events.Event]], low: int, high: int, limit: int) -> list[int]:
         return await self._store.read_quickly(units.type_spans, types, low, high, limit)
 
     async def position_at(self, at_us: int) -> int:
@@ -239,7 +239,7 @@ class SqliteLog:
     async def contents(self, digests: Mapping[int, str]) -> dict[int, tuple[bytes, bytes]]:
         return await self._store.read_quickly(units.contents, digests)
 
-    async def fold(self, after: int, apply: Callable[[Record[Event]], object]) -> None:
+    async def fold(self, after: int, apply: Callable[[Record[events.Event]], object]) -> None:
         async for rows in self._portions(after):
             for _, body in rows:
                 for record in decode_unit(body).records():
@@ -367,7 +367,7 @@ async def appender_after(store: Disk | Memory, views: SqliteViews, position: int
     heads = Heads(lambda stream: store.read_now(units.head_of, stream))
     heads.committed, heads.greatest = position, await store.read(units.greatest_stream)
     folding = await views.begin(position)
-    types = TypeSpans(has_forks=bool(await store.read(units.type_spans, [ThreadForked], 0, units.END, 1)))
+    types = TypeSpans(has_forks=bool(await store.read(units.type_spans, [events.ThreadForked], 0, units.END, 1)))
     return Appender(heads, types, folding, options.random_bytes, position)
 
 

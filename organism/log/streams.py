@@ -9,8 +9,8 @@ import msgspec
 import orjson
 
 from organism.errors import BadPosition, NotFound
+from organism.events import vocabulary as events
 from organism.events.record import Content, Record
-from organism.events.vocabulary import Event, ThreadForked
 from organism.log.log import EventFilter, History
 from organism.model.times import iso
 
@@ -29,7 +29,7 @@ async def export(log: History, stream: str) -> AsyncIterator[bytes]:
         after = records[-1].position
 
 
-async def forked(log: History, source: str, until: int) -> ThreadForked:
+async def forked(log: History, source: str, until: int) -> events.ThreadForked:
     """The event that begins a fork. Raises ``NotFound`` or ``BadPosition``."""
     wanted = EventFilter((source,))
     first = await log.read(0, None, wanted, 1)
@@ -41,10 +41,10 @@ async def forked(log: History, source: str, until: int) -> ThreadForked:
             f"Expected the position of an event of {source!r} or one between its events, "
             f"which lie from {first[0].position} to {last.position}; got {until}."
         )
-    return ThreadForked(source, until)
+    return events.ThreadForked(source, until)
 
 
-def shown(record: Record[Event]) -> dict[str, Any]:
+def shown(record: Record[events.Event]) -> dict[str, Any]:
     """The record without its content, as ``GET /log`` shows it; ``data`` has what seals the content."""
     data: dict[str, Any] = msgspec.to_builtins(record.event)
     del data["event"]

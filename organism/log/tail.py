@@ -8,15 +8,15 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from itertools import takewhile
 from typing import Final
 
+from organism.events import vocabulary as events
 from organism.events.record import Content, Record
-from organism.events.vocabulary import Event
 from organism.log.log import EventFilter, Origins, wants
 
 TAIL_BYTES: Final = 1 << 16
 """Followers read a commit at once; a larger tail would push hot data out of the processor's cache."""
 CATCH_UP_EVENTS: Final = 1000
 
-Records = list[Record[Event]]
+Records = list[Record[events.Event]]
 ReadPast = Callable[[int, int, EventFilter, Origins, int], Awaitable[Records]]
 """(after, until, wanted, origins, limit) → records, from the disk."""
 

@@ -10,9 +10,9 @@ from types import MappingProxyType
 from typing import Any, Final
 
 from organism.errors import LogDamaged
+from organism.events import vocabulary as events
 from organism.events.record import Content, Record
 from organism.events.stored import StoredUnit
-from organism.events.vocabulary import Event, ThreadForked
 from organism.log.encode import REMEDY, ContentRow, check, check_order, content_of, parse
 from organism.log.log import EventFilter, Origins, wants
 from organism.sqlite.driver import Connection, Parameters, json_text, statements
@@ -36,10 +36,12 @@ class Span:
     is_reverse: bool = False
 
 
-def read(connection: Connection, span: Span, wanted: EventFilter, origins: Origins = NO_ORIGINS) -> list[Record[Event]]:
+def read(
+    connection: Connection, span: Span, wanted: EventFilter, origins: Origins = NO_ORIGINS
+) -> list[Record[events.Event]]:
     """The events of the span that pass the filter, newest first if it is reverse."""
     is_wanted = wants(wanted, origins)
-    found: list[Record[Event]] = []
+    found: list[Record[events.Event]] = []
     low, high = span.after + 1, span.until
     while low <= high and len(found) < span.limit:
         rows = connection.execute(*_portion(span, wanted, origins, low, high)).fetchall()
@@ -108,7 +110,7 @@ def origins(connection: Connection, streams: Sequence[str]) -> Origins:
         shared: dict[str, int] = {}
         for stream, *unit in rows:
             fork = next(record.event for record in parse(*unit).records() if record.stream == stream)
-            if isinstance(fork, ThreadForked) and (until := min(fork.until, bounds[stream])) > found.get(
+            if isinstance(fork, events.ThreadForked) and (until := min(fork.until, bounds[stream])) > found.get(
                 fork.source, 0
             ):
                 found[fork.source] = shared[fork.source] = until
@@ -139,7 +141,9 @@ def position_at(connection: Connection, at_us: int, head: int) -> int:
     return low - 1
 
 
-def type_spans(connection: Connection, types: Sequence[type[Event]], low: int, high: int, limit: int) -> list[int]:
+def type_spans(
+    connection: Connection, types: Sequence[type[events.Event]], low: int, high: int, limit: int
+) -> list[int]:
     """The spans from ``low`` to ``high`` that hold events of these types, in order."""
     names = json_text([each.event_type for each in types])
     return [span for (span,) in connection.execute(_SQL["type_spans"], (names, low, high, limit))]
@@ -161,7 +165,7 @@ def unit_rows(connection: Connection, after: int, until: int) -> list[tuple[int,
     return [(first, body) for first, _, body, _ in rows]
 
 
-def records_at(connection: Connection, positions: Iterable[int]) -> dict[int, Record[Event]]:
+def records_at(connection: Connection, positions: Iterable[int]) -> dict[int, Record[events.Event]]:
     """The records at these positions, as far as there are any, without content."""
     units = _units_of(connection, sorted(positions))
     return {record.position: record for unit in units for record in unit.records()}
@@ -183,7 +187,7 @@ def _units_of(connection: Connection, positions: Sequence[int]) -> list[StoredUn
     return [parse(*row) for row in rows]
 
 
-def _decode(rows: Iterable[Row]) -> list[Record[Event]]:
+def _decode(rows: Iterable[Row]) -> list[Record[events.Event]]:
     return [record for first, sealed, body, *_ in rows for record in parse(first, sealed, body).records()]
 
 
@@ -199,13 +203,13 @@ def _contents(connection: Connection, digests: Mapping[int, str]) -> dict[int, C
     }
 
 
-def _of_erasures(connection: Connection, rows: Mapping[int, ContentRow]) -> dict[int, Record[Event]]:
+def _of_erasures(connection: Connection, rows: Mapping[int, ContentRow]) -> dict[int, Record[events.Event]]:
     """The records that tell whether an empty content was erased."""
     erased = {position: row[-1] for position, row in rows.items() if isinstance(row[-1], int)}
     return records_at(connection, {*erased, *erased.values()}) if erased else {}
 
 
-def _naming(rows: list[Row], types: Sequence[type[Event]]) -> list[Row]:
+def _naming(rows: list[Row], types: Sequence[type[events.Event]]) -> list[Row]:
     """The rows whose text names one of the types, and the last one, which tells where the next portion begins.
 
     In a long stream with few such events, searching the text costs a tenth of decoding it.
@@ -214,7 +218,7 @@ def _naming(rows: list[Row], types: Sequence[type[Event]]) -> list[Row]:
     return [row for row in rows[:-1] if any(tag in row[2] for tag in tags)] + rows[-1:]
 
 
-def _check_dense(records: Sequence[Record[Event]], low: int, high: int, *, is_reverse: bool) -> None:
+def _check_dense(records: Sequence[Record[events.Event]], low: int, high: int, *, is_reverse: bool) -> None:
     """Raise ``LogDamaged`` if a unit is missing between, or where the portion has to begin."""
     found = [record.position for record in records]
     begin = low if not (records and is_reverse) else found[0]

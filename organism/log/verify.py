@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from organism.errors import LogDamaged
+from organism.events import vocabulary as events
 from organism.events.record import Record
 from organism.events.stored import decode_unit
-from organism.events.vocabulary import Event
 from organism.log.directory import Anchor
 from organism.log.encode import GENESIS, MISSING, check_order, digest, fault, link, mac, parse
 from organism.log.log import Verification
@@ -166,7 +166,7 @@ def content_damage(connection: Connection, after: int) -> Iterator[str]:
     begin = BEFORE_ALL if unit is None else unit[0]
     last = begin - 1 if unit is not None else BEFORE_ALL
 
-    def record_at(position: int) -> Record[Event] | None:
+    def record_at(position: int) -> Record[events.Event] | None:
         return records_at(connection, [position]).get(position)
 
     for rows in rows_after(connection, last):

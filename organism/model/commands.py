@@ -13,8 +13,8 @@ from typing import Any, Final, Literal
 
 from msgspec import Struct
 
+from organism.events import vocabulary as events
 from organism.events.record import Actor
-from organism.events.vocabulary import OnBusy, Role, SessionSettings, TextsEmbedded
 
 HOST_PROGRAM: Final = Actor()
 """Acts where no person or token does."""
@@ -69,7 +69,7 @@ class CreateSession(Command, frozen=True, kw_only=True):
 
     agent: str
     user: str
-    settings: SessionSettings = SessionSettings()
+    settings: events.SessionSettings = events.SessionSettings()
 
 
 class SendTurn(Inject, frozen=True, kw_only=True):
@@ -81,7 +81,7 @@ class SendTurn(Inject, frozen=True, kw_only=True):
 
     session_id: str
     user: str
-    on_busy: OnBusy = "queue"
+    on_busy: events.OnBusy = "queue"
 
 
 class DeleteSession(Command, frozen=True, kw_only=True):
@@ -95,7 +95,7 @@ class DeleteSession(Command, frozen=True, kw_only=True):
 class KeptMessage(Struct, frozen=True):
     """A message with which a successor begins; ``json`` is the whole message, an object, less its id."""
 
-    role: Role
+    role: events.Role
     json: bytes
 
 
@@ -169,7 +169,7 @@ class RecordEmbedding(Command, frozen=True, kw_only=True):
     """Record the call of an embedding model that was made, and settle what was reserved for it."""
 
     call: str
-    embedded: TextsEmbedded
+    embedded: events.TextsEmbedded
 
 
 class KillThread(Command, frozen=True, kw_only=True):

@@ -7,24 +7,13 @@ from typing import Final
 
 from msgspec import field
 
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import (
-    After,
-    MessageSent,
-    OnBusy,
-    Root,
-    SessionBudget,
-    StepEffect,
-    StepError,
-    StepKind,
-    StepRecorded,
-    Todo,
-)
 from organism.model.ids import session_of
 from organism.model.run import BLOCKS
 
-WAITS: Final[frozenset[StepKind]] = frozenset({"ask", "approve", "complete"})
+WAITS: Final[frozenset[events.StepKind]] = frozenset({"ask", "approve", "complete"})
 """Kinds of steps in which a handler waits for somebody else."""
 CONSENT: Final = 0
 """The number of the step that asks a person whether the message may be handled; it precedes all others."""
@@ -32,7 +21,7 @@ ROOTS_KEPT: Final = 256
 """After this many injections a thread forgets the roots that no open message follows from."""
 
 
-NO_ROOT: Final = Root()
+NO_ROOT: Final = events.Root()
 NO_AUTHORS: Final[frozenset[str]] = frozenset()
 
 
@@ -45,9 +34,9 @@ class Turn(Entity):
     """
 
     message: str
-    on_busy: OnBusy
+    on_busy: events.OnBusy
     waits: bool
-    budget: SessionBudget | None = None
+    budget: events.SessionBudget | None = None
     said: int = 0
     authors: frozenset[str] = frozenset()
 
@@ -69,8 +58,8 @@ class Thread(Entity):
     paused: bool = False
     head: int = 0
     parent: str | None = None
-    todos: dict[str, Todo] | None = None
-    roots: dict[str, Root] | None = None
+    todos: dict[str, events.Todo] | None = None
+    roots: dict[str, events.Root] | None = None
     """Its injections by correlation, except those of the host program."""
     turn: Turn | None = None
 
@@ -84,7 +73,7 @@ class Thread(Entity):
         """Whether none of its messages may start."""
         return self.paused or (self.turn is not None and self.turn.waits)
 
-    def begin_chain(self, correlation: str | None, root: Root, open_messages: Iterable[Message]) -> None:
+    def begin_chain(self, correlation: str | None, root: events.Root, open_messages: Iterable[Message]) -> None:
         """Note the root of an injected message, for all that follows from it."""
         if correlation is None or root == NO_ROOT:
             return
@@ -116,20 +105,20 @@ class PlainStep(Entity):
     """
 
     number: int
-    kind: StepKind
+    kind: events.StepKind
     input: str
     ok: bool | None = None
-    error: StepError | None = None
+    error: events.StepError | None = None
     content_at: int = 0
     open: int = 0
-    effect: StepEffect = ""
+    effect: events.StepEffect = ""
     key: str = ""
     approval: str = ""
     expires: int = 0
     stopped_at: int = 0
     unknown: bool = False
     request: str = ""
-    lost: StepError | None = None
+    lost: events.StepError | None = None
     place: str = ""
     ended_at: int = 0
 
@@ -139,10 +128,10 @@ class Step(PlainStep, kw_only=True):
 
     message: Message
 
-    def recorded(self, error: StepError | None = None) -> StepRecorded:
+    def recorded(self, error: events.StepError | None = None) -> events.StepRecorded:
         """The event that records it."""
         named = self.message.id, self.message.to, self.number, self.kind, self.input
-        return StepRecorded(*named, error, self.place)
+        return events.StepRecorded(*named, error, self.place)
 
     def stop_clock(self, at: int) -> None:
         """Stop its clock at that time, unless it is stopped."""
@@ -204,7 +193,7 @@ class PlainMessage(Entity):
     running: bool = False
     started_at: int = 0
     next_at: int = 0
-    after: After = ""
+    after: events.After = ""
     shown: Shown | None = None
     first: str = ""
     places: dict[str, int] | None = None
@@ -224,7 +213,7 @@ class Message(PlainMessage, kw_only=True):
     steps: dict[int, Step] | None = None
 
     @classmethod
-    def sent(cls, record: Record[MessageSent], thread: Thread) -> Message:
+    def sent(cls, record: Record[events.MessageSent], thread: Thread) -> Message:
         """The message that was sent."""
         event = record.event
         return cls(
@@ -248,7 +237,7 @@ class Message(PlainMessage, kw_only=True):
         return self.first or self.id
 
     @property
-    def root(self) -> Root:
+    def root(self) -> events.Root:
         """The injection that it follows from."""
         return (self.thread.roots or {}).get(self.correlation or "", NO_ROOT)
 

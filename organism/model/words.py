@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Raw, UnsetType
 
-from organism.events.vocabulary import EVENTS
+from organism.events import vocabulary as events
 from organism.model.run import REQUIRED
 
 AgentName = Annotated[str, Meta(min_length=1, examples=["greeter"])]
@@ -43,7 +43,7 @@ def one_of(names: Iterable[str], title: str, description: str, example: str) -> 
     return Meta(title=title, description=description, examples=[example], extra_json_schema={"enum": sorted(names)})
 
 
-EventType = Annotated[str, one_of(EVENTS, "EventType", "The type of an event.", "message_sent")]
+EventType = Annotated[str, one_of(events.EVENTS, "EventType", "The type of an event.", "message_sent")]
 EventData = Annotated[dict[str, Any], Meta(title="EventData")]
 """The fields of any event. ``documents/events.py`` makes its schema of the vocabulary."""
 EntryType = Annotated[str, one_of(REQUIRED, "EntryType", "The type of an entry of a run.", "tool_call")]

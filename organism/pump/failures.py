@@ -6,17 +6,8 @@ from contextlib import suppress
 from typing import Final, TypeGuard, get_args
 
 from organism.errors import AlreadyResolved, NotFound
+from organism.events import vocabulary as events
 from organism.events.record import Record
-from organism.events.vocabulary import (
-    DeathCode,
-    Event,
-    MessageRefused,
-    MessageSent,
-    Root,
-    ThreadCompleted,
-    ThreadFailed,
-    ThreadReopened,
-)
 from organism.log.log import EventFilter, EventLog
 from organism.model.thread import NO_ROOT
 from organism.pump.decide.inject import DeadLetter, Failed
@@ -26,7 +17,7 @@ from organism.views.views import Query, ViewStore, Where, all_rows, rows_of
 
 MOST_FAILURES: Final = 500
 """So many dead letters of a thread are sent again, or discarded, by one act."""
-_DEATHS: Final = get_args(DeathCode)
+_DEATHS: Final = get_args(events.DeathCode)
 """Codes of dead letters that made their thread fail: a refused send does not."""
 
 
@@ -36,16 +27,16 @@ class Failures:
     def __init__(self, log: EventLog, views: ViewStore) -> None:
         self._log, self._views = log, views
 
-    async def reopening(self, row: Thread) -> ThreadReopened:
+    async def reopening(self, row: Thread) -> events.ThreadReopened:
         """What reopening the thread of this row records: dead letters, pause, what outlived its end."""
         thread_id = row.id
         where = (Where("thread_id", "=", thread_id), Where("code", "in", _DEATHS))
         failed = await self._views.rows("dead_letters", Query(where, "died_at", descending=True, limit=1))
         newest = rows_of(failed, DeadLetterHead)
-        ends = EventFilter(threads=(thread_id,), types=(ThreadCompleted, ThreadFailed))
+        ends = EventFilter(threads=(thread_id,), types=(events.ThreadCompleted, events.ThreadFailed))
         ended = (await self._log.read(wanted=ends, limit=1, reverse=True))[0].event
-        assert isinstance(ended, ThreadCompleted | ThreadFailed)  # noqa: S101 - as it was asked for; narrows the type
-        return ThreadReopened(
+        assert isinstance(ended, events.ThreadCompleted | events.ThreadFailed)  # noqa: S101 - as it was asked for; narrows the type
+        return events.ThreadReopened(
             failed=failed.total,
             reason=newest[0].reason if newest else "",
             paused=row.paused,
@@ -90,14 +81,14 @@ class Failures:
             raise NotFound(f"There is no open dead letter {message_id!r}.")
         found = (await self._log.read(row.position - 1, row.position, limit=1))[0]
         event = found.event
-        assert isinstance(event, MessageSent | MessageRefused)  # noqa: S101 - where a dead letter lies; narrows the type
+        assert isinstance(event, events.MessageSent | events.MessageRefused)  # noqa: S101 - where a dead letter lies; narrows the type
         handled = found if _is_sent(found) and found.event.reply else await self._sent(found.cause)
         calls, injected = await self._calls_around(handled), await self._sent(found.correlation)
         actor, depth = (injected.actor, injected.event.caller_depth) if injected is not None else (None, 0)
-        root = Root(actor.principal, depth, actor.user) if actor is not None else NO_ROOT
+        root = events.Root(actor.principal, depth, actor.user) if actor is not None else NO_ROOT
         return DeadLetter(event, row.thread_id, content[0], found.correlation, calls, root)
 
-    async def _calls_around(self, sent: Record[MessageSent] | None) -> tuple[tuple[str, str], ...]:
+    async def _calls_around(self, sent: Record[events.MessageSent] | None) -> tuple[tuple[str, str], ...]:
         """The call that handling this message stands in, and those around it, innermost first."""
         chain: list[tuple[str, str]] = []
         while sent is not None:
@@ -108,7 +99,7 @@ class Failures:
             sent = await self._sent(request.cause)
         return tuple(chain)
 
-    async def _sent(self, message_id: str | None) -> Record[MessageSent] | None:
+    async def _sent(self, message_id: str | None) -> Record[events.MessageSent] | None:
         row = await self._views.private_row(MESSAGES, message_id) if message_id else None
         if row is None:
             return None
@@ -116,5 +107,5 @@ class Failures:
         return found if _is_sent(found) else None
 
 
-def _is_sent(record: Record[Event]) -> TypeGuard[Record[MessageSent]]:
-    return isinstance(record.event, MessageSent)
+def _is_sent(record: Record[events.Event]) -> TypeGuard[Record[events.MessageSent]]:
+    return isinstance(record.event, events.MessageSent)

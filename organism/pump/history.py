@@ -13,24 +13,9 @@ from typing import Any, Final, NamedTuple
 import orjson
 from msgspec import field
 
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import (
-    Event,
-    MessageDead,
-    MessageDropped,
-    MessageHandled,
-    MessageKept,
-    MessageSent,
-    RunDone,
-    RunEvent,
-    RunMessage,
-    RunMessageDelta,
-    RunMessageEnd,
-    RunMessageStart,
-    RunToolCall,
-    RunToolResult,
-)
 from organism.log.log import EventFilter, EventLog
 from organism.model.completion import WITHHELD
 from organism.model.ids import session_of
@@ -44,17 +29,17 @@ MOST_BYTES: Final = 16_000_000
 MESSAGE_BYTES: Final = 1000
 """What a message takes in memory besides its text."""
 READ: Final = (
-    MessageSent,
-    MessageHandled,
-    MessageDead,
-    MessageDropped,
-    RunMessage,
-    RunMessageStart,
-    RunMessageDelta,
-    RunMessageEnd,
-    RunToolCall,
-    RunToolResult,
-    RunDone,
+    events.MessageSent,
+    events.MessageHandled,
+    events.MessageDead,
+    events.MessageDropped,
+    events.RunMessage,
+    events.RunMessageStart,
+    events.RunMessageDelta,
+    events.RunMessageEnd,
+    events.RunToolCall,
+    events.RunToolResult,
+    events.RunDone,
 )
 NO_RESULT: Final = "The turn ended before this call had a result."
 
@@ -168,12 +153,12 @@ async def _kept(log: EventLog, rows: Sequence[Row]) -> Mapping[int, Sequence[Mes
     """The messages that a successor began with, by position."""
     if not rows:
         return {}
-    wanted = EventFilter((rows[0]["thread_id"],), (MessageKept,), content=True)
+    wanted = EventFilter((rows[0]["thread_id"],), (events.MessageKept,), content=True)
     records = await _read(log, rows[0]["position"] - 1, rows[-1]["position"], wanted)
     return {record.position: (_copy_of(record),) for record in records}
 
 
-def _copy_of(record: Record[MessageKept]) -> Message:
+def _copy_of(record: Record[events.MessageKept]) -> Message:
     content = record.content
     if content is None or content.erased:
         return {"role": record.event.role, "content": "", "erased": True}
@@ -191,19 +176,22 @@ class TurnMessages(Entity):
     _by_place: dict[int, list[Message]] = field(default_factory=dict)
     _end: str = ""
 
-    def take(self, record: Record[Event]) -> None:
+    def take(self, record: Record[events.Event]) -> None:
         """Take the next event of its thread."""
         event = record.event
-        if isinstance(event, MessageSent):
+        if isinstance(event, events.MessageSent):
             if event.message == record.correlation:
                 self._message, self.user = event.message, _asked(record, event)
-        elif isinstance(event, RunEvent):
+        elif isinstance(event, events.RunEvent):
             if event.message == self._message:
                 self._run.add(entry_of(record))  # type: ignore[arg-type]  # of the event's own class
                 self._places += [record.position] * (len(self._run.messages) - len(self._places))
-        elif isinstance(event, MessageHandled | MessageDead | MessageDropped) and event.message == self._message:
-            is_done = isinstance(event, MessageHandled) and event.outcome != "killed"
-            self._end = "done" if is_done else "error" if isinstance(event, MessageDead) else "killed"
+        elif (
+            isinstance(event, events.MessageHandled | events.MessageDead | events.MessageDropped)
+            and event.message == self._message
+        ):
+            is_done = isinstance(event, events.MessageHandled) and event.outcome != "killed"
+            self._end = "done" if is_done else "error" if isinstance(event, events.MessageDead) else "killed"
 
     def close(self) -> None:
         """There are no more: complete what a dead turn left open."""
@@ -242,7 +230,7 @@ class TurnMessages(Entity):
         return next(reversed(self._by_place.values()))[-1] if self._by_place else self.user
 
 
-def _asked(record: Record[Any], sent: MessageSent) -> Message:
+def _asked(record: Record[Any], sent: events.MessageSent) -> Message:
     """The user's message: a prompt's text, or the payload's JSON."""
     content = record.content
     if content is None or content.erased:

@@ -27,25 +27,8 @@ from organism.errors import (
     Stopping,
     ThreadKilled,
 )
+from organism.events import vocabulary as events
 from organism.events.record import Content
-from organism.events.vocabulary import (
-    AgentPaused,
-    AgentResumed,
-    CallAnswered,
-    MessageDiscarded,
-    OrganismPaused,
-    OrganismResumed,
-    StepError,
-    StepRecorded,
-    StepResolved,
-    StepStarted,
-    TenantConfigChanged,
-    ThreadCreated,
-    ThreadPaused,
-    ThreadReopened,
-    ThreadResumed,
-)
-from organism.events.vocabulary import SpoofAttempt as SpoofAttemptEvent
 from organism.log.log import EventFilter
 from organism.model import commands as c
 from organism.model.completion import CompleteError
@@ -236,7 +219,7 @@ class Operator:
         """Record the answer in the command's own unit; its position is ``back`` before this event."""
         if once is not None:
             status = 202 if "message_id" in body else 200
-            decision.add(CallAnswered(once.key, once.method, once.path, once.digest, status, body, back))
+            decision.add(events.CallAnswered(once.key, once.method, once.path, once.digest, status, body, back))
 
     async def _inject(self, command: c.Inject) -> c.Injected:
         """Accept an injection, which is durable when this returns."""
@@ -247,7 +230,7 @@ class Operator:
         return await self._injected(command)
 
     async def _injected(self, command: c.Inject) -> c.Injected:
-        beginning: ThreadCreated | ThreadReopened | None = ThreadCreated()
+        beginning: events.ThreadCreated | events.ThreadReopened | None = events.ThreadCreated()
         thread = None
         if command.thread_id is not None:
             thread, beginning = await self._active_or_reopened(command, command.thread_id)
@@ -307,7 +290,7 @@ class Operator:
 
     async def _active_or_reopened(
         self, command: c.Command, thread_id: str
-    ) -> tuple[Thread | None, ThreadReopened | None]:
+    ) -> tuple[Thread | None, events.ThreadReopened | None]:
         """The thread, if it is active; or None with how it is reopened. Raises ``SessionBusy`` if a session has it."""
         found = await self._found(command, thread_id)
         session = session_of(thread_id)
@@ -320,7 +303,7 @@ class Operator:
 
     async def _record_spoof(self, command: c.Inject, error: SpoofAttempt) -> None:
         decision = Decision.on(self._writer.state, None, None, command.actor)
-        decision.add(SpoofAttemptEvent(error.field, error.claimed, error.actual))
+        decision.add(events.SpoofAttempt(error.field, error.claimed, error.actual))
         await self._writer.commit(decision)
 
     def active(self, thread_id: str) -> Thread | None:
@@ -348,24 +331,24 @@ class Operator:
         decision = Decision.on(self._writer.state, None, None, command.actor)
         is_paused = command.agent in self._writer.state.folded.paused_agents
         if isinstance(command, c.PauseAgent) and not is_paused:
-            decision.add(AgentPaused(command.agent, "operator"))
+            decision.add(events.AgentPaused(command.agent, "operator"))
         elif isinstance(command, c.ResumeAgent) and is_paused:
-            decision.add(AgentResumed(command.agent, "operator"))
+            decision.add(events.AgentResumed(command.agent, "operator"))
         return await self._finish(decision, command)
 
     async def _pause_organism(self, command: c.PauseOrganism | c.ResumeOrganism) -> c.Done:
         decision = Decision.on(self._writer.state, None, None, command.actor)
         is_paused = self._writer.state.folded.paused
         if isinstance(command, c.PauseOrganism) and not is_paused:
-            decision.add(OrganismPaused("operator"))
+            decision.add(events.OrganismPaused("operator"))
         elif isinstance(command, c.ResumeOrganism) and is_paused:
-            decision.add(OrganismResumed("operator"))
+            decision.add(events.OrganismResumed("operator"))
         return await self._finish(decision, command)
 
     async def _change_config(self, command: c.ChangeTenantConfig) -> c.Done:
         decision = Decision.on(self._writer.state, None, None, command.actor)
         if command.changes:
-            decision.add(TenantConfigChanged(command.changes))
+            decision.add(events.TenantConfigChanged(command.changes))
         return await self._finish(decision, command)
 
     async def _reserve_embedding(self, command: c.ReserveEmbedding) -> c.Done:
@@ -388,9 +371,9 @@ class Operator:
         decision = Decision.on(self._writer.state, thread, None, command.actor)
         decision.thread_id = command.thread_id
         if isinstance(command, c.PauseThread) and thread is not None and not is_paused:
-            decision.add(ThreadPaused())
+            decision.add(events.ThreadPaused())
         elif isinstance(command, c.ResumeThread) and is_paused:
-            decision.add(ThreadResumed())
+            decision.add(events.ThreadResumed())
         return await self._finish(decision, command)
 
     async def _kill_thread(self, command: c.KillThread) -> c.Done:
@@ -409,7 +392,7 @@ class Operator:
         message = step.message
         decision = Decision.on(self._writer.state, message.thread, None, command.actor)
         content = Content(message.thread.owner, orjson.dumps(command.result)) if command.outcome == "done" else None
-        record = decision.add(StepResolved(message.id, message.to, step.number, command.outcome), content)
+        record = decision.add(events.StepResolved(message.id, message.to, step.number, command.outcome), content)
         decision.end_step(StepEnd(step, record, record if content is not None else None))
         return await self._finish(decision, command)
 
@@ -487,7 +470,7 @@ class Operator:
         decision.thread_id = thread_id
         for failure in failures:
             for message_id, is_failed in failure.letters.items():
-                decision.add(MessageDiscarded(message_id, failed=is_failed))
+                decision.add(events.MessageDiscarded(message_id, failed=is_failed))
         return await self._finish(decision, command)
 
     # -- what commands read of the log before they decide
@@ -498,11 +481,14 @@ class Operator:
         if message is None:
             return False
         after, thread_id = message.position, message.thread_id
-        wanted = EventFilter((thread_id,), (StepStarted, StepRecorded))
+        wanted = EventFilter((thread_id,), (events.StepStarted, events.StepRecorded))
         while records := await self._log.read(after, wanted=wanted):
             for record in records:
                 match record.event:
-                    case StepStarted(unknown=True) | StepRecorded(error=StepError(code="unknown")) as event:
+                    case (
+                        events.StepStarted(unknown=True)
+                        | events.StepRecorded(error=events.StepError(code="unknown")) as event
+                    ):
                         if (event.message, event.step) == (message_id, number):
                             return True
             after = records[-1].position

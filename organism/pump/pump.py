@@ -16,8 +16,8 @@ from typing import Final
 import structlog
 
 from organism.config.code_lines import lines_of_function, text_of
+from organism.events import vocabulary as events
 from organism.events.record import Record
-from organism.events.vocabulary import Event, StepError
 from organism.log.log import EventLog
 from organism.model.thread import Message, Thread
 from organism.pump.decide import ending, gates
@@ -38,9 +38,9 @@ TICK_SECONDS: Final = 0.05
 LOOK_FOR_STUCK_US: Final = 1_000_000
 STUCK_US: Final = 3_000_000
 STUCK: Final = "Stuck: The handler waits, but for nothing that can still come. The lines say where its tasks wait."
-TIMED_OUT: Final = StepError("timeout", "There was no answer in time.")
+TIMED_OUT: Final = events.StepError("timeout", "There was no answer in time.")
 
-Follow = Callable[[Sequence[Record[Event]]], None]
+Follow = Callable[[Sequence[Record[events.Event]]], None]
 """Takes a thread's records of one unit."""
 
 

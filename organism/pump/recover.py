@@ -10,14 +10,8 @@ import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, replace
 
+from organism.events import vocabulary as events
 from organism.events.record import Actor, Record
-from organism.events.vocabulary import (
-    AgentResumed,
-    ContentErased,
-    Declared,
-    OrganismPaused,
-    OrganismStarted,
-)
 from organism.log.log import EventLog
 from organism.model.thread import NO_AUTHORS, Call, Message, PlainMessage, PlainStep, Step, Thread
 from organism.pump.decide import ending, spend
@@ -42,7 +36,7 @@ class Life:
     name: str
     version: str
     config: str
-    listeners: tuple[Declared, ...]
+    listeners: tuple[events.Declared, ...]
 
 
 async def fold(log: EventLog) -> FoldedState:
@@ -63,7 +57,7 @@ async def begin_life(writer: Writer, life: Life, *, clean: bool | None = None) -
     removed = sorted({row.name for row in before} - {each.name for each in life.listeners})
     decision = Decision.on(state, None)
     decision.add(
-        OrganismStarted(
+        events.OrganismStarted(
             life.name,
             life.version,
             life.config,
@@ -76,7 +70,7 @@ async def begin_life(writer: Writer, life: Life, *, clean: bool | None = None) -
     forget_pauses(decision, removed)
     spend.settle_lost_embeddings(decision)
     if state.folded.short_lives >= CRASH_LOOP_LIVES and not state.folded.paused:
-        decision.add(OrganismPaused("crash_loop"))
+        decision.add(events.OrganismPaused("crash_loop"))
     for message in sorted(state.folded.messages.values(), key=lambda each: each.position):
         _requeue(decision, message)
     await writer.commit(decision)
@@ -89,7 +83,7 @@ async def begin_life(writer: Writer, life: Life, *, clean: bool | None = None) -
 async def erase_session(writer: Writer, session_id: str, actor: Actor | None = None) -> int:
     """Erase the contents of a deleted session; gives the position of the event that says so."""
     position = await writer.log.erase(session_id, writer.state.now(), actor)
-    writer.state.folded.fold(Record(ContentErased(session_id)))
+    writer.state.folded.fold(Record(events.ContentErased(session_id)))
     return position
 
 
@@ -97,7 +91,7 @@ def forget_pauses(decision: Decision, removed: Iterable[str]) -> None:
     """End the pauses of removed listeners: a later one of the same name is another."""
     for name in removed:
         if name in decision.state.folded.paused_agents:
-            decision.add(AgentResumed(name, "removal"))
+            decision.add(events.AgentResumed(name, "removal"))
 
 
 def _requeue(decision: Decision, message: Message) -> None:

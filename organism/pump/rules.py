@@ -14,7 +14,7 @@ import orjson
 
 from organism.codec import Codec, PayloadLimits
 from organism.config.settings import Handler, Listener, Settings
-from organism.events.vocabulary import RefusalCode, RefusalReason
+from organism.events import vocabulary as events
 from organism.model.agent import Answer
 from organism.model.completion import ChatCompletion, ChatCompletionRequest
 from organism.model.handler import SystemError as SystemErrorPayload
@@ -160,8 +160,8 @@ GENERIC: Final = {
 class Refused:
     """A send that is not made: ``code`` is all that the sender learns; ``why`` and ``reason`` are for the operator."""
 
-    code: RefusalCode
-    why: RefusalReason
+    code: events.RefusalCode
+    why: events.RefusalReason
     reason: str
     dead_letter: str = ""
 

@@ -12,17 +12,8 @@ from typing import Any, Final, TypeVar
 from weakref import WeakValueDictionary
 
 from organism.errors import SessionBusy, SessionCompactConflict, StalePosition
+from organism.events import vocabulary as events
 from organism.events.record import Content
-from organism.events.vocabulary import (
-    MessageKept,
-    SessionCompacted,
-    SessionCreated,
-    SessionDeleted,
-    SessionSettings,
-    SessionUncompacted,
-    ThreadCreated,
-    TurnStarted,
-)
 from organism.model import commands as c
 from organism.model.ids import turn_thread
 from organism.model.thread import Session, Thread
@@ -65,7 +56,7 @@ class Sessions:
         session_id = state.ids.session()
         decision = Decision.on(state, None, None, command.actor)
         decision.expect[session_id] = 0
-        decision.add_to_session(session_id, SessionCreated(command.agent, command.user, command.settings))
+        decision.add_to_session(session_id, events.SessionCreated(command.agent, command.user, command.settings))
         return c.SessionBegun(session_id, await self._finish(decision, command, {"session_id": session_id}, 0))
 
     async def send(self, command: c.SendTurn) -> c.Injected:
@@ -91,8 +82,10 @@ class Sessions:
                 authors.update(self._kill_turns(decision, session))
             decision.correlation = message_id = sent[0].message_id
             thread_id = turn_thread(session_id, session.number + 1)
-            decision.add_to_session(session_id, TurnStarted(thread_id, message_id, command.on_busy, row["budget"]))
-            decision.open_thread(thread_id, ThreadCreated())
+            decision.add_to_session(
+                session_id, events.TurnStarted(thread_id, message_id, command.on_busy, row["budget"])
+            )
+            decision.open_thread(thread_id, events.ThreadCreated())
             first = len(decision.records)
             inject.add(decision, sent, command, tuple(sorted(authors)))
             if command.on_sent is not None:
@@ -123,15 +116,19 @@ class Sessions:
             ids = [state.ids.message() for _ in command.messages]
             decision.expect.update({session_id: session.head, successor: 0})
             if command.compacted_before is None:
-                decision.add_to_session(session_id, SessionUncompacted(successor))
+                decision.add_to_session(session_id, events.SessionUncompacted(successor))
             else:
                 summary = ids[0] if ids else ""
-                decision.add_to_session(session_id, SessionCompacted(successor, command.compacted_before, summary))
+                decision.add_to_session(
+                    session_id, events.SessionCompacted(successor, command.compacted_before, summary)
+                )
             authors = tuple(sorted({*row["_authors"], *command.authors}))
-            begun = SessionCreated(row["agent"], row["user_id"], _settings(row), session_id, authors)
+            begun = events.SessionCreated(row["agent"], row["user_id"], _settings(row), session_id, authors)
             decision.add_to_session(successor, begun)
             for message_id, kept in zip(ids, command.messages, strict=True):
-                decision.add_to_session(successor, MessageKept(message_id, kept.role), Content(successor, kept.json))
+                decision.add_to_session(
+                    successor, events.MessageKept(message_id, kept.role), Content(successor, kept.json)
+                )
             last = len(decision.records) - 1
             return c.SessionBegun(successor, await self._finish(decision, command, {"session_id": successor}, last))
 
@@ -147,7 +144,7 @@ class Sessions:
                 self._kill_turns(decision, session)
                 for thread in [each for each in writer.state.folded.threads.values() if each.owner == session_id]:
                     self._kill(decision, thread)
-                decision.add_to_session(session_id, SessionDeleted())
+                decision.add_to_session(session_id, events.SessionDeleted())
                 position = await self._finish(decision, command, {}, len(decision.records) - 1)
             self._histories.forget(session_id)
             await erase_session(writer, session_id, command.actor)
@@ -189,5 +186,5 @@ def _refuse_archived(row: Row) -> None:
         raise SessionCompactConflict(f"The session was archived; {row['successor_session_id']} is its successor.")
 
 
-def _settings(row: Row) -> SessionSettings:
-    return SessionSettings(**{name: row[name] for name in SessionSettings.__struct_fields__})
+def _settings(row: Row) -> events.SessionSettings:
+    return events.SessionSettings(**{name: row[name] for name in events.SessionSettings.__struct_fields__})

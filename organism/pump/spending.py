@@ -15,13 +15,9 @@ from typing import Final, NamedTuple
 
 from msgspec import field
 
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import (
-    BudgetReserved,
-    BudgetSettled,
-    ThreadReopened,
-)
 from organism.model.ids import session_of
 from organism.model.money import NOTHING
 
@@ -69,10 +65,10 @@ class Reservation(NamedTuple):
     """A reservation that is not settled, and its thread."""
 
     thread: str
-    event: BudgetReserved
+    event: events.BudgetReserved
 
 
-def amount_of(event: BudgetReserved | BudgetSettled) -> Amount:
+def amount_of(event: events.BudgetReserved | events.BudgetSettled) -> Amount:
     """The amount that a reservation or a settlement names: that of one call."""
     return Amount(event.tokens, Decimal(event.cost_usd), 1, event.duration)
 
@@ -126,7 +122,7 @@ class Spending(Entity):
         self.threads = {key: each for key, each in self.threads.items() if key in threads or each.reserved.calls}
         self.room = max(ROOM, 2 * (len(self.runs) + len(self.threads)))
 
-    def reserved(self, record: Record[BudgetReserved], session: str | None = None) -> None:
+    def reserved(self, record: Record[events.BudgetReserved], session: str | None = None) -> None:
         """Reserve what a call may use; ``session`` has a budget that bounds it."""
         self._turn(record.at)
         if session is not None:
@@ -136,7 +132,7 @@ class Spending(Entity):
         self.open.setdefault(event.message, []).append(reservation)
         self._book(reservation, ZERO, amount_of(event))
 
-    def settled(self, record: Record[BudgetSettled]) -> None:
+    def settled(self, record: Record[events.BudgetSettled]) -> None:
         """Settle a call with what it used. Only the first settlement counts."""
         self._turn(record.at)
         event = record.event
@@ -147,7 +143,7 @@ class Spending(Entity):
                 del self.open[event.message]
             self._book(reservation, amount_of(event), ZERO.less(amount_of(reservation.event)))
 
-    def thread_reopened(self, record: Record[ThreadReopened]) -> None:
+    def thread_reopened(self, record: Record[events.ThreadReopened]) -> None:
         """A thread's limit covers all its lives: it is reopened with what it has used."""
         if tokens := record.event.tokens:
             self.threads[record.thread or ""] = Account(Amount(tokens))

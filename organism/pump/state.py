@@ -14,54 +14,9 @@ from msgspec import field
 from msgspec.structs import replace
 
 from organism.config.tenant import TenantConfig, effective
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import (
-    RUN_ENTRIES,
-    AgentPaused,
-    AgentResumed,
-    BudgetReserved,
-    BudgetSettled,
-    ConfirmRedeemed,
-    ConfirmRequested,
-    ContentErased,
-    Event,
-    MessageDead,
-    MessageDiscarded,
-    MessageDropped,
-    MessageHandled,
-    MessageReplayed,
-    MessageRetried,
-    MessageSent,
-    MessageStarted,
-    OrganismPaused,
-    OrganismResumed,
-    OrganismStarted,
-    OrganismStopped,
-    Root,
-    RunEvent,
-    SessionDeleted,
-    StepError,
-    StepRecorded,
-    StepResolved,
-    StepStarted,
-    TenantConfigChanged,
-    TenantOpened,
-    ThreadCompleted,
-    ThreadCreated,
-    ThreadFailed,
-    ThreadKilled,
-    ThreadPaused,
-    ThreadReopened,
-    ThreadResumed,
-    Todo,
-    TodoClosed,
-    TodoRegistered,
-    TurnAppended,
-    TurnEnded,
-    TurnStarted,
-    begins_message,
-)
 from organism.model.ids import CONSOLE, Ids, turn_number
 from organism.model.thread import (
     CONSENT,
@@ -114,7 +69,7 @@ class Confirmations(Entity):
 
     by_token: dict[str, Confirmation] = field(default_factory=dict)
 
-    def requested(self, record: Record[ConfirmRequested], messages: Mapping[str, Message]) -> None:
+    def requested(self, record: Record[events.ConfirmRequested], messages: Mapping[str, Message]) -> None:
         """Take a token. Those that ended long ago are forgotten, unless an open message still rests on them."""
         event, thread, at = record.event, record.thread or "", record.at
         known = {
@@ -131,7 +86,7 @@ class Confirmations(Entity):
         known[event.token] = new
         self.by_token = known
 
-    def redeemed(self, record: Record[ConfirmRedeemed]) -> None:
+    def redeemed(self, record: Record[events.ConfirmRedeemed]) -> None:
         token = record.event.token
         if token in self.by_token:
             self.by_token[token] = self.by_token[token]._replace(used_by=record.event.message)
@@ -176,13 +131,13 @@ class FoldedState(Entity):
     config: dict[str, Any] = field(default_factory=dict)  # the keys that the tenant has written
     tenants: set[str] = field(default_factory=set)  # in the operator's log: the others that have one
 
-    def fold(self, record: Record[Event]) -> None:
+    def fold(self, record: Record[events.Event]) -> None:
         """Take one record, which may have no position yet."""
         fold = FOLDS.get(type(record.event))
         if fold is not None:
             fold(self, record)  # type: ignore[arg-type]  # the fold of the event's own class
 
-    def apply(self, record: Record[Event]) -> None:
+    def apply(self, record: Record[events.Event]) -> None:
         """Take one record of the log."""
         self.fold(record)
         self.position, self.last_at = record.position, record.at
@@ -280,7 +235,7 @@ def _due_of(message: Message) -> Iterator[Due]:
             yield Due(step.expires, message.id, step.number)
 
 
-def _message_sent(state: FoldedState, record: Record[MessageSent]) -> None:
+def _message_sent(state: FoldedState, record: Record[events.MessageSent]) -> None:
     event = record.event
     thread = state.threads[record.thread or ""]
     todos = thread.todos or {}
@@ -314,7 +269,7 @@ def _place_in_ask(message: Message, ask: Step | None) -> None:
         ask.request = ask.request or message.id
 
 
-def _place_in_call(state: FoldedState, message: Message, record: Record[MessageSent]) -> None:
+def _place_in_call(state: FoldedState, message: Message, record: Record[events.MessageSent]) -> None:
     """Put a message into the call of its cause; a reply goes up to the call that it names."""
     event, thread = record.event, message.thread
     cause = state.messages.get(record.cause or "")
@@ -331,11 +286,11 @@ def _place_in_call(state: FoldedState, message: Message, record: Record[MessageS
         if message.ask is None and call is not None:
             message.ask = call.ask
     elif record.actor is not None:
-        root = Root(record.actor.principal, event.caller_depth, record.actor.user)
+        root = events.Root(record.actor.principal, event.caller_depth, record.actor.user)
         thread.begin_chain(record.correlation, root, state.open_in(thread))
 
 
-def _message_started(state: FoldedState, record: Record[MessageStarted]) -> None:
+def _message_started(state: FoldedState, record: Record[events.MessageStarted]) -> None:
     message = state.messages[record.event.message]
     message.starts += 1
     message.running = True
@@ -350,7 +305,7 @@ def _message_started(state: FoldedState, record: Record[MessageStarted]) -> None
     state.life_started = True
 
 
-def _message_handled(state: FoldedState, record: Record[MessageHandled]) -> None:
+def _message_handled(state: FoldedState, record: Record[events.MessageHandled]) -> None:
     event = record.event
     state.end(event.message)
     state.life_ended = True
@@ -358,11 +313,11 @@ def _message_handled(state: FoldedState, record: Record[MessageHandled]) -> None
         state.failures_in_row.pop(event.agent, None)
 
 
-def _message_dropped(state: FoldedState, record: Record[MessageDropped]) -> None:
+def _message_dropped(state: FoldedState, record: Record[events.MessageDropped]) -> None:
     state.end(record.event.message)
 
 
-def _message_retried(state: FoldedState, record: Record[MessageRetried]) -> None:
+def _message_retried(state: FoldedState, record: Record[events.MessageRetried]) -> None:
     """The new attempt replays what succeeded and runs the rest again; what failed for good stays failed."""
     message = state.messages[record.event.message]
     message.running = False
@@ -379,7 +334,7 @@ def _message_retried(state: FoldedState, record: Record[MessageRetried]) -> None
     message.steps = message.steps or None
 
 
-def _message_dead(state: FoldedState, record: Record[MessageDead]) -> None:
+def _message_dead(state: FoldedState, record: Record[events.MessageDead]) -> None:
     event = record.event
     message = state.messages.get(event.message)
     if message is not None:
@@ -392,24 +347,24 @@ def _message_dead(state: FoldedState, record: Record[MessageDead]) -> None:
     state.failures_in_row[event.agent] = state.failures_in_row.get(event.agent, 0) + 1
 
 
-def _lost(message: Message, dead: MessageDead) -> StepError:
+def _lost(message: Message, dead: events.MessageDead) -> events.StepError:
     """What the ask in whose branch the message died gets if nothing else answers it."""
     errors = [step.error for step in (message.steps or {}).values() if step.error is not None]
     cause = next((error.cause for error in errors if dead.root and error.dead_letter == dead.root), dead.reason)
     root = dead.root or dead.message
     if message.step is message.ask:
-        return StepError("dead_letter", "The message became a dead letter.", cause, root)
-    return StepError("no_reply", "Nothing is left that could answer.", cause, root)
+        return events.StepError("dead_letter", "The message became a dead letter.", cause, root)
+    return events.StepError("no_reply", "Nothing is left that could answer.", cause, root)
 
 
-def _dead_letter_closed(state: FoldedState, record: Record[MessageReplayed | MessageDiscarded]) -> None:
+def _dead_letter_closed(state: FoldedState, record: Record[events.MessageReplayed | events.MessageDiscarded]) -> None:
     """Handlings that fail from now on do not fail because of it any more."""
     event, thread = record.event, state.threads.get(record.thread or "")
     if thread is None:
         return
     if event.failed:
         thread.failed = max(0, thread.failed - 1)
-    closed = event.dead if isinstance(event, MessageReplayed) else event.message
+    closed = event.dead if isinstance(event, events.MessageReplayed) else event.message
     for message in state.open_in(thread):
         for step in (message.steps or {}).values():
             if step.error is not None and step.error.dead_letter == closed:
@@ -418,13 +373,13 @@ def _dead_letter_closed(state: FoldedState, record: Record[MessageReplayed | Mes
                 step.lost = None
 
 
-def _thread_created(state: FoldedState, record: Record[ThreadCreated]) -> None:
+def _thread_created(state: FoldedState, record: Record[events.ThreadCreated]) -> None:
     thread_id = record.thread or ""
     if thread_id not in state.threads:  # that of a turn began with the turn
         state.threads[thread_id] = Thread(thread_id, parent=record.event.parent)
 
 
-def _turn_started(state: FoldedState, record: Record[TurnStarted]) -> None:
+def _turn_started(state: FoldedState, record: Record[events.TurnStarted]) -> None:
     """Its thread, which begins in the same unit, runs once the turns before it have ended."""
     event, session_id = record.event, record.thread or ""
     session = state.sessions.setdefault(session_id, Session(0))
@@ -434,14 +389,14 @@ def _turn_started(state: FoldedState, record: Record[TurnStarted]) -> None:
     state.threads[event.turn] = Thread(event.turn, turn=turn)
 
 
-def _turn_appended(state: FoldedState, record: Record[TurnAppended]) -> None:
+def _turn_appended(state: FoldedState, record: Record[events.TurnAppended]) -> None:
     """The running turn reads what the message may contain."""
     message = state.messages[record.event.message]
     running = state.messages[state.turn(record.event.turn).message]
     running.read = running.read.union(message.authors, message.read)
 
 
-def _turn_ended(state: FoldedState, record: Record[TurnEnded]) -> None:
+def _turn_ended(state: FoldedState, record: Record[events.TurnEnded]) -> None:
     """The next turn may run; those that wait will read what this one has brought into the session."""
     event, session_id = record.event, record.thread or ""
     session = state.sessions[session_id]
@@ -456,7 +411,7 @@ def _turn_ended(state: FoldedState, record: Record[TurnEnded]) -> None:
             message.read = message.read.union(event.authors)
 
 
-def _thread_reopened(state: FoldedState, record: Record[ThreadReopened]) -> None:
+def _thread_reopened(state: FoldedState, record: Record[events.ThreadReopened]) -> None:
     event, thread_id = record.event, record.thread or ""
     state.threads[thread_id] = Thread(
         thread_id,
@@ -469,36 +424,40 @@ def _thread_reopened(state: FoldedState, record: Record[ThreadReopened]) -> None
     state.spend.thread_reopened(record)
 
 
-def _thread_ended(state: FoldedState, record: Record[ThreadCompleted | ThreadFailed | ThreadKilled]) -> None:
+def _thread_ended(
+    state: FoldedState, record: Record[events.ThreadCompleted | events.ThreadFailed | events.ThreadKilled]
+) -> None:
     state.threads.pop(record.thread or "", None)
 
 
-def _thread_paused_or_resumed(state: FoldedState, record: Record[ThreadPaused | ThreadResumed]) -> None:
+def _thread_paused_or_resumed(state: FoldedState, record: Record[events.ThreadPaused | events.ThreadResumed]) -> None:
     thread = state.threads.get(record.thread or "")
     if thread is not None:
-        thread.paused = isinstance(record.event, ThreadPaused)
+        thread.paused = isinstance(record.event, events.ThreadPaused)
         state.turn_clocks(record.at, thread)
 
 
-def _agent_paused(state: FoldedState, record: Record[AgentPaused]) -> None:
+def _agent_paused(state: FoldedState, record: Record[events.AgentPaused]) -> None:
     state.paused_agents.add(record.event.agent)
     state.failures_in_row.pop(record.event.agent, None)
     state.turn_clocks(record.at)
 
 
-def _agent_resumed(state: FoldedState, record: Record[AgentResumed]) -> None:
+def _agent_resumed(state: FoldedState, record: Record[events.AgentResumed]) -> None:
     state.paused_agents.discard(record.event.agent)
     state.turn_clocks(record.at)
 
 
-def _organism_paused_or_resumed(state: FoldedState, record: Record[OrganismPaused | OrganismResumed]) -> None:
-    state.paused = isinstance(record.event, OrganismPaused)
+def _organism_paused_or_resumed(
+    state: FoldedState, record: Record[events.OrganismPaused | events.OrganismResumed]
+) -> None:
+    state.paused = isinstance(record.event, events.OrganismPaused)
     if not state.paused:
         state.short_lives = 0
     state.turn_clocks(record.at)
 
 
-def _organism_started(state: FoldedState, record: Record[OrganismStarted]) -> None:
+def _organism_started(state: FoldedState, record: Record[events.OrganismStarted]) -> None:
     """A new life: what ran when the last one ended waits again, and counts the death unless it was told to stop."""
     clean = record.event.clean
     short = not clean and state.life_started and not state.life_ended and state.last_at - state.life_at <= SHORT_LIFE_US
@@ -514,11 +473,11 @@ def _organism_started(state: FoldedState, record: Record[OrganismStarted]) -> No
     state.clean = False
 
 
-def _organism_stopped(state: FoldedState, _record: Record[OrganismStopped]) -> None:
+def _organism_stopped(state: FoldedState, _record: Record[events.OrganismStopped]) -> None:
     state.clean = True
 
 
-def _step_started(state: FoldedState, record: Record[StepStarted]) -> None:
+def _step_started(state: FoldedState, record: Record[events.StepStarted]) -> None:
     event = record.event
     message = state.messages[event.message]
     if event.unknown:
@@ -545,7 +504,7 @@ def _step_started(state: FoldedState, record: Record[StepStarted]) -> None:
         state.turn_clocks(record.at, message.thread)
 
 
-def _note_place(message: Message, event: StepStarted | StepRecorded) -> None:
+def _note_place(message: Message, event: events.StepStarted | events.StepRecorded) -> None:
     if event.place:
         message.places = message.places or {}
         message.places[event.place] = event.step
@@ -553,7 +512,7 @@ def _note_place(message: Message, event: StepStarted | StepRecorded) -> None:
         message.by_number = True
 
 
-def _step_recorded(state: FoldedState, record: Record[StepRecorded]) -> None:
+def _step_recorded(state: FoldedState, record: Record[events.StepRecorded]) -> None:
     event = record.event
     message = state.messages.get(event.message)
     if message is None:
@@ -575,7 +534,7 @@ def _step_recorded(state: FoldedState, record: Record[StepRecorded]) -> None:
         state.turn_clocks(record.at, message.thread)
 
 
-def _step_resolved(state: FoldedState, record: Record[StepResolved]) -> None:
+def _step_resolved(state: FoldedState, record: Record[events.StepResolved]) -> None:
     event = record.event
     step = state.step(event.message, event.step)
     if step is None:
@@ -585,37 +544,37 @@ def _step_resolved(state: FoldedState, record: Record[StepResolved]) -> None:
     if event.outcome == "done":
         step.ok, step.content_at = True, record.position
     elif event.outcome == "fail":
-        step.ok, step.error = False, StepError("effect_failed", "An operator said that this effect failed.")
+        step.ok, step.error = False, events.StepError("effect_failed", "An operator said that this effect failed.")
     elif step.message.steps is not None:
         del step.message.steps[step.number]
 
 
-def _todo_registered(state: FoldedState, record: Record[TodoRegistered]) -> None:
+def _todo_registered(state: FoldedState, record: Record[events.TodoRegistered]) -> None:
     event, thread = record.event, state.threads[record.thread or ""]
     if thread.todos is None:
         thread.todos = {}
     wanted = (event.wait_for, event.from_listener, event.description)
-    thread.todos[event.todo] = Todo(event.todo, event.agent, *wanted, met=False, authors=event.authors)
+    thread.todos[event.todo] = events.Todo(event.todo, event.agent, *wanted, met=False, authors=event.authors)
 
 
-def _todo_closed(state: FoldedState, record: Record[TodoClosed]) -> None:
+def _todo_closed(state: FoldedState, record: Record[events.TodoClosed]) -> None:
     thread = state.threads.get(record.thread or "")
     if thread is not None and thread.todos:
         thread.todos.pop(record.event.todo, None)
 
 
-def _run_entry(state: FoldedState, record: Record[RunEvent]) -> None:
+def _run_entry(state: FoldedState, record: Record[events.RunEvent]) -> None:
     """An entry of an open message's run: the next attempt shows only what the log does not hold."""
     message = state.messages.get(record.event.message)
     if message is None:
         return
     message.shows().take(record.type.removeprefix("run_"), record.event.id or "")
     turn = message.thread.turn
-    if turn is not None and turn.message == message.id and begins_message(record.event):
+    if turn is not None and turn.message == message.id and events.begins_message(record.event):
         turn.said += 1
 
 
-def _budget_reserved(state: FoldedState, record: Record[BudgetReserved]) -> None:
+def _budget_reserved(state: FoldedState, record: Record[events.BudgetReserved]) -> None:
     if state.spend.is_full():
         state.spend.forget(state.messages, state.threads)
     thread = state.threads.get(record.thread or "")
@@ -623,50 +582,50 @@ def _budget_reserved(state: FoldedState, record: Record[BudgetReserved]) -> None
     state.spend.reserved(record, thread.owner if thread is not None and has_budget else None)
 
 
-def _tenant_config_changed(state: FoldedState, record: Record[TenantConfigChanged]) -> None:
+def _tenant_config_changed(state: FoldedState, record: Record[events.TenantConfigChanged]) -> None:
     written = {**state.config, **record.event.changes}
     state.config = {key: value for key, value in written.items() if value is not None}
 
 
-FOLDS: Final[Mapping[type[Event], Callable[[FoldedState, Record[Never]], None]]] = {
-    MessageSent: _message_sent,
-    MessageStarted: _message_started,
-    MessageHandled: _message_handled,
-    MessageDropped: _message_dropped,
-    MessageRetried: _message_retried,
-    MessageDead: _message_dead,
-    MessageReplayed: _dead_letter_closed,
-    MessageDiscarded: _dead_letter_closed,
-    ThreadCreated: _thread_created,
-    ThreadReopened: _thread_reopened,
-    ThreadCompleted: _thread_ended,
-    ThreadFailed: _thread_ended,
-    ThreadKilled: _thread_ended,
-    ThreadPaused: _thread_paused_or_resumed,
-    ThreadResumed: _thread_paused_or_resumed,
-    AgentPaused: _agent_paused,
-    AgentResumed: _agent_resumed,
-    OrganismPaused: _organism_paused_or_resumed,
-    OrganismResumed: _organism_paused_or_resumed,
-    OrganismStarted: _organism_started,
-    OrganismStopped: _organism_stopped,
-    StepStarted: _step_started,
-    StepRecorded: _step_recorded,
-    StepResolved: _step_resolved,
-    TurnStarted: _turn_started,
-    TurnAppended: _turn_appended,
-    TurnEnded: _turn_ended,
-    SessionDeleted: lambda state, record: state.unerased.add(record.thread or ""),
-    ContentErased: lambda state, record: state.unerased.discard(record.event.owner),
-    TodoRegistered: _todo_registered,
-    TodoClosed: _todo_closed,
-    BudgetReserved: _budget_reserved,
-    BudgetSettled: lambda state, record: state.spend.settled(record),
-    TenantConfigChanged: _tenant_config_changed,
-    TenantOpened: lambda state, record: state.tenants.add(record.event.tenant),
-    ConfirmRequested: lambda state, record: state.confirmations.requested(record, state.messages),
-    ConfirmRedeemed: lambda state, record: state.confirmations.redeemed(record),
-    **dict.fromkeys(RUN_ENTRIES.values(), _run_entry),
+FOLDS: Final[Mapping[type[events.Event], Callable[[FoldedState, Record[Never]], None]]] = {
+    events.MessageSent: _message_sent,
+    events.MessageStarted: _message_started,
+    events.MessageHandled: _message_handled,
+    events.MessageDropped: _message_dropped,
+    events.MessageRetried: _message_retried,
+    events.MessageDead: _message_dead,
+    events.MessageReplayed: _dead_letter_closed,
+    events.MessageDiscarded: _dead_letter_closed,
+    events.ThreadCreated: _thread_created,
+    events.ThreadReopened: _thread_reopened,
+    events.ThreadCompleted: _thread_ended,
+    events.ThreadFailed: _thread_ended,
+    events.ThreadKilled: _thread_ended,
+    events.ThreadPaused: _thread_paused_or_resumed,
+    events.ThreadResumed: _thread_paused_or_resumed,
+    events.AgentPaused: _agent_paused,
+    events.AgentResumed: _agent_resumed,
+    events.OrganismPaused: _organism_paused_or_resumed,
+    events.OrganismResumed: _organism_paused_or_resumed,
+    events.OrganismStarted: _organism_started,
+    events.OrganismStopped: _organism_stopped,
+    events.StepStarted: _step_started,
+    events.StepRecorded: _step_recorded,
+    events.StepResolved: _step_resolved,
+    events.TurnStarted: _turn_started,
+    events.TurnAppended: _turn_appended,
+    events.TurnEnded: _turn_ended,
+    events.SessionDeleted: lambda state, record: state.unerased.add(record.thread or ""),
+    events.ContentErased: lambda state, record: state.unerased.discard(record.event.owner),
+    events.TodoRegistered: _todo_registered,
+    events.TodoClosed: _todo_closed,
+    events.BudgetReserved: _budget_reserved,
+    events.BudgetSettled: lambda state, record: state.spend.settled(record),
+    events.TenantConfigChanged: _tenant_config_changed,
+    events.TenantOpened: lambda state, record: state.tenants.add(record.event.tenant),
+    events.ConfirmRequested: lambda state, record: state.confirmations.requested(record, state.messages),
+    events.ConfirmRedeemed: lambda state, record: state.confirmations.redeemed(record),
+    **dict.fromkeys(events.RUN_ENTRIES.values(), _run_entry),
 }
 
 

@@ -10,31 +10,31 @@ from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequen
 from dataclasses import dataclass, field
 
 from organism.errors import LibraryDamaged, StalePosition
+from organism.events import vocabulary as events
 from organism.events.record import Record
-from organism.events.vocabulary import DocumentsChanged, Event, IndexCreated, IndexDeleted
 from organism.model.ids import stream_of_index
 from organism.views.library import StoredIndex
 
-FACTS: tuple[type[Event], ...] = (IndexCreated, DocumentsChanged, IndexDeleted)
+FACTS: tuple[type[events.Event], ...] = (events.IndexCreated, events.DocumentsChanged, events.IndexDeleted)
 Digests = Mapping[str, str]
 """The digest of each document of an index, by its id."""
-ReadFacts = Callable[[str, int], Awaitable[Sequence[Record[Event]]]]
+ReadFacts = Callable[[str, int], Awaitable[Sequence[Record[events.Event]]]]
 """Facts of a stream after a position, in order; none once there are no more."""
 
 
-def apply(digests: MutableMapping[str, str], fact: Event) -> None:
+def apply(digests: MutableMapping[str, str], fact: events.Event) -> None:
     """Change the digests of an index as its fact says."""
     match fact:
-        case IndexCreated():
+        case events.IndexCreated():
             digests.clear()
             digests.update(fact.documents)
-        case DocumentsChanged():
+        case events.DocumentsChanged():
             if fact.replaced:
                 digests.clear()
             for document_id in fact.deleted:
                 digests.pop(document_id, None)
             digests.update(fact.written)
-        case IndexDeleted():
+        case events.IndexDeleted():
             digests.clear()
 
 
@@ -73,7 +73,7 @@ class LoggedDigests:
         while records := await self._read(stream_of_index(index_id), position):
             for record in records:
                 position = record.position
-                if isinstance(record.event, IndexCreated | DocumentsChanged | IndexDeleted):
+                if isinstance(record.event, events.IndexCreated | events.DocumentsChanged | events.IndexDeleted):
                     generation = record.event.generation
                     apply(digests, record.event)
         return _Folded(position, generation, digests)

@@ -31,8 +31,8 @@ from organism.errors import (
     StalePosition,
     Stopping,
 )
+from organism.events import vocabulary as events
 from organism.events.record import Actor, Record
-from organism.events.vocabulary import DocumentsChanged, Event, IndexCreated, IndexDeleted
 from organism.model.commands import HOST_PROGRAM, Idempotency
 from organism.model.ids import stream_of_index
 from organism.model.redact import Redactor
@@ -78,7 +78,7 @@ class Recorder(Protocol):
     def library_key(self) -> bytes:
         """The key that seals what the library keeps and the log does not have."""
 
-    async def facts(self, stream: str, after: int) -> Sequence[Record[Event]]:
+    async def facts(self, stream: str, after: int) -> Sequence[Record[events.Event]]:
         """Facts of a stream after a position, in order; none once there are no more."""
 
     async def settled(self) -> None:
@@ -87,7 +87,7 @@ class Recorder(Protocol):
     async def answered(self, once: Idempotency) -> bool:
         """Whether what the key names was done."""
 
-    async def record(self, stream: str, fact: Event, by: By) -> None:
+    async def record(self, stream: str, fact: events.Event, by: By) -> None:
         """Write the fact, and that the key was used. Raises an ``OrganismError``."""
 
 
@@ -415,7 +415,9 @@ class Library:
             if not was_there:
                 return None
             staging = self._staging(index_id, row, removed=[document_id])
-            changed = DocumentsChanged(index_id, staging.generation, index.public.doc_count - 1, deleted=(document_id,))
+            changed = events.DocumentsChanged(
+                index_id, staging.generation, index.public.doc_count - 1, deleted=(document_id,)
+            )
             return _Change(staging, changed)
 
         await self._changed(index_id, [document_id], by, change)
@@ -436,7 +438,7 @@ class Library:
                 return None
             await self._embed_all(index_id, model, documents.MOST_DOCUMENTS)  # what has come meanwhile
             staging = self._staging(index_id, row)
-            fact = DocumentsChanged(index_id, staging.generation, index.public.doc_count, embedding_model=model)
+            fact = events.DocumentsChanged(index_id, staging.generation, index.public.doc_count, embedding_model=model)
             return _Change(staging, fact)
 
         return _there(await self._changed(index_id, None, by, change), index_id)
@@ -457,7 +459,7 @@ class Library:
         async def change(row: StoredIndex | None) -> _Change:
             _there(row, index_id)
             staging = self._staging(index_id, row, removed=None)
-            return _Change(staging, IndexDeleted(index_id, staging.generation))
+            return _Change(staging, events.IndexDeleted(index_id, staging.generation))
 
         await self._changed(index_id, None, by, change)
 
@@ -479,13 +481,15 @@ class Library:
         staging = replace(staging, added=versions, embedded=embedded)
         generation = staging.generation
         if row is None:
-            return _Change(staging, IndexCreated(index_id, generation, chosen, written))
+            return _Change(staging, events.IndexCreated(index_id, generation, chosen, written))
         if is_all:
             other = chosen if chosen != row.public.embedding_model else ""
-            said = DocumentsChanged(index_id, generation, len(written), written, replaced=True, embedding_model=other)
+            said = events.DocumentsChanged(
+                index_id, generation, len(written), written, replaced=True, embedding_model=other
+            )
             return _Change(staging, said)
         count = row.public.doc_count + len(written.keys() - (await self._digests(index_id)).keys())
-        return _Change(staging, DocumentsChanged(index_id, generation, count, written))
+        return _Change(staging, events.DocumentsChanged(index_id, generation, count, written))
 
     def _model_of(self, index_id: str, row: StoredIndex | None, model: str | None, *, is_all: bool) -> str:
         """The model of an index is that of its first documents. Raises ``InvalidField``."""
@@ -567,7 +571,7 @@ class Library:
         if made.staging.removed is None:
             self._incomplete.discard(index_id)
         self._forget_changed(index_id, made.staging)
-        if isinstance(made.fact, IndexDeleted):
+        if isinstance(made.fact, events.IndexDeleted):
             self._logged.forget(index_id)
             await self._store.read(self._searcher.forget, index_id)
 
@@ -589,7 +593,7 @@ class Library:
 @dataclass(frozen=True, slots=True)
 class _Change:
     staging: Staging
-    fact: Event
+    fact: events.Event
 
 
 async def _to_its_end(act: Coroutine[Any, Any, None]) -> None:

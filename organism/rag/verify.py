@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from organism.errors import LibraryDamaged, LogDamaged, LogUnavailable, NotFound
-from organism.events.vocabulary import DocumentsChanged, IndexCreated, IndexDeleted
+from organism.events import vocabulary as events
 from organism.log.directory import LogDirectory
 from organism.log.encode import mac
 from organism.log.offline import facts_in, reading_together
@@ -58,11 +58,11 @@ def _indices(log: Connection) -> Mapping[str, _Index]:
     indices: dict[str, _Index] = {}
     for record in facts_in(log, FACTS):
         match record.event:
-            case IndexCreated() as event:
+            case events.IndexCreated() as event:
                 indices[event.index] = _Index(event.embedding_model)
-            case DocumentsChanged() as event:
+            case events.DocumentsChanged() as event:
                 indices[event.index].model = event.embedding_model or indices[event.index].model
-            case IndexDeleted() as event:
+            case events.IndexDeleted() as event:
                 indices.pop(event.index, None)
                 continue
             case _:

@@ -12,14 +12,20 @@ from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
 
-from organism.events.vocabulary import MessageDead, MessageDropped, MessageHandled, MessageRefused, MessageRetried
+from organism.events import vocabulary as events
 from organism.log.log import EventFilter, EventLog
 from organism.tenants import Tenant
 from organism.views.models import waiting_for_people
 from organism.views.usage import TOTAL
 from organism.views.views import ViewStore
 
-OUTCOMES: Final = (MessageHandled, MessageRetried, MessageDropped, MessageDead, MessageRefused)
+OUTCOMES: Final = (
+    events.MessageHandled,
+    events.MessageRetried,
+    events.MessageDropped,
+    events.MessageDead,
+    events.MessageRefused,
+)
 GAUGES: Final[Mapping[str, tuple[str, Callable[[Tenant], float]]]] = {
     "organism_log_position": ("The head of the log: how many events there are.", lambda tenant: tenant.log.head),
     "organism_log_available": ("Whether the log takes writes.", lambda tenant: tenant.log.available),
@@ -84,7 +90,9 @@ async def _count(log: EventLog, counts: Counter[str]) -> None:
     async for records in log.follow(log.head, EventFilter(types=OUTCOMES)):
         for record in records:
             event = record.event
-            counts[event.outcome if isinstance(event, MessageHandled) else record.type.removeprefix("message_")] += 1
+            counts[
+                event.outcome if isinstance(event, events.MessageHandled) else record.type.removeprefix("message_")
+            ] += 1
 
 
 async def _gauges(tenants: Iterable[Tenant]) -> list[Metric]:

@@ -15,7 +15,7 @@ import orjson
 from pydantic import Field
 
 from organism.config.settings import Row, ShippedTool
-from organism.events.vocabulary import ValueSet
+from organism.events import vocabulary as events
 from organism.log.log import History
 from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.model.redact import Redactor
@@ -167,7 +167,7 @@ class Values:
         if not found["has_room"]:
             message = f"{MOST_KEYS} keys are in use, which is all that there may be; key_value_delete makes room."
             return HandlerResponse.respond(ToolError("invalid_field", message))
-        fact = ValueSet(payload.key), orjson.dumps(payload.value)
+        fact = events.ValueSet(payload.key), orjson.dumps(payload.value)
         return Recorded(KeyValueStored(payload.key, found["replaced"]), facts=(fact,))
 
     async def list(self, payload: KeyValueList, metadata: HandlerMetadata) -> HandlerResponse:
@@ -196,5 +196,5 @@ class Values:
             return await self._views.private_row(VALUES, payload.key) is not None
 
         is_there = await metadata.effect("look", look, kind="pure")
-        facts = ((ValueSet(payload.key, deleted=True), None),) if is_there else ()
+        facts = ((events.ValueSet(payload.key, deleted=True), None),) if is_there else ()
         return Recorded(KeyValueDeleted(payload.key, is_there), facts=facts)

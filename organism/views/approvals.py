@@ -7,32 +7,25 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType
 
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import (
-    ApprovalCancelled,
-    ApprovalExpired,
-    ApprovalRequested,
-    ApprovalResolved,
-    Event,
-    Verdict,
-)
 from organism.model import words
 from organism.model.times import iso
 from organism.views.views import Keys, PrivateFields, ReadModel, Stored, fold_each
 
 Closed = Literal["approved", "rejected", "expired", "cancelled"]
-DECIDED: Final[Mapping[Verdict, Closed]] = {"approve": "approved", "reject": "rejected"}
+DECIDED: Final[Mapping[events.Verdict, Closed]] = {"approve": "approved", "reject": "rejected"}
 """The status that a decision gives to an approval."""
 
-Closing = ApprovalResolved | ApprovalExpired | ApprovalCancelled
+Closing = events.ApprovalResolved | events.ApprovalExpired | events.ApprovalCancelled
 
 
 def status_after(event: Closing) -> Closed:
     """What an approval is for good."""
-    if isinstance(event, ApprovalResolved):
+    if isinstance(event, events.ApprovalResolved):
         return DECIDED[event.decision]
-    return "expired" if isinstance(event, ApprovalExpired) else "cancelled"
+    return "expired" if isinstance(event, events.ApprovalExpired) else "cancelled"
 
 
 class Approval(Entity, kw_only=True):
@@ -62,7 +55,7 @@ class _Asked(PrivateFields):
 Row = Stored[Approval, _Asked]
 
 
-def requested(record: Record[ApprovalRequested]) -> Approval:
+def requested(record: Record[events.ApprovalRequested]) -> Approval:
     """A new approval. Its content is the preview."""
     event = record.event
     return Approval(
@@ -83,17 +76,17 @@ def requested(record: Record[ApprovalRequested]) -> Approval:
 def _after(_key: str, row: Row | None, record: Record[Any]) -> Row | None:
     """The approval: once it was closed it stays as it is; a decision with edits is bound to their digest."""
     event = record.event
-    if isinstance(event, ApprovalRequested):
+    if isinstance(event, events.ApprovalRequested):
         return Stored(requested(record), _Asked(record.at))
     if row is not None and row.public.status == "pending":
         row.public.status = status_after(event)
-        if isinstance(event, ApprovalResolved) and event.digest:
+        if isinstance(event, events.ApprovalResolved) and event.digest:
             row.public.digest = event.digest
     return row
 
 
-_KEYS: Final[Mapping[type[Event], Keys]] = dict.fromkeys(
-    (ApprovalRequested, ApprovalResolved, ApprovalExpired, ApprovalCancelled),
+_KEYS: Final[Mapping[type[events.Event], Keys]] = dict.fromkeys(
+    (events.ApprovalRequested, events.ApprovalResolved, events.ApprovalExpired, events.ApprovalCancelled),
     lambda record: (record.event.approval,),
 )
 

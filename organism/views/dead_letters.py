@@ -7,18 +7,9 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import (
-    Event,
-    MessageDead,
-    MessageDiscarded,
-    MessageRefused,
-    MessageReplayed,
-    StepRecorded,
-    StepResolved,
-    StepStarted,
-)
 from organism.model import words
 from organism.model.times import iso
 from organism.views.views import Keys, PrivateFields, ReadModel, Stored, fold_each
@@ -27,10 +18,10 @@ from organism.views.views import Keys, PrivateFields, ReadModel, Stored, fold_ea
 # or discarded.
 
 
-Closing = MessageReplayed | MessageDiscarded
+Closing = events.MessageReplayed | events.MessageDiscarded
 
 
-def _own_id(record: Record[MessageDead | MessageRefused | MessageDiscarded]) -> Sequence[str]:
+def _own_id(record: Record[events.MessageDead | events.MessageRefused | events.MessageDiscarded]) -> Sequence[str]:
     """The message that died, was refused or is discarded."""
     return (record.event.message,)
 
@@ -77,10 +68,10 @@ class _Died(PrivateFields):
     hangs_on: str
 
 
-def died(record: Record[MessageDead | MessageRefused]) -> DeadLetterHead:
+def died(record: Record[events.MessageDead | events.MessageRefused]) -> DeadLetterHead:
     """A new dead letter. ``position`` is where its payload is: that of the message itself, or of the refusal."""
     event = record.event
-    if isinstance(event, MessageDead):
+    if isinstance(event, events.MessageDead):
         agent, to, attempts, position, root = event.agent, event.agent, event.attempts, event.sent, event.root
         traceback = [CodeLine(line.file, line.line, line.function, line.code) for line in event.traceback]
     else:
@@ -105,17 +96,21 @@ def died(record: Record[MessageDead | MessageRefused]) -> DeadLetterHead:
 
 def _after(_key: str, _row: object, record: Record[Any]) -> Stored[DeadLetterHead, _Died] | None:
     """The dead letter, or None once it is closed."""
-    if not isinstance(record.event, MessageDead | MessageRefused):
+    if not isinstance(record.event, events.MessageDead | events.MessageRefused):
         return None
     letter = died(record)
     return Stored(letter, _Died(record.at, letter.root or ""))
 
 
-_CLOSING: Final[Mapping[type[Event], Keys]] = {
-    MessageReplayed: lambda record: (record.event.dead,),
-    MessageDiscarded: _own_id,
+_CLOSING: Final[Mapping[type[events.Event], Keys]] = {
+    events.MessageReplayed: lambda record: (record.event.dead,),
+    events.MessageDiscarded: _own_id,
 }
-_KEYS: Final[Mapping[type[Event], Keys]] = {MessageDead: _own_id, MessageRefused: _own_id, **_CLOSING}
+_KEYS: Final[Mapping[type[events.Event], Keys]] = {
+    events.MessageDead: _own_id,
+    events.MessageRefused: _own_id,
+    **_CLOSING,
+}
 
 DEAD_LETTERS: ReadModel[Stored[DeadLetterHead, _Died]] = ReadModel(
     name="dead_letters",
@@ -144,7 +139,7 @@ class ClosedLetter(Entity):
 
 
 def _closed(_key: str, _row: object, record: Record[Closing]) -> ClosedLetter:
-    return ClosedLetter("replayed" if isinstance(record.event, MessageReplayed) else "discarded")
+    return ClosedLetter("replayed" if isinstance(record.event, events.MessageReplayed) else "discarded")
 
 
 CLOSED_LETTERS: ReadModel[ClosedLetter] = ReadModel(
@@ -155,7 +150,7 @@ CLOSED_LETTERS: ReadModel[ClosedLetter] = ReadModel(
 # Whatever finds one writes its ``step_started`` again, with ``unknown``; the first such event counts.
 
 
-StepEvent = StepStarted | StepRecorded | StepResolved
+StepEvent = events.StepStarted | events.StepRecorded | events.StepResolved
 
 
 def _step(event: StepEvent) -> Sequence[str]:
@@ -185,7 +180,7 @@ def _in_doubt(
 ) -> Stored[Indeterminate, _Found] | None:
     """The open question, or None once the step has a record or an operator's word."""
     event = record.event
-    if not isinstance(event, StepStarted):
+    if not isinstance(event, events.StepStarted):
         return None
     if row is not None:
         return row
@@ -202,10 +197,12 @@ def _in_doubt(
     return Stored(found, _Found(record.at))
 
 
-_STEP_KEYS: Final[Mapping[type[Event], Keys]] = {  # an effect under way is not in doubt, nor is a step of another kind
-    StepStarted: lambda record: _step(record.event) if record.event.unknown else (),
-    StepRecorded: lambda record: _step(record.event) if record.event.kind == "effect" else (),
-    StepResolved: lambda record: _step(record.event),
+_STEP_KEYS: Final[
+    Mapping[type[events.Event], Keys]
+] = {  # an effect under way is not in doubt, nor is a step of another kind
+    events.StepStarted: lambda record: _step(record.event) if record.event.unknown else (),
+    events.StepRecorded: lambda record: _step(record.event) if record.event.kind == "effect" else (),
+    events.StepResolved: lambda record: _step(record.event),
 }
 
 INDETERMINATE: ReadModel[Stored[Indeterminate, _Found]] = ReadModel(

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import Meta
 
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import Event, ForeignToolsAccepted, ForeignToolsChanged
 from organism.model import words
 from organism.views.views import Keys, ReadModel, fold_each
 
@@ -32,9 +32,9 @@ class PinnedTool(Entity, kw_only=True):
 
 
 def _tool(name: str, row: PinnedTool | None, record: Record[Any]) -> PinnedTool | None:
-    event: ForeignToolsAccepted | ForeignToolsChanged = record.event
+    event: events.ForeignToolsAccepted | events.ForeignToolsChanged = record.event
     digest = event.tools[name]
-    if isinstance(event, ForeignToolsAccepted):
+    if isinstance(event, events.ForeignToolsAccepted):
         accepted, offered = digest, ""
     else:
         accepted, offered = "" if row is None else row.accepted, digest
@@ -50,7 +50,9 @@ def _tool(name: str, row: PinnedTool | None, record: Record[Any]) -> PinnedTool 
     )
 
 
-_KEYS: Final[Mapping[type[Event], Keys]] = dict.fromkeys((ForeignToolsAccepted, ForeignToolsChanged), _tools)
+_KEYS: Final[Mapping[type[events.Event], Keys]] = dict.fromkeys(
+    (events.ForeignToolsAccepted, events.ForeignToolsChanged), _tools
+)
 
 FOREIGN_TOOLS: ReadModel[PinnedTool] = ReadModel(
     name="foreign_tools",

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import CallAnswered, Event, ValueSet
 from organism.views.views import Keys, ReadModel, fold_each
 
 
-def _call(record: Record[CallAnswered]) -> Sequence[str]:
+def _call(record: Record[events.CallAnswered]) -> Sequence[str]:
     """``METHOD PATH KEY``: neither of the first two has a space in it."""
     event = record.event
     return (f"{event.method} {event.path} {event.key}",)
@@ -31,13 +31,13 @@ class Answer(Entity):
     body_position: int | None
 
 
-def _answer(_key: str, _row: object, record: Record[CallAnswered]) -> Answer:
+def _answer(_key: str, _row: object, record: Record[events.CallAnswered]) -> Answer:
     event = record.event
     body = {**event.body, "position": record.position - event.back}
     return Answer(event.digest, event.status, body, record.at, record.position if record.digest else None)
 
 
-_ANSWER_KEYS: Final[Mapping[type[Event], Keys]] = {CallAnswered: _call}
+_ANSWER_KEYS: Final[Mapping[type[events.Event], Keys]] = {events.CallAnswered: _call}
 
 ANSWERS: ReadModel[Answer] = ReadModel(
     name="answers", version=3, types=_ANSWER_KEYS, fold=fold_each(_ANSWER_KEYS, _answer), row=Answer
@@ -53,7 +53,7 @@ class Value(Entity):
     owner: list[str | None]
 
 
-def _value(key: str, _row: object, record: Record[ValueSet]) -> Value | None:
+def _value(key: str, _row: object, record: Record[events.ValueSet]) -> Value | None:
     """The value; None if it was deleted."""
     event = record.event
     if event.deleted:
@@ -61,7 +61,7 @@ def _value(key: str, _row: object, record: Record[ValueSet]) -> Value | None:
     return Value(key, record.position, list(event.authors), [event.principal, event.user])
 
 
-_VALUE_KEYS: Final[Mapping[type[Event], Keys]] = {ValueSet: lambda record: (record.event.key,)}
+_VALUE_KEYS: Final[Mapping[type[events.Event], Keys]] = {events.ValueSet: lambda record: (record.event.key,)}
 
 VALUES: ReadModel[Value] = ReadModel(
     name="values",

@@ -7,9 +7,9 @@ from typing import Annotated, Any, Final
 
 from msgspec import Meta
 
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import DocumentsChanged, Event, IndexCreated, IndexDeleted
 from organism.model import words
 from organism.model.times import iso
 from organism.views.views import Keys, PrivateFields, ReadModel, Stored, fold_each
@@ -38,10 +38,10 @@ StoredIndex = Stored[LibraryIndex, _InForce]
 
 def _after(key: str, row: StoredIndex | None, record: Record[Any]) -> StoredIndex | None:
     match record.event:
-        case IndexCreated() as event:
+        case events.IndexCreated() as event:
             index = LibraryIndex(key, len(event.documents), event.embedding_model, iso(record.at))
             return Stored(index, _InForce(record.position, event.generation))
-        case DocumentsChanged() as event if row is not None:
+        case events.DocumentsChanged() as event if row is not None:
             row.public.doc_count = event.doc_count
             row.public.embedding_model = event.embedding_model or row.public.embedding_model
             row.private.generation = event.generation
@@ -50,7 +50,9 @@ def _after(key: str, row: StoredIndex | None, record: Record[Any]) -> StoredInde
             return None
 
 
-_KEYS: Final[Mapping[type[Event], Keys]] = dict.fromkeys((IndexCreated, DocumentsChanged, IndexDeleted), _index)
+_KEYS: Final[Mapping[type[events.Event], Keys]] = dict.fromkeys(
+    (events.IndexCreated, events.DocumentsChanged, events.IndexDeleted), _index
+)
 
 INDICES: ReadModel[StoredIndex] = ReadModel(
     name="indices",

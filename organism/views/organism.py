@@ -7,50 +7,27 @@ from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import (
-    EVENTS,
-    AgentPaused,
-    AgentResumed,
-    Event,
-    MessageDead,
-    MessageDropped,
-    MessageHandled,
-    MessageRetried,
-    MessageSent,
-    MessageStarted,
-    OrganismPaused,
-    OrganismReloaded,
-    OrganismResumed,
-    OrganismStarted,
-    StepRecorded,
-    StepResolved,
-    StepStarted,
-    ThreadCompleted,
-    ThreadCreated,
-    ThreadFailed,
-    ThreadKilled,
-    ThreadReopened,
-)
 from organism.model import words
 from organism.model.ids import CONSOLE
 from organism.model.thread import WAITS
 from organism.model.times import iso
 from organism.views.views import Keys, PrivateFields, ReadModel, Stored, fold_each
 
-COUNTED: Final[Mapping[type[Event], tuple[str, int]]] = {
-    MessageSent: ("total_messages", 1),
-    ThreadCreated: ("active_threads", 1),
-    ThreadReopened: ("active_threads", 1),
-    ThreadCompleted: ("active_threads", -1),
-    ThreadFailed: ("active_threads", -1),
-    ThreadKilled: ("active_threads", -1),
+COUNTED: Final[Mapping[type[events.Event], tuple[str, int]]] = {
+    events.MessageSent: ("total_messages", 1),
+    events.ThreadCreated: ("active_threads", 1),
+    events.ThreadReopened: ("active_threads", 1),
+    events.ThreadCompleted: ("active_threads", -1),
+    events.ThreadFailed: ("active_threads", -1),
+    events.ThreadKilled: ("active_threads", -1),
 }
 Status = Literal["running", "paused"]
-STATUS: Final[Mapping[type[Event], Status]] = {
-    OrganismPaused: "paused",
-    OrganismResumed: "running",
+STATUS: Final[Mapping[type[events.Event], Status]] = {
+    events.OrganismPaused: "paused",
+    events.OrganismResumed: "running",
 }
 
 
@@ -70,13 +47,13 @@ class OrganismRow(Entity):
     started_at: int
 
 
-def fold(rows: dict[str, OrganismRow | None], records: Sequence[Record[Event]]) -> None:
+def fold(rows: dict[str, OrganismRow | None], records: Sequence[Record[events.Event]]) -> None:
     """The organism's one row after the events; there is none before its first start."""
     row = rows["organism"]
     for record in records:
         event = record.event
         kind = type(event)
-        if isinstance(event, OrganismStarted):
+        if isinstance(event, events.OrganismStarted):
             row = OrganismRow(
                 name=event.name,
                 status="running" if row is None else row.status,  # counts and a pause outlive the process
@@ -91,11 +68,11 @@ def fold(rows: dict[str, OrganismRow | None], records: Sequence[Record[Event]]) 
             continue
         elif kind in COUNTED:
             counter, step = COUNTED[kind]
-            if not (isinstance(event, ThreadKilled) and event.ended):  # a thread that had ended was counted then
+            if not (isinstance(event, events.ThreadKilled) and event.ended):  # a thread that had ended was counted then
                 setattr(row, counter, getattr(row, counter) + step)
         elif kind in STATUS:
             row.status = STATUS[kind]
-        elif isinstance(event, OrganismReloaded):
+        elif isinstance(event, events.OrganismReloaded):
             row.agent_count = len(event.listeners)
     if row is not None:
         row.position = records[-1].position
@@ -103,7 +80,7 @@ def fold(rows: dict[str, OrganismRow | None], records: Sequence[Record[Event]]) 
 
 
 ORGANISM: ReadModel[OrganismRow] = ReadModel(
-    name="organism", version=1, types=frozenset(EVENTS.values()), fold=fold, is_live=True, row=OrganismRow
+    name="organism", version=1, types=frozenset(events.EVENTS.values()), fold=fold, is_live=True, row=OrganismRow
 )
 
 # The listeners.
@@ -155,11 +132,11 @@ def _agent(record: Record[Any]) -> Sequence[str]:
     return (record.event.agent,) if record.event.agent != CONSOLE else ()
 
 
-def _receiver(record: Record[MessageSent]) -> Sequence[str]:
+def _receiver(record: Record[events.MessageSent]) -> Sequence[str]:
     return (record.event.to,) if record.event.to != CONSOLE else ()
 
 
-def _listeners(record: Record[OrganismStarted | OrganismReloaded]) -> Sequence[str]:
+def _listeners(record: Record[events.OrganismStarted | events.OrganismReloaded]) -> Sequence[str]:
     """Every listener that there is from now on, and those that there were until now."""
     return (*(listener.name for listener in record.event.listeners), *record.event.removed)
 
@@ -179,9 +156,11 @@ def _unless_gone(row: AgentRow) -> AgentRow | None:
     return row if row.public.queue_depth or row.private.running else None
 
 
-def _listed(key: str, row: AgentRow | None, record: Record[OrganismStarted | OrganismReloaded]) -> AgentRow | None:
+def _listed(
+    key: str, row: AgentRow | None, record: Record[events.OrganismStarted | events.OrganismReloaded]
+) -> AgentRow | None:
     """With a start a new life begins: what ran when the last one ended waits for a start again."""
-    if row is not None and isinstance(record.event, OrganismStarted):
+    if row is not None and isinstance(record.event, events.OrganismStarted):
         row.public.queue_depth += len(row.private.running)
         row.private.parked.update(row.private.waits)
         row.private.running, row.private.waits = {}, {}
@@ -212,14 +191,14 @@ def _settle(row: AgentRow) -> None:
         row.public.state = "paused" if row.public.paused else "error" if row.private.failed else "idle"
 
 
-def _message_sent(row: AgentRow, record: Record[MessageSent]) -> None:
+def _message_sent(row: AgentRow, record: Record[events.MessageSent]) -> None:
     """A reply that answers an ask goes to the handling that waits for it, so it never waits for a start."""
     row.public.message_count += 1
     if record.event.answers is None:
         row.public.queue_depth += 1
 
 
-def _message_started(row: AgentRow, record: Record[MessageStarted]) -> None:
+def _message_started(row: AgentRow, record: Record[events.MessageStarted]) -> None:
     message, running = record.event.message, row.private.running
     if message in running:
         del running[message]
@@ -232,7 +211,7 @@ def _message_started(row: AgentRow, record: Record[MessageStarted]) -> None:
     row.public.last_activity = iso(record.at)
 
 
-def _message_handled(row: AgentRow, record: Record[MessageHandled]) -> None:
+def _message_handled(row: AgentRow, record: Record[events.MessageHandled]) -> None:
     """``answered`` ended no handling, and ``unread`` ran none: neither says how the last one went."""
     outcome = record.event.outcome
     if outcome == "answered":
@@ -257,16 +236,16 @@ def _end(row: AgentRow, message: str) -> None:
         row.private.parked.pop(message, None)
 
 
-def _message_lost(row: AgentRow, record: Record[MessageDropped | MessageDead]) -> None:
+def _message_lost(row: AgentRow, record: Record[events.MessageDropped | events.MessageDead]) -> None:
     """It died, or was dropped with its thread, which is no failure of the handler's."""
     _end(row, record.event.message)
-    if isinstance(record.event, MessageDead):
+    if isinstance(record.event, events.MessageDead):
         row.private.failed = True
         row.public.last_activity = iso(record.at)
     _settle(row)
 
 
-def _message_retried(row: AgentRow, record: Record[MessageRetried]) -> None:
+def _message_retried(row: AgentRow, record: Record[events.MessageRetried]) -> None:
     """It waits for its next attempt, which asks again; only what became of an unsafe effect stays an open question."""
     message = record.event.message
     del row.private.running[message]
@@ -279,7 +258,7 @@ def _message_retried(row: AgentRow, record: Record[MessageRetried]) -> None:
     _settle(row)
 
 
-def _step_started(row: AgentRow, record: Record[StepStarted]) -> None:
+def _step_started(row: AgentRow, record: Record[events.StepStarted]) -> None:
     """An effect is the handling's own work until it is found ``unknown``; then an operator is waited for."""
     event = record.event
     if event.kind in WAITS or event.unknown:
@@ -289,7 +268,7 @@ def _step_started(row: AgentRow, record: Record[StepStarted]) -> None:
     _settle(row)
 
 
-def _step_ended(row: AgentRow, record: Record[StepRecorded | StepResolved]) -> None:
+def _step_ended(row: AgentRow, record: Record[events.StepRecorded | events.StepResolved]) -> None:
     message, step = record.event.message, str(record.event.step)
     for steps in (row.private.waits, row.private.parked):
         if message in steps:
@@ -300,32 +279,32 @@ def _step_ended(row: AgentRow, record: Record[StepRecorded | StepResolved]) -> N
     _settle(row)
 
 
-def _paused_or_resumed(row: AgentRow, record: Record[AgentPaused | AgentResumed]) -> None:
-    row.public.paused = isinstance(record.event, AgentPaused)
+def _paused_or_resumed(row: AgentRow, record: Record[events.AgentPaused | events.AgentResumed]) -> None:
+    row.public.paused = isinstance(record.event, events.AgentPaused)
     _settle(row)
 
 
-LISTING: Final = (OrganismStarted, OrganismReloaded)
-FOLDS: Final[Mapping[type[Event], Callable[[AgentRow, Record[Any]], None]]] = {
-    MessageSent: _message_sent,
-    MessageStarted: _message_started,
-    MessageHandled: _message_handled,
-    MessageDropped: _message_lost,
-    MessageDead: _message_lost,
-    MessageRetried: _message_retried,
-    StepStarted: _step_started,
-    StepRecorded: _step_ended,
-    StepResolved: _step_ended,
-    AgentPaused: _paused_or_resumed,
-    AgentResumed: _paused_or_resumed,
+LISTING: Final = (events.OrganismStarted, events.OrganismReloaded)
+FOLDS: Final[Mapping[type[events.Event], Callable[[AgentRow, Record[Any]], None]]] = {
+    events.MessageSent: _message_sent,
+    events.MessageStarted: _message_started,
+    events.MessageHandled: _message_handled,
+    events.MessageDropped: _message_lost,
+    events.MessageDead: _message_lost,
+    events.MessageRetried: _message_retried,
+    events.StepStarted: _step_started,
+    events.StepRecorded: _step_ended,
+    events.StepResolved: _step_ended,
+    events.AgentPaused: _paused_or_resumed,
+    events.AgentResumed: _paused_or_resumed,
 }
 
-KEYS: Final[Mapping[type[Event], Keys]] = {
+KEYS: Final[Mapping[type[events.Event], Keys]] = {
     **dict.fromkeys(LISTING, _listeners),
     **dict.fromkeys(FOLDS, _agent),
-    MessageSent: _receiver,
+    events.MessageSent: _receiver,
 }
-OPENING: Final = frozenset({MessageSent, MessageStarted})
+OPENING: Final = frozenset({events.MessageSent, events.MessageStarted})
 """With these something of the listener is open, so its row stays."""
 
 AGENTS: ReadModel[AgentRow] = ReadModel(

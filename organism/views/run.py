@@ -12,9 +12,9 @@ from typing import Any
 import orjson
 from msgspec import field
 
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import RunDone, RunEvent
 from organism.model.run import RunEntry
 from organism.views.views import ERASED
 
@@ -137,21 +137,21 @@ def _tool_of(payload: Any) -> str | None:
     return next((name for name in names if isinstance(name, str) and name), None)
 
 
-def kind_of(record: Record[RunEvent]) -> str:
+def kind_of(record: Record[events.RunEvent]) -> str:
     """The entry's type."""
     return record.type.removeprefix("run_")
 
 
-def data_of(record: Record[RunEvent]) -> bytes:
+def data_of(record: Record[events.RunEvent]) -> bytes:
     """The entry's data as JSON: the record's content, which can be erased; without one, the event's own fields."""
     event, content = record.event, record.content
     if content is not None:
         return ERASED if content.erased else content.json
     data = {} if event.id is None else {"id": event.id}
-    return orjson.dumps({**data, "stopReason": event.stop_reason} if isinstance(event, RunDone) else data)
+    return orjson.dumps({**data, "stopReason": event.stop_reason} if isinstance(event, events.RunDone) else data)
 
 
-def entry_of(record: Record[RunEvent]) -> RunEntry:
+def entry_of(record: Record[events.RunEvent]) -> RunEntry:
     """An event of a run as the entry that it is: ``{"type", "data"}``."""
     data: dict[str, Any] = orjson.loads(data_of(record))
     return {"type": kind_of(record), "data": data}

@@ -13,26 +13,8 @@ from typing import Any, Final
 from msgspec.structs import asdict
 
 from organism.errors import NotFound, SessionAgentMismatch
+from organism.events import vocabulary as events
 from organism.events.record import Record
-from organism.events.vocabulary import (
-    RUN_ENTRIES,
-    Event,
-    MessageDropped,
-    MessageKept,
-    MessageStarted,
-    RunEvent,
-    RunToolCall,
-    RunToolResult,
-    SessionCompacted,
-    SessionCreated,
-    SessionDeleted,
-    SessionEvent,
-    SessionUncompacted,
-    TurnAppended,
-    TurnEnded,
-    TurnStarted,
-    begins_message,
-)
 from organism.model.ids import session_of, turn_number
 from organism.model.times import iso
 from organism.views.views import ReadModel, Row, ViewStore
@@ -59,16 +41,16 @@ async def session_row(
 def _fold_sessions(rows: dict[str, Any], records: Sequence[Record[Any]]) -> None:
     for record in records:
         kind, event = type(record.event), record.event
-        if kind is SessionCreated:
+        if kind is events.SessionCreated:
             rows[record.thread or ""] = _created(record)
-        elif isinstance(event, SessionEvent) and (row := rows[record.thread or ""]) is not None:
+        elif isinstance(event, events.SessionEvent) and (row := rows[record.thread or ""]) is not None:
             row["position"], row["last_activity"] = record.position, iso(record.at)
             change = _CHANGES.get(kind)
             if change is not None:
                 change(row, record)
 
 
-def _created(record: Record[SessionCreated]) -> Row:
+def _created(record: Record[events.SessionCreated]) -> Row:
     event, now = record.event, iso(record.at)
     return {
         "id": record.thread,
@@ -90,44 +72,44 @@ def _created(record: Record[SessionCreated]) -> Row:
     }
 
 
-def _kept(row: Row, _record: Record[MessageKept]) -> None:
+def _kept(row: Row, _record: Record[events.MessageKept]) -> None:
     row["message_count"] += 1
 
 
-def _turn_started(row: Row, record: Record[TurnStarted]) -> None:
+def _turn_started(row: Row, record: Record[events.TurnStarted]) -> None:
     row["_number"] = turn_number(record.event.turn)
     row["message_count"] += 1
 
 
-def _turn_ended(row: Row, record: Record[TurnEnded]) -> None:
+def _turn_ended(row: Row, record: Record[events.TurnEnded]) -> None:
     row["message_count"] += record.event.messages
     row["_authors"] = sorted({*row["_authors"], *record.event.authors})
 
 
-def _archived(row: Row, record: Record[SessionCompacted | SessionUncompacted]) -> None:
+def _archived(row: Row, record: Record[events.SessionCompacted | events.SessionUncompacted]) -> None:
     event = record.event
     row["successor_session_id"], row["archived_at"], row["_status"] = event.successor, iso(record.at), "archived"
-    if isinstance(event, SessionCompacted):
+    if isinstance(event, events.SessionCompacted):
         row["_compacted_before"], row["_summary"] = event.before, event.summary
 
 
-def _deleted(row: Row, _record: Record[SessionDeleted]) -> None:
+def _deleted(row: Row, _record: Record[events.SessionDeleted]) -> None:
     row["_status"] = "deleted"
 
 
-_CHANGES: Final[Mapping[type[Event], Callable[[Row, Record[Any]], None]]] = {
-    TurnStarted: _turn_started,
-    TurnEnded: _turn_ended,
-    MessageKept: _kept,
-    SessionCompacted: _archived,
-    SessionUncompacted: _archived,
-    SessionDeleted: _deleted,
+_CHANGES: Final[Mapping[type[events.Event], Callable[[Row, Record[Any]], None]]] = {
+    events.TurnStarted: _turn_started,
+    events.TurnEnded: _turn_ended,
+    events.MessageKept: _kept,
+    events.SessionCompacted: _archived,
+    events.SessionUncompacted: _archived,
+    events.SessionDeleted: _deleted,
 }
 
 SESSIONS: ReadModel[Row] = ReadModel(
     name="sessions",
     version=1,
-    types=SessionEvent.__subclasses__(),
+    types=events.SessionEvent.__subclasses__(),
     fold=_fold_sessions,
     columns={"agent": "TEXT", "user_id": "TEXT", "status": "TEXT"},
     indexes=(("user_id", "agent"),),
@@ -151,14 +133,14 @@ def _message(record: Record[Any]) -> Row | None:
     """
     event = record.event
     match event:
-        case MessageStarted(attempt=1) | MessageDropped(attempts=0) if _is_of_turn(record):
+        case events.MessageStarted(attempt=1) | events.MessageDropped(attempts=0) if _is_of_turn(record):
             return _row(record, event.message, "user")
-        case TurnAppended():
+        case events.TurnAppended():
             return _row(record, event.message, "user", event.source)
-        case MessageKept():
+        case events.MessageKept():
             return _row(record, event.message, event.role)
-        case RunEvent() if begins_message(event) and _is_of_turn(record):
-            role = "tool" if isinstance(event, RunToolCall | RunToolResult) else "assistant"
+        case events.RunEvent() if events.begins_message(event) and _is_of_turn(record):
+            role = "tool" if isinstance(event, events.RunToolCall | events.RunToolResult) else "assistant"
             return _row(record, f"{event.message}:{record.position}", role)
     return None
 
@@ -168,7 +150,7 @@ def _is_of_turn(record: Record[Any]) -> bool:
     return record.event.message == record.correlation and turn_number(record.stream) > 0
 
 
-def _row(record: Record[Event], message_id: str, role: str, thread_id: str = "") -> Row:
+def _row(record: Record[events.Event], message_id: str, role: str, thread_id: str = "") -> Row:
     """``thread_id`` is its turn; that of a message which a successor begins with is the session itself."""
     stream = record.stream
     return {
@@ -184,7 +166,13 @@ def _row(record: Record[Event], message_id: str, role: str, thread_id: str = "")
 SESSION_MESSAGES: ReadModel[Row] = ReadModel(
     name="session_messages",
     version=1,
-    types=(MessageStarted, MessageDropped, TurnAppended, MessageKept, *RUN_ENTRIES.values()),
+    types=(
+        events.MessageStarted,
+        events.MessageDropped,
+        events.TurnAppended,
+        events.MessageKept,
+        *events.RUN_ENTRIES.values(),
+    ),
     fold=_fold_messages,
     columns={"position": "INTEGER", "session_id": "TEXT"},
     indexes=(("session_id",),),

@@ -8,22 +8,9 @@ from typing import Annotated, Any, Final
 
 from msgspec import UNSET, Meta, UnsetType, field
 
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import (
-    EVENTS,
-    BudgetSettled,
-    Event,
-    MessageSent,
-    SessionEvent,
-    ThreadCompleted,
-    ThreadCreated,
-    ThreadFailed,
-    ThreadKilled,
-    ThreadPaused,
-    ThreadReopened,
-    ThreadResumed,
-)
 from organism.model import words
 from organism.model.ids import session_of
 from organism.model.money import plain
@@ -51,7 +38,7 @@ class Message(Entity, kw_only=True):
     ] = UNSET
 
 
-def sent(record: Record[MessageSent]) -> Message:
+def sent(record: Record[events.MessageSent]) -> Message:
     """The message. Lists, single answers and pushed frames add its payload: the content of the record."""
     event = record.event
     return Message(
@@ -68,14 +55,14 @@ def sent(record: Record[MessageSent]) -> Message:
 
 def _fold_messages(rows: dict[str, Message], records: Sequence[Record[Any]]) -> None:
     for record in records:
-        if isinstance(record.event, MessageSent):
+        if isinstance(record.event, events.MessageSent):
             rows[record.event.message] = sent(record)
 
 
 MESSAGES: ReadModel[Message] = ReadModel(
     name="messages",
     version=2,
-    types=(MessageSent,),
+    types=(events.MessageSent,),
     fold=_fold_messages,
     row=Message,
     columns={"position": "INTEGER", "thread_id": "TEXT", "from": "TEXT", "to": "TEXT", "timestamp": "TEXT"},
@@ -86,12 +73,12 @@ MESSAGES: ReadModel[Message] = ReadModel(
 
 # Threads: status, who takes part, how many messages, what the models' calls used and cost.
 
-ENDS: Final = (ThreadCompleted, ThreadFailed, ThreadKilled)
-STATUS: Final[Mapping[type[Event], words.ThreadStatus]] = {
-    ThreadReopened: "active",
-    ThreadCompleted: "completed",
-    ThreadFailed: "error",
-    ThreadKilled: "killed",
+ENDS: Final = (events.ThreadCompleted, events.ThreadFailed, events.ThreadKilled)
+STATUS: Final[Mapping[type[events.Event], words.ThreadStatus]] = {
+    events.ThreadReopened: "active",
+    events.ThreadCompleted: "completed",
+    events.ThreadFailed: "error",
+    events.ThreadKilled: "killed",
 }
 
 
@@ -112,44 +99,44 @@ class Thread(Entity, kw_only=True):
     position: Annotated[words.Position, Meta(description="That of its last event: its ETag, what `If-Match` compares.")]
 
 
-def apply(key: str, row: Thread | None, record: Record[Event]) -> Thread | None:
+def apply(key: str, row: Thread | None, record: Record[events.Event]) -> Thread | None:
     """The thread after the event."""
     rows: dict[str, Thread | None] = {key: row}
     fold(rows, (record,))
     return rows[key]
 
 
-def fold(rows: dict[str, Thread | None], records: Sequence[Record[Event]]) -> None:
+def fold(rows: dict[str, Thread | None], records: Sequence[Record[events.Event]]) -> None:
     """The threads after the events.
 
     Any event is activity: ``position`` is that of the thread's last one, which ``If-Match`` and an ETag compare.
     """
     row: Thread | None = None
-    last: Record[Event] | None = None
+    last: Record[events.Event] | None = None
     for record in records:
         key = record.thread
         if last is None or key != last.thread:
             if row is not None and last is not None:
                 _reach(row, last)
-            row = None if key is None or isinstance(record.event, SessionEvent) else rows[key]
+            row = None if key is None or isinstance(record.event, events.SessionEvent) else rows[key]
         last = record
         if row is not None:
             change = CHANGES.get(type(record.event))
             if change is not None:
                 change(row, record.event)
-        elif key is not None and isinstance(record.event, ThreadCreated):
+        elif key is not None and isinstance(record.event, events.ThreadCreated):
             row = rows[key] = _born(key, record)
     if row is not None and last is not None:
         _reach(row, last)
 
 
-def _reach(row: Thread, record: Record[Event]) -> None:
+def _reach(row: Thread, record: Record[events.Event]) -> None:
     """The record is the thread's last one."""
     row.position = record.position
     row.last_activity = iso(record.at)
 
 
-def _born(key: str, record: Record[Event]) -> Thread:
+def _born(key: str, record: Record[events.Event]) -> Thread:
     now = iso(record.at)
     return Thread(
         id=key,
@@ -167,34 +154,36 @@ def _born(key: str, record: Record[Event]) -> Thread:
     )
 
 
-def _sent(row: Thread, event: MessageSent) -> None:
+def _sent(row: Thread, event: events.MessageSent) -> None:
     row.message_count += 1
     participants = row.participants
     if event.to not in participants or event.sender not in participants:
         participants += [name for name in dict.fromkeys((event.sender, event.to)) if name not in participants]
 
 
-def _turned(row: Thread, event: ThreadReopened | ThreadCompleted | ThreadFailed | ThreadKilled) -> None:
+def _turned(
+    row: Thread, event: events.ThreadReopened | events.ThreadCompleted | events.ThreadFailed | events.ThreadKilled
+) -> None:
     row.status = STATUS[type(event)]
-    row.error = event.reason if isinstance(event, ThreadFailed) else None
-    row.paused = row.paused and not isinstance(event, ThreadKilled)
+    row.error = event.reason if isinstance(event, events.ThreadFailed) else None
+    row.paused = row.paused and not isinstance(event, events.ThreadKilled)
 
 
-def _paused(row: Thread, event: ThreadPaused | ThreadResumed) -> None:
-    row.paused = isinstance(event, ThreadPaused)
+def _paused(row: Thread, event: events.ThreadPaused | events.ThreadResumed) -> None:
+    row.paused = isinstance(event, events.ThreadPaused)
 
 
-def _settled(row: Thread, event: BudgetSettled) -> None:
+def _settled(row: Thread, event: events.BudgetSettled) -> None:
     row.tokens += event.tokens
     row.cost_usd = plain(Decimal(row.cost_usd) + Decimal(event.cost_usd))
 
 
-CHANGES: Final[Mapping[type[Event], Callable[[Thread, Any], None]]] = {
-    MessageSent: _sent,
+CHANGES: Final[Mapping[type[events.Event], Callable[[Thread, Any], None]]] = {
+    events.MessageSent: _sent,
     **dict.fromkeys(STATUS, _turned),
-    ThreadPaused: _paused,
-    ThreadResumed: _paused,
-    BudgetSettled: _settled,
+    events.ThreadPaused: _paused,
+    events.ThreadResumed: _paused,
+    events.BudgetSettled: _settled,
 }
 """What each event changes of its thread besides its position."""
 
@@ -202,7 +191,7 @@ CHANGES: Final[Mapping[type[Event], Callable[[Thread, Any], None]]] = {
 THREADS: ReadModel[Thread] = ReadModel(
     name="threads",
     version=3,
-    types=frozenset(kind for kind in EVENTS.values() if not issubclass(kind, SessionEvent)),
+    types=frozenset(kind for kind in events.EVENTS.values() if not issubclass(kind, events.SessionEvent)),
     fold=fold,
     row=Thread,
     columns={

@@ -12,9 +12,9 @@ from typing import Final
 
 from msgspec import field
 
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Actor, Record
-from organism.events.vocabulary import Event, MessageSent, ModelCalled, TextsEmbedded
 from organism.model.completion import CostSource
 from organism.model.money import plain
 from organism.model.times import iso
@@ -31,11 +31,11 @@ def dearer(source: CostSource, other: CostSource) -> CostSource:
     return max(source, other, key=_SOURCES.index)
 
 
-def _accounts(record: Record[ModelCalled | TextsEmbedded]) -> Sequence[str]:
+def _accounts(record: Record[events.ModelCalled | events.TextsEmbedded]) -> Sequence[str]:
     """A kind and a name, which has no space before it. Embeddings are no agent's and of no thread."""
     at, event = iso(record.at), record.event
     spans = f"hour {at[:HOUR_CHARS]}", f"day {at[:DAY_CHARS]}"
-    callers = (f"agent {event.agent}", f"thread {record.thread}") if isinstance(event, ModelCalled) else ()
+    callers = (f"agent {event.agent}", f"thread {record.thread}") if isinstance(event, events.ModelCalled) else ()
     return (TOTAL, *callers, *spans)
 
 
@@ -73,7 +73,7 @@ class _Sum(PrivateFields):
 
 
 def _used(
-    key: str, row: Stored[Account, _Sum] | None, record: Record[ModelCalled | TextsEmbedded]
+    key: str, row: Stored[Account, _Sum] | None, record: Record[events.ModelCalled | events.TextsEmbedded]
 ) -> Stored[Account, _Sum]:
     if row is None:
         kind, _, name = key.partition(" ")
@@ -97,8 +97,8 @@ def _of_model(models: list[ModelAccount], model: str, served_by: str) -> ModelAc
     return models[-1]
 
 
-def _count(counted: Account | ModelAccount, event: ModelCalled | TextsEmbedded) -> None:
-    output_tokens = event.output_tokens if isinstance(event, ModelCalled) else 0
+def _count(counted: Account | ModelAccount, event: events.ModelCalled | events.TextsEmbedded) -> None:
+    output_tokens = event.output_tokens if isinstance(event, events.ModelCalled) else 0
     counted.calls += 1
     counted.input_tokens += event.input_tokens
     counted.output_tokens += output_tokens
@@ -106,7 +106,7 @@ def _count(counted: Account | ModelAccount, event: ModelCalled | TextsEmbedded) 
     counted.cost_usd = plain(Decimal(counted.cost_usd) + Decimal(event.cost_usd))
 
 
-_USAGE_KEYS: Final[Mapping[type[Event], Keys]] = {ModelCalled: _accounts, TextsEmbedded: _accounts}
+_USAGE_KEYS: Final[Mapping[type[events.Event], Keys]] = {events.ModelCalled: _accounts, events.TextsEmbedded: _accounts}
 
 USAGE: ReadModel[Stored[Account, _Sum]] = ReadModel(
     name="usage",
@@ -130,14 +130,14 @@ class InnerCall(Entity):
     position: int
 
 
-def _inner(_key: str, _row: object, record: Record[MessageSent]) -> InnerCall:
+def _inner(_key: str, _row: object, record: Record[events.MessageSent]) -> InnerCall:
     actor = record.actor or Actor()
     called = record.event.caller_request or ""
     return InnerCall(record.stream, actor.request_id, called, actor.principal, record.position)
 
 
-_INNER_KEYS: Final[Mapping[type[Event], Keys]] = {
-    MessageSent: lambda record: (record.event.message,) if record.event.caller_request else ()
+_INNER_KEYS: Final[Mapping[type[events.Event], Keys]] = {
+    events.MessageSent: lambda record: (record.event.message,) if record.event.caller_request else ()
 }
 
 INNER_CALLS: ReadModel[InnerCall] = ReadModel(

@@ -21,9 +21,9 @@ from msgspec import Struct
 from msgspec.structs import fields
 from typing_extensions import TypeVar  # the one of typing has a default from Python 3.13 on
 
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import Event
 
 Row = dict[str, Any]
 """A row of a model that has no class for its rows yet; the fields that begin with ``_`` are private."""
@@ -45,20 +45,20 @@ class Stored(Entity, Generic[Public, Private]):
     private: Private
 
 
-Fold = Callable[[dict[str, Any], Sequence[Record[Event]]], None]
+Fold = Callable[[dict[str, Any], Sequence[Record[events.Event]]], None]
 """Changes rows as the records of a unit say. ``rows[key]`` is the row before, or None for one that is not there; it may
 be changed in place or set. Rows of a model that ``is_final`` are only set."""
 Keys = Callable[[Record[Any]], Sequence[str]]  # The keys of the rows that an event touches
-Types = Collection[type[Event]]
+Types = Collection[type[events.Event]]
 CHANGED: Final = "changed"  # `Query.order_by` for rows in the order of their last change
 ERASED: Final = b'{"erased":true}'
 PAGE_ROWS: Final = 500  # So many rows are read at once where all are wanted
 
 
-def fold_each(keys: Mapping[type[Event], Keys], apply: Callable[[str, Any, Record[Any]], Any]) -> Fold:
+def fold_each(keys: Mapping[type[events.Event], Keys], apply: Callable[[str, Any, Record[Any]], Any]) -> Fold:
     """A fold that goes event by event: ``apply`` returns the row after an event, None if there is none any more."""
 
-    def fold(rows: dict[str, Any], records: Sequence[Record[Event]]) -> None:
+    def fold(rows: dict[str, Any], records: Sequence[Record[events.Event]]) -> None:
         for record in records:
             keys_of = keys.get(type(record.event))
             for key in keys_of(record) if keys_of is not None else ():

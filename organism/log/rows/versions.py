@@ -16,9 +16,9 @@ import msgspec
 import orjson
 from msgspec import field
 
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import Event
 from organism.log.rows.tables import Changes, Written, row_lists, stored
 from organism.log.snapshots import CHECKPOINT, Snapshot
 from organism.views.views import R, ReadModel, Row, Stored
@@ -68,7 +68,7 @@ class CurrentRows(Entity):
     old: dict[str, Version] = field(default_factory=dict)
     greatest: str = ""  # no key above this one was ever written
 
-    def take(self, first: int, records: Sequence[Record[Event]], changes: Changes, committed: int) -> None:
+    def take(self, first: int, records: Sequence[Record[events.Event]], changes: Changes, committed: int) -> None:
         """Fold a unit at ``first``, and note the versions that it makes of the rows that it touches."""
         touched = _TouchedRows(self._before)
         self.model.fold(touched, records)
@@ -108,7 +108,7 @@ class LiveRows:
         self._rows = {model.name: Rows() for model in self._models}
         self.position = 0
 
-    def take(self, records: Sequence[Record[Event]]) -> None:
+    def take(self, records: Sequence[Record[events.Event]]) -> None:
         """Fold the next events."""
         for model in self._models:
             model.fold(self._rows[model.name], records)
@@ -157,7 +157,7 @@ class RowFolding:
         self._final = [model for model in self._stored if model.is_final]
         self._changes: defaultdict[str, Changes] = defaultdict(Changes)
         self._current = {model.name: CurrentRows(model, load) for model in self._stored if not model.is_final}
-        self._by_type: dict[type[Event], list[CurrentRows]] = {}
+        self._by_type: dict[type[events.Event], list[CurrentRows]] = {}
         for rows in self._current.values():
             for kind in rows.model.types:
                 self._by_type.setdefault(kind, []).append(rows)
@@ -171,7 +171,7 @@ class RowFolding:
         for model, key in found.items():
             self._current[model].greatest = key
 
-    def take(self, first: int, records: Sequence[Record[Event]]) -> None:
+    def take(self, first: int, records: Sequence[Record[events.Event]]) -> None:
         """Fold a unit whose records have their positions, from ``first`` on. Raises what a fold raises."""
         if self._is_whole:
             try:
@@ -185,7 +185,7 @@ class RowFolding:
         changes, self._changes = self._changes, defaultdict(Changes)
         return row_lists(self._stored, changes, blob, end)
 
-    def committed(self, records: Sequence[Record[Event]]) -> None:
+    def committed(self, records: Sequence[Record[events.Event]]) -> None:
         """These are on the disk, with the rows that follow from them. Raises what a fold raises."""
         if self._is_whole:
             try:
@@ -200,7 +200,7 @@ class RowFolding:
         if self._is_whole:
             self._keep_checkpoint(1)
 
-    def _take(self, first: int, records: Sequence[Record[Event]]) -> None:
+    def _take(self, first: int, records: Sequence[Record[events.Event]]) -> None:
         for model in self._final:
             rows = Rows()
             model.fold(rows, records)

@@ -7,31 +7,16 @@ from typing import Any, Final, TypeVar
 
 from msgspec import field
 
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Actor, Content, Record, Unit
-from organism.events.vocabulary import (
-    Event,
-    MessageHandled,
-    MessageSent,
-    MessageStarted,
-    Outcome,
-    SessionEvent,
-    StepError,
-    StepStarted,
-    ThreadCompleted,
-    ThreadCreated,
-    ThreadFailed,
-    ThreadReopened,
-    TurnEnded,
-    TurnOutcome,
-)
 from organism.model.ids import session_of
 from organism.model.thread import Message, Step, Thread
 from organism.pump.state import State
 
-NO_REPLY: Final = StepError("no_reply", "Nothing is left that could answer.")
+NO_REPLY: Final = events.StepError("no_reply", "Nothing is left that could answer.")
 
-E = TypeVar("E", bound=Event)
+E = TypeVar("E", bound=events.Event)
 
 
 OnWritten = Callable[["Decision"], None]
@@ -41,7 +26,7 @@ class Arrival(Entity):
     """A message that waits for its start from now on; if it was just sent, with its record and decoded payload."""
 
     message: Message
-    record: Record[MessageSent] | None = None
+    record: Record[events.MessageSent] | None = None
     payload: Any = None
     generation: int = 0  # of the rules
 
@@ -55,8 +40,8 @@ class StepEnd(Entity):
     """A step has its result, recorded by ``record``: the content of another one, if any, and its decoded ``value``."""
 
     step: Step
-    record: Record[Event]
-    content: Record[Event] | None = None
+    record: Record[events.Event]
+    content: Record[events.Event] | None = None
     value: Any = None
 
 
@@ -100,22 +85,22 @@ class Decision(Unit, kw_only=True, eq=False):
         self.state.folded.fold(record)
         return record
 
-    def add_to_session(self, session_id: str, event: SessionEvent, content: Content | None = None) -> None:
+    def add_to_session(self, session_id: str, event: events.SessionEvent, content: Content | None = None) -> None:
         """Add an event to a session's stream, which must be at its last known position."""
         session = self.state.folded.sessions.get(session_id)
         if session is not None and session.head:
             self.expect[session_id] = session.head
         self.add(event, content, session_id)
 
-    def open_thread(self, thread_id: str, event: ThreadCreated | ThreadReopened) -> None:
+    def open_thread(self, thread_id: str, event: events.ThreadCreated | events.ThreadReopened) -> None:
         """Begin or reopen the thread that the decision is on."""
         self.thread_id = thread_id
-        if isinstance(event, ThreadCreated):
+        if isinstance(event, events.ThreadCreated):
             self.expect[thread_id] = 0
         self.add(event)
         self.thread = self.state.folded.threads[thread_id]
 
-    def put(self, record: Record[MessageSent], payload: Any, generation: int) -> None:
+    def put(self, record: Record[events.MessageSent], payload: Any, generation: int) -> None:
         """Queue the message that was just sent."""
         message = self.state.folded.messages[record.event.message]
         self.arrivals.append(Arrival(message, record, payload, generation))
@@ -124,10 +109,10 @@ class Decision(Unit, kw_only=True, eq=False):
         """Queue a message of an earlier life."""
         self.arrivals.append(Arrival(message))
 
-    def handled(self, message: Message, outcome: Outcome) -> None:
+    def handled(self, message: Message, outcome: events.Outcome) -> None:
         """End the handling of a message."""
         duration = self.at - message.started_at if message.running else 0
-        self.add(MessageHandled(message.id, message.to, outcome, duration), thread=message.thread.id)
+        self.add(events.MessageHandled(message.id, message.to, outcome, duration), thread=message.thread.id)
         self.ended.append(message)
 
     def find_unknown(self, message: Message) -> bool:
@@ -136,21 +121,21 @@ class Decision(Unit, kw_only=True, eq=False):
         for step in unknown:
             if not step.unknown:
                 named = message.id, message.to, step.number, step.kind, step.input
-                found = StepStarted(*named, effect=step.effect, key=step.key, unknown=True, place=step.place)
+                found = events.StepStarted(*named, effect=step.effect, key=step.key, unknown=True, place=step.place)
                 self.add(found, thread=message.thread.id)
         return bool(unknown)
 
     def record(
-        self, step: Step, error: StepError | None = None, content: Content | None = None, value: Any = None
+        self, step: Step, error: events.StepError | None = None, content: Content | None = None, value: Any = None
     ) -> None:
         """Record the result of a step: ``content`` is its JSON, ``value`` the same decoded."""
         record = self.add(step.recorded(error), content, step.message.thread.id)
         step = (step.message.steps or {}).get(step.number, step)  # the one in the state, if the fold has just made it
         self.end_step(StepEnd(step, record, record if content is not None else None, value))
 
-    def answer(self, step: Step, record: Record[MessageSent], payload: Any) -> None:
+    def answer(self, step: Step, record: Record[events.MessageSent], payload: Any) -> None:
         """The message that was just sent answers an ask, which ends both."""
-        self.add(MessageHandled(record.event.message, record.event.to, "answered", duration=0))
+        self.add(events.MessageHandled(record.event.message, record.event.to, "answered", duration=0))
         recorded = self.add(step.recorded(), None, step.message.thread.id)
         self.end_step(StepEnd(step, recorded, record, payload))
 
@@ -161,7 +146,7 @@ class Decision(Unit, kw_only=True, eq=False):
     def start(self, message: Message) -> None:
         """Start a message, which has its slot and its line."""
         listener = self.state.rules.listeners.get(message.to)
-        started = MessageStarted(
+        started = events.MessageStarted(
             message.id,
             message.to,
             attempt=message.starts + 1,
@@ -181,24 +166,26 @@ class Decision(Unit, kw_only=True, eq=False):
             if ask is not None and ask.open == 0 and ask.ok is None:
                 self.record(ask, ask.lost or NO_REPLY)
 
-    def end_thread(self, thread: Thread, outcome: TurnOutcome = "completed") -> None:
+    def end_thread(self, thread: Thread, outcome: events.TurnOutcome = "completed") -> None:
         """End the thread if nothing of it is open; ``outcome`` is how a turn ends that has not failed."""
         if self.state.folded.open_in(thread) or thread.id not in self.state.folded.threads:
             return
         parent, todos = thread.parent, thread.todos or {}
         if thread.failed:
-            self.add(ThreadFailed(thread.reason, parent, todos), thread=thread.id)
+            self.add(events.ThreadFailed(thread.reason, parent, todos), thread=thread.id)
         else:
-            self.add(ThreadCompleted(parent, todos), thread=thread.id)
+            self.add(events.ThreadCompleted(parent, todos), thread=thread.id)
         self.end_turn(thread, "failed" if thread.failed else outcome)
         self.ends = (*self.ends, thread.id)
 
-    def end_turn(self, thread: Thread, outcome: TurnOutcome) -> None:
+    def end_turn(self, thread: Thread, outcome: events.TurnOutcome) -> None:
         """The thread has ended: if it is a turn of a session, the next one may run."""
         session_id = session_of(thread.id)
         if thread.turn is not None and session_id is not None:
             turn = thread.turn
-            self.add_to_session(session_id, TurnEnded(thread.id, outcome, turn.said, tuple(sorted(turn.authors))))
+            self.add_to_session(
+                session_id, events.TurnEnded(thread.id, outcome, turn.said, tuple(sorted(turn.authors)))
+            )
 
     def close(self) -> None:
         """Complete the unit: set the positions that it rests on."""

@@ -8,27 +8,14 @@ from __future__ import annotations
 
 from typing import Final, NamedTuple
 
-from organism.events.vocabulary import (
-    RUN_ENTRIES,
-    AgentPaused,
-    ApprovalCancelled,
-    CodeLine,
-    DeathCode,
-    MessageDead,
-    MessageDropped,
-    MessageFailed,
-    MessageRetried,
-    RunDone,
-    StepError,
-    ThreadKilled,
-)
+from organism.events import vocabulary as events
 from organism.model.thread import Message, Thread
 from organism.pump.decide import spend
 from organism.pump.decide.decision import Decision
 from organism.pump.state import State
 
-KILLED: Final = StepError("killed", "The thread was killed.")
-UNKNOWN_AFTER_KILL: Final = StepError("unknown", "The thread was killed while this effect was under way.")
+KILLED: Final = events.StepError("killed", "The thread was killed.")
+UNKNOWN_AFTER_KILL: Final = events.StepError("unknown", "The thread was killed while this effect was under way.")
 
 
 class Failure(NamedTuple):
@@ -38,10 +25,10 @@ class Failure(NamedTuple):
     failed with.
     """
 
-    code: DeathCode
+    code: events.DeathCode
     text: str
     is_final: bool = False
-    traceback: tuple[CodeLine, ...] = ()
+    traceback: tuple[events.CodeLine, ...] = ()
     root: str = ""
 
 
@@ -57,8 +44,8 @@ def finish(decision: Decision, message: Message, stop_reason: str) -> None:
 def _end_run(decision: Decision, message: Message, reason: str) -> None:
     for name in tuple(message.shows().open):
         kind, _, block_id = name.partition(" ")
-        decision.add(RUN_ENTRIES[f"{kind}_end"](message.id, message.to, block_id), thread=message.thread.id)
-    decision.add(RunDone(message.id, message.to, stop_reason=reason), thread=message.thread.id)
+        decision.add(events.RUN_ENTRIES[f"{kind}_end"](message.id, message.to, block_id), thread=message.thread.id)
+    decision.add(events.RunDone(message.id, message.to, stop_reason=reason), thread=message.thread.id)
 
 
 def retry(decision: Decision, message: Message, failure: Failure) -> None:
@@ -67,23 +54,23 @@ def retry(decision: Decision, message: Message, failure: Failure) -> None:
     next_at = decision.at + int(min(rule.base_delay_s * 2**message.failures, rule.max_delay_s) * 1_000_000)
     _cancel_approvals(decision, message)
     spend.settle_lost(decision, message)
-    decision.add(MessageRetried(message.id, message.to, message.starts, failure.text, next_at))
+    decision.add(events.MessageRetried(message.id, message.to, message.starts, failure.text, next_at))
 
 
 def park(decision: Decision, message: Message, failure: Failure) -> None:
     """The handling failed for good: make the message a dead letter."""
     _cancel_approvals(decision, message)
-    decision.add(MessageFailed(message.id, message.to, message.starts, failure.text))
+    decision.add(events.MessageFailed(message.id, message.to, message.starts, failure.text))
     dead(decision, message, failure)
     most, folded = decision.state.rules.limits.pause_after_failures, decision.state.folded
     if most and folded.failures_in_row.get(message.to, 0) >= most and message.to not in folded.paused_agents:
-        decision.add(AgentPaused(message.to, "failures"))
+        decision.add(events.AgentPaused(message.to, "failures"))
 
 
 def _cancel_approvals(decision: Decision, message: Message) -> None:
     for step in (message.steps or {}).values():
         if step.approval and step.ok is None:
-            decision.add(ApprovalCancelled(step.approval))
+            decision.add(events.ApprovalCancelled(step.approval))
 
 
 def dead(decision: Decision, message: Message, failure: Failure) -> None:
@@ -91,7 +78,7 @@ def dead(decision: Decision, message: Message, failure: Failure) -> None:
     spend.settle_lost(decision, message)
     if message.shown is not None:
         _end_run(decision, message, "error")
-    letter = MessageDead(
+    letter = events.MessageDead(
         message.id,
         message.to,
         sender=message.sender,
@@ -139,9 +126,9 @@ def _kill_one(decision: Decision, thread: Thread, running: list[Message]) -> Non
             running.append(message)
             decision.handled(message, "killed")
         else:
-            decision.add_of(message, MessageDropped(message.id, message.to, message.starts))
+            decision.add_of(message, events.MessageDropped(message.id, message.to, message.starts))
     decision.ended.clear()
-    decision.add(ThreadKilled(ended=thread.id not in state.folded.threads), thread=thread.id)
+    decision.add(events.ThreadKilled(ended=thread.id not in state.folded.threads), thread=thread.id)
     decision.end_turn(thread, "killed")
 
 
@@ -150,6 +137,6 @@ def _close_steps(decision: Decision, message: Message) -> None:
         if step.ok is not None:
             continue
         if step.approval:
-            decision.add(ApprovalCancelled(step.approval), thread=message.thread.id)
+            decision.add(events.ApprovalCancelled(step.approval), thread=message.thread.id)
         error = UNKNOWN_AFTER_KILL if step.effect == "unsafe" else KILLED
         decision.add(step.recorded(error), thread=message.thread.id)

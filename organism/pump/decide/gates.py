@@ -23,19 +23,8 @@ from organism.config.foreign import json_of, run_json
 from organism.config.json_text import NotJson, read_json
 from organism.config.settings import Listener
 from organism.errors import AlreadyResolved
+from organism.events import vocabulary as events
 from organism.events.record import Content
-from organism.events.vocabulary import (
-    ApprovalExpired,
-    ApprovalRequested,
-    ApprovalResolved,
-    ConfirmRedeemed,
-    ConfirmRefused,
-    ConfirmRequested,
-    RunEvent,
-    RunInteractionRequest,
-    RunInteractionResponse,
-    StepStarted,
-)
 from organism.model.commands import ResolveApproval
 from organism.model.handler import Approval
 from organism.model.principal import Principal
@@ -99,18 +88,22 @@ def ask(decision: Decision, message: Message, question: Question, place: str = "
     """Ask the question; ``place`` is that of the step."""
     expires = decision.at + int(question.seconds * 1_000_000)
     if question.token:
-        asked = ConfirmRequested(question.token, question.digest, message.id, message.to, expires, question.version)
+        asked = events.ConfirmRequested(
+            question.token, question.digest, message.id, message.to, expires, question.version
+        )
         decision.add(asked)
         return
     approval, named = decision.state.ids.approval(), (message.id, message.to, question.step)
-    decision.add(StepStarted(*named, "approve", question.digest, approval=approval, expires=expires, place=place))
+    decision.add(
+        events.StepStarted(*named, "approve", question.digest, approval=approval, expires=expires, place=place)
+    )
     digest = hashlib.sha256(question.preview).hexdigest()
-    to_people = ApprovalRequested(approval, *named, digest, expires, question.payload_type, question.why)
+    to_people = events.ApprovalRequested(approval, *named, digest, expires, question.payload_type, question.why)
     decision.add(to_people, Content(message.thread.owner, question.preview))
     if question.step == CONSENT:
         called = {"id": _call_id(message), "name": message.to, "input": visible(orjson.loads(question.preview))}
         payload = {"toolName": message.to, "toolCall": called, **({"why": question.why} if question.why else {})}
-        _show_to_caller(decision, message, RunInteractionRequest, {"kind": "approval", "payload": payload})
+        _show_to_caller(decision, message, events.RunInteractionRequest, {"kind": "approval", "payload": payload})
 
 
 def why_forbidden(rules: Rules, message: Message, principal_of: PrincipalOf) -> str:
@@ -182,20 +175,20 @@ def resolve(decision: Decision, step: Step, command: ResolveApproval) -> None:
     thread = step.message.thread
     edits = Content(thread.owner, canonical(command.edits)) if command.edits is not None else None
     digest = hashlib.sha256(edits.json).hexdigest() if edits is not None else ""
-    resolved = ApprovalResolved(step.approval, command.decision, command.comment, by, digest)
+    resolved = events.ApprovalResolved(step.approval, command.decision, command.comment, by, digest)
     decision.add(resolved, edits, thread.id)
     _answer(decision, step, Approval(command.decision, command.edits, command.comment, by))
 
 
 def expire(decision: Decision, step: Step) -> None:
     """End a question that was not answered in time."""
-    decision.add(ApprovalExpired(step.approval), thread=step.message.thread.id)
+    decision.add(events.ApprovalExpired(step.approval), thread=step.message.thread.id)
     _answer(decision, step, Approval("expired"))
 
 
 def _answer(decision: Decision, step: Step, verdict: Approval) -> None:
     if step.number == CONSENT:
-        _show_to_caller(decision, step.message, RunInteractionResponse, {"decision": verdict.decision})
+        _show_to_caller(decision, step.message, events.RunInteractionResponse, {"decision": verdict.decision})
     decision.record(step, None, Content(step.message.thread.owner, orjson.dumps(verdict)))
 
 
@@ -210,9 +203,9 @@ def redeem(decision: Decision, message: Message, question: Question) -> Confirma
     named = question.token, message.id, message.to
     usable = _usable(found, question.digest, decision.at)
     if isinstance(usable, Confirmation):
-        decision.add(ConfirmRedeemed(*named))
+        decision.add(events.ConfirmRedeemed(*named))
     else:
-        decision.add(ConfirmRefused(*named, usable))
+        decision.add(events.ConfirmRefused(*named, usable))
     return usable
 
 
@@ -273,7 +266,7 @@ def _call_id(message: Message) -> str:
     return message.step.key if message.step is not None else ""
 
 
-def _show_to_caller(decision: Decision, message: Message, entry: type[RunEvent], data: dict[str, Any]) -> None:
+def _show_to_caller(decision: Decision, message: Message, entry: type[events.RunEvent], data: dict[str, Any]) -> None:
     """An entry of the run whose call the message is, under the call's id, if that run shows the call and goes on."""
     step, call_id = message.step, _call_id(message)
     if step is None or not call_id or step.message.id not in decision.state.folded.messages:

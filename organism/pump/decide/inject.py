@@ -11,8 +11,8 @@ import orjson
 from organism.codec import Encoded, SpoofAttempt
 from organism.config.settings import Listener
 from organism.errors import Fault, InvalidPayload, InvalidRequest, MailboxFull, NotFound
+from organism.events import vocabulary as events
 from organism.events.record import Content
-from organism.events.vocabulary import MessageRefused, MessageReplayed, MessageSent, Root
 from organism.model.commands import Inject
 from organism.model.ids import CONSOLE, token_of
 from organism.model.thread import NO_ROOT, Thread
@@ -104,7 +104,7 @@ def add(decision: Decision, prepared: list[Prepared], command: Inject, authors: 
     rules = decision.state.rules
     owner = decision.state.folded.threads[decision.thread_id or ""].owner
     for item in prepared:
-        sent = MessageSent(
+        sent = events.MessageSent(
             item.message_id,
             sender=CONSOLE,
             to=item.to,
@@ -134,17 +134,17 @@ def _with_quoted(rules: Rules, item: Prepared, authors: tuple[str, ...]) -> tupl
 class DeadLetter:
     """An open dead letter: the message that died, or the send that was refused."""
 
-    event: MessageSent | MessageRefused
+    event: events.MessageSent | events.MessageRefused
     thread_id: str
     json: bytes
     correlation: str | None
     calls: tuple[tuple[str, str], ...]  # request and caller of each call that it stood in, innermost first
-    root: Root  # the injection that it follows from: a replay lends it no other rights
+    root: events.Root  # the injection that it follows from: a replay lends it no other rights
 
     @property
     def was_refused(self) -> bool:
         """Whether it is a refused send: those never made a thread fail."""
-        return isinstance(self.event, MessageRefused)
+        return isinstance(self.event, events.MessageRefused)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,8 +177,8 @@ def add_replay(decision: Decision, failure: Failed, again: Prepared, *, edited: 
     decision.correlation = letter.correlation or again.message_id
     for message_id, is_failed in failure.letters.items():
         is_edited = edited and message_id == dead.message
-        decision.add(MessageReplayed(message_id, again.message_id, is_edited, failed=is_failed))
-    sent = MessageSent(
+        decision.add(events.MessageReplayed(message_id, again.message_id, is_edited, failed=is_failed))
+    sent = events.MessageSent(
         again.message_id,
         sender=dead.sender,
         to=again.to,
@@ -189,7 +189,7 @@ def add_replay(decision: Decision, failure: Failed, again: Prepared, *, edited: 
         root=letter.root if letter.root != NO_ROOT else None,
         # whose text it may hold, also if a person has edited it
         authors=_with_quoted(decision.state.rules, again, dead.authors),
-        first=(dead.first or dead.message) if isinstance(dead, MessageSent) else "",
+        first=(dead.first or dead.message) if isinstance(dead, events.MessageSent) else "",
     )
     owner = decision.state.folded.threads[letter.thread_id].owner
     record = decision.add(sent, Content(owner, again.encoded.json, again.encoded.xml))

@@ -14,10 +14,9 @@ from organism.codec import Encoded, RepairedPayload, UnsupportedPayload
 from organism.config.foreign import described, readable, shown
 from organism.config.settings import Listener
 from organism.errors import InvalidPayload
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Content, Record
-from organism.events.vocabulary import MessageHandled, MessageRefused, MessageSent, Outcome, TodoClosed, ValueSet
-from organism.events.vocabulary import TodoRegistered as TodoRegisteredEvent
 from organism.model.handler import HandlerResponse, TodoComplete, TodoRegistered, TodoUntil
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.ids import CONSOLE, SYSTEM_TODO, CallToken, token_of
@@ -38,7 +37,7 @@ class Recorded(HandlerResponse):
     stored: that of others is text from outside. Of a handler that is no shipped tool none of these counts.
     """
 
-    facts: tuple[tuple[ValueSet, bytes | None], ...] = ()
+    facts: tuple[tuple[events.ValueSet, bytes | None], ...] = ()
     authors: frozenset[str] = frozenset()
     owners: frozenset[Owner] = frozenset()
 
@@ -133,8 +132,8 @@ class Outbox(Entity):
 
     def _add_request(
         self, request: str, to: str, encoded: Encoded, step: Step | None, notes: tuple[str, ...] = ()
-    ) -> Record[MessageSent]:
-        sent = MessageSent(
+    ) -> Record[events.MessageSent]:
+        sent = events.MessageSent(
             request,
             sender=self.message.to,
             to=to,
@@ -167,13 +166,13 @@ class Outbox(Entity):
     def _register_todo(self, until: TodoUntil) -> TodoRegistered:
         todo_id = self.decision.state.ids.bare()
         wanted = until.wait_for, until.from_listener, until.description
-        self.decision.add(TodoRegisteredEvent(todo_id, self.message.to, *wanted, self._authors()))
+        self.decision.add(events.TodoRegistered(todo_id, self.message.to, *wanted, self._authors()))
         return TodoRegistered(todo_id)
 
     def _close_todo(self, todo_id: str) -> None:
         known = (self.message.thread.todos or {}).get(todo_id)
         if known is not None and known.agent == self.message.to:
-            self.decision.add(TodoClosed(todo_id, self.message.to))
+            self.decision.add(events.TodoClosed(todo_id, self.message.to))
 
     def _answer_todo(self, answer: TodoRegistered, step: Step | None) -> None:
         """The answer goes to the ask that waits for it; without one it is recorded and ends unread."""
@@ -185,13 +184,13 @@ class Outbox(Entity):
 
     def _add_reply_to_self(
         self, sender: str, payload: object, *, answers: tuple[str, int] | None = None, authors: tuple[str, ...] = ()
-    ) -> tuple[Record[MessageSent], Encoded]:
+    ) -> tuple[Record[events.MessageSent], Encoded]:
         """Add a reply of the organism's own to the agent whose message is handled, in the call of the handling."""
         message = self.message
         call_id = message.call.id if message.call is not None else message.id
         token = token_of(call_id)
         encoded = self.rules.codec.encode(sender, message.to, token, payload)
-        sent = MessageSent(
+        sent = events.MessageSent(
             self.decision.state.ids.message(),
             sender=sender,
             to=message.to,
@@ -217,7 +216,7 @@ class Outbox(Entity):
         if step is not None and (step.ok is not None or step.message.id not in self.decision.state.folded.messages):
             step = None
         payload_class = type(encoded.payload)
-        sent = MessageSent(
+        sent = events.MessageSent(
             self.decision.state.ids.message(),
             sender=self.message.to,
             to=call.caller,
@@ -254,7 +253,7 @@ class Outbox(Entity):
 
     def _refused(self, to: str, payload: object, refused: Refused) -> Refused:
         """Add the dead letter of a send that is not made."""
-        event = MessageRefused(
+        event = events.MessageRefused(
             self.decision.state.ids.message(),
             sender=self.message.to,
             to=readable(to),
@@ -313,16 +312,16 @@ class Outbox(Entity):
     def _content(self, encoded: Encoded) -> Content:
         return Content(self.message.thread.owner, encoded.json, encoded.xml)
 
-    def _put(self, record: Record[MessageSent], encoded: Encoded) -> None:
+    def _put(self, record: Record[events.MessageSent], encoded: Encoded) -> None:
         self.decision.put(record, encoded.payload, self.rules.generation)
 
-    def _end_sent(self, record: Record[MessageSent], outcome: Outcome) -> None:
+    def _end_sent(self, record: Record[events.MessageSent], outcome: events.Outcome) -> None:
         """End the message that was just sent in the same unit."""
         self.decision.handled(self.decision.state.folded.messages[record.event.message], outcome)
 
     def _deliver_outside(self, message_id: str) -> None:
         """A message to the console ends in the unit that sent it."""
-        self.decision.add(MessageHandled(message_id, CONSOLE, "delivered", duration=0))
+        self.decision.add(events.MessageHandled(message_id, CONSOLE, "delivered", duration=0))
 
 
 def payload_and_notes(payload: object) -> tuple[Any, tuple[str, ...]]:

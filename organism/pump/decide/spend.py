@@ -8,7 +8,7 @@ from decimal import Decimal
 from typing import Final, Literal, NamedTuple
 
 from organism.config.settings import Listener, Price, Spend
-from organism.events.vocabulary import BudgetReserved, BudgetSettled, ModelCalled, StepError, TextsEmbedded
+from organism.events import vocabulary as events
 from organism.model.commands import ReserveEmbedding
 from organism.model.completion import ChatMessage, CompleteError, CompleteOptions, Completion, CostSource
 from organism.model.ids import SYSTEM_CHAT
@@ -21,7 +21,7 @@ SURELY_WRITTEN: Final = 4096
 """Tokens that every model can write in one answer."""
 LEAST_ANSWER: Final = 16
 """Tokens. A call for which fewer are left is not worth its prompt."""
-LOST: Final = StepError(
+LOST: Final = events.StepError(
     "lost", "The process died or the thread was killed while the call was under way; all that was reserved counts."
 )
 _MILLION: Final = Decimal(1_000_000)
@@ -57,7 +57,7 @@ class Outcome:
     """How a call ended: by a completion or an error, after ``attempts``. Without ``cost`` nothing was spent."""
 
     completion: Completion | None
-    error: StepError | None
+    error: events.StepError | None
     attempts: int
     duration_us: int
     cost: Cost | None = None
@@ -120,13 +120,13 @@ def reserve_embedding(decision: Decision, asked: ReserveEmbedding) -> None:
     _add_reserved(decision, (asked.call, "", 0), fitted(need, iter((today,))), None)
 
 
-def settle_embedding(decision: Decision, call: str, embedded: TextsEmbedded) -> None:
+def settle_embedding(decision: Decision, call: str, embedded: events.TextsEmbedded) -> None:
     """Record the call of an embedding model and what it used, unless it was settled already, as lost."""
     reservation = decision.state.folded.spend.reservation(call, 0)
     if reservation is not None:
         decision.add(embedded)
         tokens, usd = embedded.input_tokens, embedded.cost_usd
-        decision.add(BudgetSettled(call, "", 0, tokens, usd, embedded.duration))
+        decision.add(events.BudgetSettled(call, "", 0, tokens, usd, embedded.duration))
 
 
 def settle_lost_embeddings(decision: Decision) -> None:
@@ -136,7 +136,7 @@ def settle_lost_embeddings(decision: Decision) -> None:
         if lost.agent:
             continue
         source: Literal["price", "zero"] = "price" if Decimal(lost.cost_usd) else "zero"
-        event = TextsEmbedded(
+        event = events.TextsEmbedded(
             model=lost.model,
             provider=lost.provider,
             texts=0,
@@ -222,7 +222,7 @@ def reserve(decision: Decision, call: ModelCall, need: Need) -> None:
 
 
 def _add_reserved(decision: Decision, named: tuple[str, str, int], need: Need, thread: str | None) -> None:
-    event = BudgetReserved(
+    event = events.BudgetReserved(
         *named,
         model=need.model,
         provider=need.provider,
@@ -269,7 +269,7 @@ def _settle(decision: Decision, reservation: Reservation, outcome: Outcome) -> N
     named = reserved.message, reserved.agent, reserved.step
     spent = outcome.cost or Cost(reserved.model, reserved.provider, 0, 0, NOTHING, "zero")
     cost_usd = plain(spent.cost_usd)
-    called = ModelCalled(
+    called = events.ModelCalled(
         *named,
         model=spent.model,
         provider=spent.provider,
@@ -284,4 +284,4 @@ def _settle(decision: Decision, reservation: Reservation, outcome: Outcome) -> N
     )
     decision.add(called, thread=reservation.thread)
     tokens = spent.input_tokens + spent.output_tokens
-    decision.add(BudgetSettled(*named, tokens, cost_usd, outcome.duration_us), thread=reservation.thread)
+    decision.add(events.BudgetSettled(*named, tokens, cost_usd, outcome.duration_us), thread=reservation.thread)

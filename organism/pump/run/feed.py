@@ -7,17 +7,9 @@ from typing import NamedTuple
 
 from msgspec import field
 
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import (
-    RunDelta,
-    RunDone,
-    RunEvent,
-    RunMessageEnd,
-    RunMessageStart,
-    RunThoughtEnd,
-    RunThoughtStart,
-)
 from organism.model.redact import Redactor
 from organism.model.run import RunEntry
 from organism.views.run import kind_of
@@ -118,26 +110,26 @@ class LiveText(Entity):
         self._blocks[delta.block] = known._replace(text=known.text + new.text)
         return new if is_new else None
 
-    def read(self, record: Record[RunEvent]) -> list[Delta]:
+    def read(self, record: Record[events.RunEvent]) -> list[Delta]:
         """Take an event of a run from the log; gives the pieces that waited for it."""
         self.position = record.position
         event, block = record.event, _block_of(record)
-        if isinstance(event, RunMessageStart | RunThoughtStart):
+        if isinstance(event, events.RunMessageStart | events.RunThoughtStart):
             _, kind, block_id = block
             first = Delta(record.thread or "", event.message, event.agent, kind, block_id, record.position, 0, "")
             self._blocks[block] = first
             early, self._early = self._early, []
             return [new for delta in early if (new := self.take(delta)) is not None]
-        if isinstance(event, RunDelta) and block in self._blocks:
+        if isinstance(event, events.RunDelta) and block in self._blocks:
             known, upto = self._blocks[block], event.offset + event.length
             self._blocks[block] = known.after(upto) if upto < known.end else known._replace(offset=upto, text="")
-        elif isinstance(event, RunMessageEnd | RunThoughtEnd):
+        elif isinstance(event, events.RunMessageEnd | events.RunThoughtEnd):
             self._blocks.pop(block, None)
-        elif isinstance(event, RunDone):
+        elif isinstance(event, events.RunDone):
             self._blocks = {each: known for each, known in self._blocks.items() if each[0] != event.message}
         return []
 
-    def received(self, record: Record[RunDelta]) -> int:
+    def received(self, record: Record[events.RunDelta]) -> int:
         """How many characters of the block of a logged delta came before it, from the feed or the log."""
         block = self._blocks.get(_block_of(record))
         return block.end if block is not None else 0
@@ -147,6 +139,6 @@ class LiveText(Entity):
         return [known for known in self._blocks.values() if known.text]
 
 
-def _block_of(record: Record[RunEvent]) -> tuple[str, str, str]:
+def _block_of(record: Record[events.RunEvent]) -> tuple[str, str, str]:
     """The ``Delta.block`` of its pieces."""
     return record.event.message, kind_of(record).partition("_")[0], record.event.id or ""

@@ -18,18 +18,9 @@ from organism.config.code_lines import MOST_LINES, lines_of_coroutine, lines_of_
 from organism.config.foreign import attempt
 from organism.config.settings import Listener
 from organism.errors import InvalidPayload, LogDamaged
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Content
-from organism.events.vocabulary import (
-    ApprovalCancelled,
-    CodeLine,
-    MessageSent,
-    RunMessageDelta,
-    RunMessageStart,
-    StepError,
-    StepKind,
-    StepStarted,
-)
 from organism.log.log import EventFilter, EventLog
 from organism.model.completion import Completion, completed
 from organism.model.handler import Approval
@@ -46,7 +37,7 @@ from organism.pump.run.run_stream import RunStream
 from organism.pump.writer import Wakeup, Writer
 
 MOST_PIECES: Final = 100_000
-CANCELLED: Final = StepError("cancelled", "The handler's code cancelled this step.")
+CANCELLED: Final = events.StepError("cancelled", "The handler's code cancelled this step.")
 SAME_STEPS: Final = (
     "A handler takes the same steps each time: what comes from outside, and what may differ, belongs in `effect`."
 )
@@ -73,7 +64,7 @@ class CalledStep(NamedTuple):
     """A step as the handler calls it: its place among all (``branches.py``), and the digest of its input."""
 
     place: str
-    kind: StepKind
+    kind: events.StepKind
     digest: str
 
 
@@ -132,7 +123,7 @@ class Handling(Entity):
             waiter.cancel()
         self.results.close()
 
-    def lines(self) -> tuple[CodeLine, ...]:
+    def lines(self) -> tuple[events.CodeLine, ...]:
         """Where its tasks wait, the handler's own first."""
         modules = self.rules.settings.modules
         lines = [line for each in self.results.coroutines for line in lines_of_coroutine(each, modules)]
@@ -159,7 +150,7 @@ class Handling(Entity):
             raise RuntimeError(IN_THREAD if self.listener.blocking else ELSEWHERE)
         return branch
 
-    def call(self, kind: StepKind, digest: str) -> CalledStep:
+    def call(self, kind: events.StepKind, digest: str) -> CalledStep:
         """The handler calls a step. Raises as ``branch`` does."""
         return CalledStep(self.branch().step(), kind, digest)
 
@@ -207,19 +198,19 @@ class Handling(Entity):
         text = f"Step {place} is recorded as {recorded}; now it is {now}. {SAME_STEPS}"
         self.fail(Failure("replay_diverged", text, is_final=True, traceback=self._lines_here()))
 
-    def _lines_here(self) -> tuple[CodeLine, ...]:
+    def _lines_here(self) -> tuple[events.CodeLine, ...]:
         return lines_of_frame(inspect.currentframe(), self.rules.settings.modules)
 
-    def begin_step(self, decision: Decision, event: StepStarted) -> Step:
+    def begin_step(self, decision: Decision, event: events.StepStarted) -> Step:
         """Begin a step of this handling with the decision."""
         decision.add(event, thread=self.message.thread.id)
         assert self.message.steps is not None  # noqa: S101 - the fold made it; narrows the type
         return self.message.steps[event.step]
 
-    def started(self, number: int, called: CalledStep) -> StepStarted:
+    def started(self, number: int, called: CalledStep) -> events.StepStarted:
         """The event that begins the step."""
         message, place = self.message, "" if self.message.by_number else called.place
-        return StepStarted(message.id, message.to, number, called.kind, called.digest, place=place)
+        return events.StepStarted(message.id, message.to, number, called.kind, called.digest, place=place)
 
     def add_record(
         self,
@@ -227,7 +218,7 @@ class Handling(Entity):
         number: int,
         called: CalledStep,
         json: bytes | None,
-        error: StepError | None = None,
+        error: events.StepError | None = None,
     ) -> Step:
         """Record, with the decision, the result of a step that the handling itself carries out."""
         message, place = self.message, "" if self.message.by_number else called.place
@@ -237,7 +228,9 @@ class Handling(Entity):
         assert message.steps is not None  # noqa: S101 - the fold made it; narrows the type
         return message.steps[number]
 
-    async def record(self, number: int, called: CalledStep, json: bytes | None, error: StepError | None = None) -> None:
+    async def record(
+        self, number: int, called: CalledStep, json: bytes | None, error: events.StepError | None = None
+    ) -> None:
         """Record the result of a step that the handling itself carries out, and wait for its turn."""
         decision = self.decide()
         step = self.add_record(decision, number, called, json, error)
@@ -245,7 +238,7 @@ class Handling(Entity):
         await self.results.turn(step.ended_at)
         self.results.passed()
 
-    def look(self, kind: StepKind, digest: str) -> tuple[CalledStep, bool]:
+    def look(self, kind: events.StepKind, digest: str) -> tuple[CalledStep, bool]:
         """The handler looks something up, which is a step only if it is found.
 
         Gives also whether an earlier run of the handler had gone past this place. Raises as ``branch`` does.
@@ -315,14 +308,14 @@ class Handling(Entity):
 
     async def _read_earlier_asks(self) -> Mapping[Ask, str]:
         message, log = self.message, self.writer.log
-        wanted = EventFilter((message.thread.id,), (MessageSent, StepStarted))
+        wanted = EventFilter((message.thread.id,), (events.MessageSent, events.StepStarted))
         earlier, asks, first = {message.first}, dict[tuple[str, int], tuple[str, str]](), dict[Ask, str]()
         for record in await log.read(0, message.position, wanted, MOST_PIECES):
             event = record.event
-            if isinstance(event, StepStarted):
+            if isinstance(event, events.StepStarted):
                 if event.kind == "ask" and event.place and event.message in earlier:
                     asks[event.message, event.step] = event.place, event.input
-            elif isinstance(event, MessageSent):
+            elif isinstance(event, events.MessageSent):
                 if event.first == message.first:
                     earlier.add(event.message)
                 if event.step in asks:
@@ -339,7 +332,9 @@ class Handling(Entity):
         if not step.content_at:  # it was decided just now
             await self.writer.settled()
         event = (await log.read(step.content_at - 1, step.content_at, limit=1))[0].event
-        if isinstance(event, MessageSent) and event.payload_class:  # if a module of the configuration still has it
+        if (
+            isinstance(event, events.MessageSent) and event.payload_class
+        ):  # if a module of the configuration still has it
             module_name, _, name = event.payload_class.partition(":")
             found = getattr(rules.settings.modules.loaded(module_name), name, None)
             if isinstance(found, type):
@@ -461,7 +456,7 @@ class Handling(Entity):
         self._waits_no_more()
         decision = self.decide()
         if step.approval:
-            decision.add(ApprovalCancelled(step.approval))
+            decision.add(events.ApprovalCancelled(step.approval))
         if step.kind == "complete" and self.stream is not None and step.number in self.stream.calls:
             self.stream.calls.pop(step.number).cancel(decision)
         if step.kind != "ask":
@@ -515,13 +510,16 @@ class Handling(Entity):
 async def _shown_text(log: EventLog, step: Step, block: str) -> str:
     """The text of the block as it was last shown before the step was recorded. Raises ``Unreadable``."""
     message = step.message
-    wanted = EventFilter((message.thread.id,), (RunMessageStart, RunMessageDelta), content=True)
+    wanted = EventFilter((message.thread.id,), (events.RunMessageStart, events.RunMessageDelta), content=True)
     pieces: list[str] = []
     for record in await log.read(message.position, step.content_at, wanted, MOST_PIECES):
         event = record.event
-        if not isinstance(event, RunMessageStart | RunMessageDelta) or (event.message, event.id) != (message.id, block):
+        if not isinstance(event, events.RunMessageStart | events.RunMessageDelta) or (event.message, event.id) != (
+            message.id,
+            block,
+        ):
             continue
-        if isinstance(event, RunMessageStart):
+        if isinstance(event, events.RunMessageStart):
             pieces.clear()
         elif record.content is None or record.content.erased:
             raise Unreadable("The text of a model's answer was erased.")
@@ -539,6 +537,6 @@ def _decoded(rules: Rules, content: tuple[bytes, bytes] | None, receiver: str) -
         raise Unreadable(f"The recorded message does not fit today's schema: {error}") from error
 
 
-def step_digest(kind: StepKind, detail: str, body: bytes) -> str:
+def step_digest(kind: events.StepKind, detail: str, body: bytes) -> str:
     """The digest of a step's input, by which a replay is checked against its record."""
     return hashlib.sha256(b"\0".join((kind.encode(), detail.encode(), body))).hexdigest()[:32]

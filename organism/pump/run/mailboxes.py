@@ -12,20 +12,9 @@ from typing import Any, Final, Never
 from msgspec import field
 
 from organism.config.settings import Listener
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import (
-    AgentResumed,
-    Event,
-    MessageDead,
-    MessageHandled,
-    MessageRetried,
-    StepResolved,
-    ThreadKilled,
-    ThreadResumed,
-    TurnAppended,
-    TurnEnded,
-)
 from organism.model.thread import Message, Thread
 from organism.pump.state import FoldedState
 
@@ -146,20 +135,20 @@ class Mailboxes(Entity):
         if not line.ready and line.busy is None:
             self._offer(line)
 
-    def follow(self, records: Sequence[Record[Event]]) -> None:
+    def follow(self, records: Sequence[Record[events.Event]]) -> None:
         """Follow a decision: handlings have ended, and lines may go on."""
         for record in records:
             act = _FOLLOWED.get(type(record.event))
             if act is not None:
                 act(self, record)  # type: ignore[arg-type]  # the one of the event's own class
 
-    def ended(self, record: Record[MessageHandled | MessageDead]) -> None:
+    def ended(self, record: Record[events.MessageHandled | events.MessageDead]) -> None:
         """A handling is over, or will not begin: free its slot and its line."""
         queued = self.queued.pop(record.event.message, None)
         if queued is not None:
             self._leave(queued)
 
-    def retried(self, record: Record[MessageRetried]) -> None:
+    def retried(self, record: Record[events.MessageRetried]) -> None:
         """A message failed: queue it for its next attempt, at the front of its line."""
         failed = self.queued.pop(record.event.message)
         self._leave(failed)
@@ -168,19 +157,19 @@ class Mailboxes(Entity):
         line.waiting.appendleft(queued)
         line.box.waiting += 1
 
-    def effect_resolved(self, record: Record[StepResolved]) -> None:
+    def effect_resolved(self, record: Record[events.StepResolved]) -> None:
         """Its message may start again."""
         self.wake(record.event.message)
 
-    def agent_resumed(self, record: Record[AgentResumed]) -> None:
+    def agent_resumed(self, record: Record[events.AgentResumed]) -> None:
         """Its lines may go on."""
         self._list(self.box(record.event.agent))
 
-    def thread_resumed(self, record: Record[ThreadResumed]) -> None:
+    def thread_resumed(self, record: Record[events.ThreadResumed]) -> None:
         """Its lines may go on."""
         self._offer_lines(record.thread or "")
 
-    def turn_ended(self, record: Record[TurnEnded]) -> None:
+    def turn_ended(self, record: Record[events.TurnEnded]) -> None:
         """The lines of the next turn may go on."""
         session = self.folded.sessions.get(record.thread or "")
         if session is not None:
@@ -190,11 +179,11 @@ class Mailboxes(Entity):
         for line in self._lines(thread_id):
             self._offer(line)
 
-    def thread_killed(self, record: Record[ThreadKilled]) -> None:
+    def thread_killed(self, record: Record[events.ThreadKilled]) -> None:
         """Forget the waiting messages of the thread."""
         self._forget(record.thread or "")
 
-    def turn_appended(self, record: Record[TurnAppended]) -> None:
+    def turn_appended(self, record: Record[events.TurnAppended]) -> None:
         """Forget the message of the turn that waited."""
         self._forget(record.event.source)
 
@@ -363,16 +352,16 @@ class Mailboxes(Entity):
             self.ready.append(box)
 
 
-_FOLLOWED: Final[Mapping[type[Event], Callable[[Mailboxes, Record[Never]], None]]] = {
-    MessageHandled: Mailboxes.ended,
-    MessageDead: Mailboxes.ended,
-    MessageRetried: Mailboxes.retried,
-    StepResolved: Mailboxes.effect_resolved,
-    AgentResumed: Mailboxes.agent_resumed,
-    ThreadResumed: Mailboxes.thread_resumed,
-    ThreadKilled: Mailboxes.thread_killed,
-    TurnEnded: Mailboxes.turn_ended,
-    TurnAppended: Mailboxes.turn_appended,
+_FOLLOWED: Final[Mapping[type[events.Event], Callable[[Mailboxes, Record[Never]], None]]] = {
+    events.MessageHandled: Mailboxes.ended,
+    events.MessageDead: Mailboxes.ended,
+    events.MessageRetried: Mailboxes.retried,
+    events.StepResolved: Mailboxes.effect_resolved,
+    events.AgentResumed: Mailboxes.agent_resumed,
+    events.ThreadResumed: Mailboxes.thread_resumed,
+    events.ThreadKilled: Mailboxes.thread_killed,
+    events.TurnEnded: Mailboxes.turn_ended,
+    events.TurnAppended: Mailboxes.turn_appended,
 }
 """What frees slots and lines."""
 

@@ -12,9 +12,9 @@ import orjson
 from msgspec import field
 
 from organism.config.foreign import described, run_json
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Content
-from organism.events.vocabulary import StepError
 from organism.model.completion import (
     ChatMessage,
     CompleteOptions,
@@ -140,7 +140,7 @@ class RunningCall(Entity):
         try:
             outcome = await self._models.call(self._call, self._on_part)
         except Exception as error:  # noqa: BLE001 - recorded as the call's error, whatever it is
-            outcome = Outcome(None, StepError("upstream_error", described(error)), 1, now() - begun_at)
+            outcome = Outcome(None, events.StepError("upstream_error", described(error)), 1, now() - begun_at)
         if not self._is_over():
             self._settle(outcome)
 

@@ -12,18 +12,9 @@ import orjson
 from msgspec import field
 
 from organism.config.foreign import run_json
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Content, Record
-from organism.events.vocabulary import (
-    RUN_ENTRIES,
-    RunBlockStart,
-    RunDelta,
-    RunEvent,
-    RunMessageDelta,
-    RunMessageStart,
-    RunThoughtDelta,
-    RunThoughtStart,
-)
 from organism.model.completion import whole_characters
 from organism.model.redact import Redactor
 from organism.model.run import BLOCKS, faults
@@ -37,8 +28,14 @@ MOST_CHARACTERS: Final = 16_384
 """More text than this is written before its second is over, so that memory is bounded."""
 MOST_AHEAD: Final = 32
 """How many entries of a handling may be on their way to the disk."""
-_STARTS: Final[Mapping[str, type[RunBlockStart]]] = {"message": RunMessageStart, "thought": RunThoughtStart}
-_DELTAS: Final[Mapping[str, type[RunDelta]]] = {"message": RunMessageDelta, "thought": RunThoughtDelta}
+_STARTS: Final[Mapping[str, type[events.RunBlockStart]]] = {
+    "message": events.RunMessageStart,
+    "thought": events.RunThoughtStart,
+}
+_DELTAS: Final[Mapping[str, type[events.RunDelta]]] = {
+    "message": events.RunMessageDelta,
+    "thought": events.RunThoughtDelta,
+}
 
 
 class SecretFilter(Entity):
@@ -79,7 +76,7 @@ class Block(Entity):
     is_over: bool = False  # it has ended, or was cut
     _known: int = 0
     _text: str = ""
-    _begun: Record[RunEvent] | None = None
+    _begun: Record[events.RunEvent] | None = None
     _is_due: bool = False
 
     def begin(self, decision: Decision, content: Content | None = None) -> None:
@@ -141,7 +138,7 @@ class Block(Entity):
     def end(self, decision: Decision, content: Content | None = None) -> None:
         """End it."""
         self.cut(decision)
-        self._add(decision, RUN_ENTRIES[f"{self.kind}_end"](*self._named()), content)
+        self._add(decision, events.RUN_ENTRIES[f"{self.kind}_end"](*self._named()), content)
 
     def cut(self, decision: Decision) -> None:
         """Write what there is and stop publishing. The block may begin again; else it ends with the run."""
@@ -165,7 +162,7 @@ class Block(Entity):
     def _named(self) -> tuple[str, str, str]:
         return self._message.id, self._message.to, self.id
 
-    def _add(self, decision: Decision, event: RunEvent, content: Content | None) -> Record[RunEvent]:
+    def _add(self, decision: Decision, event: events.RunEvent, content: Content | None) -> Record[events.RunEvent]:
         return decision.add(event, content, self._message.thread.id)
 
 
@@ -215,7 +212,7 @@ class RunStream(Entity):
         elif not self._is_logged(f"{kind} {(entry_id := _id_of(data)) or ''}"):
             message = self._message
             decision = self.decide()
-            event = RUN_ENTRIES[kind](message.id, message.to, entry_id)
+            event = events.RUN_ENTRIES[kind](message.id, message.to, entry_id)
             decision.add(event, Content(message.thread.owner, body), message.thread.id)
             await self._write(decision)
 

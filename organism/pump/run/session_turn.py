@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import orjson
 
-from organism.events.vocabulary import TurnAppended
+from organism.events import vocabulary as events
 from organism.model.ids import session_of
 from organism.model.thread import Message, Step
 from organism.pump.decide.decision import Decision
@@ -80,6 +80,6 @@ async def _append(handling: Handling, called: CalledStep, session_id: str, waiti
 def _take_in(decision: Decision, session_id: str, running: Message, waiting: Message) -> None:
     thread = waiting.thread
     decision.expect[thread.id] = thread.head
-    decision.add_to_session(session_id, TurnAppended(running.thread.id, waiting.id, thread.id))
+    decision.add_to_session(session_id, events.TurnAppended(running.thread.id, waiting.id, thread.id))
     decision.handled(waiting, "appended")
     decision.end_thread(thread, "appended")

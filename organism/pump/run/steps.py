@@ -16,7 +16,7 @@ import orjson
 from organism.config.code_lines import lines_of_error
 from organism.config.foreign import described, json_of, shown
 from organism.errors import InvalidPayload
-from organism.events.vocabulary import StepError, StepKind
+from organism.events import vocabulary as events
 from organism.model.completion import ChatMessage, CompleteError, CompleteOptions, Completion
 from organism.model.handler import (
     Approval,
@@ -140,7 +140,9 @@ class Steps(HandlerMetadata):
             outbox = Outbox(decision, handling.message, handling.listener, handling.rules, asked_first)
             refused = outbox.send(to, payload, step)
             if refused is not None:
-                decision.record(step, StepError(refused.code, GENERIC[refused.code], dead_letter=refused.dead_letter))
+                decision.record(
+                    step, events.StepError(refused.code, GENERIC[refused.code], dead_letter=refused.dead_letter)
+                )
             handling.writer.write(decision)
         return await handling.given(step, partial(self._reply, to))
 
@@ -190,14 +192,14 @@ class Steps(HandlerMetadata):
             handling.fail(Failure("handler_error", f"OutcomeUnknown: {error}", traceback=lines))
         if error is not None:
             text = described(error)
-            await handling.record(number, called, None, StepError("effect_error", text))
+            await handling.record(number, called, None, events.StepError("effect_error", text))
             raise EffectError(text) from error
         try:
             json = json_of(result)
             _check_size(handling.rules, json)
         except (TypeError, ValueError) as unfit:
             text = f"The effect {key!r} gave a result that cannot be kept: {unfit}"
-            await handling.record(number, called, None, StepError("effect_failed", text))
+            await handling.record(number, called, None, events.StepError("effect_failed", text))
             raise EffectFailed(text) from unfit
         await handling.record(number, called, json)
         return orjson.loads(json)
@@ -230,7 +232,9 @@ class Steps(HandlerMetadata):
     def random(self) -> Coroutine[Any, Any, float]:
         return self._value("random", self._services.chance.random, float)
 
-    def _value(self, kind: StepKind, make: Callable[[], Any], decode: Callable[[Any], T]) -> Coroutine[Any, Any, T]:
+    def _value(
+        self, kind: events.StepKind, make: Callable[[], Any], decode: Callable[[Any], T]
+    ) -> Coroutine[Any, Any, T]:
         called = self._handling.call(kind, step_digest(kind, "", b""))
         return self._handling.carry_out(self._made(called, make, decode))
 
@@ -304,7 +308,7 @@ class Steps(HandlerMetadata):
             self._services.models.reserve(decision, call)
         except CompleteError as refused:
             spend.settle_lost(decision, call.message, call.step)
-            error = StepError(
+            error = events.StepError(
                 refused.code, refused.message, is_final=refused.is_final, retry_after_s=refused.retry_after_s
             )
             decision.record(step, error)

@@ -20,7 +20,7 @@ from organism.config.settings import Listener
 from organism.config.shown import shown_prompt
 from organism.config.tenant import CompactStrategy, TenantConfig
 from organism.errors import NotFound, SessionAgentMismatch, SessionBusy, SessionCompactConflict
-from organism.events.vocabulary import SessionSettings
+from organism.events import vocabulary as events
 from organism.model.agent import Prompt
 from organism.model.commands import CreateSession, DeleteSession, SessionBegun
 from organism.model.money import plain
@@ -132,7 +132,7 @@ async def begin_session(call: Call) -> Response:
     body = await call.body_as(SessionBody)
     agent, user = conversational(call), call.named_user
     given = {name: getattr(body, name) for name in OF_TENANT}
-    settings = SessionSettings(**given, budget=None if body.budget is None else _bounds(body.budget))
+    settings = events.SessionSettings(**given, budget=None if body.budget is None else _bounds(body.budget))
     command = CreateSession(agent=agent.name, user=user, settings=settings, **call.command_fields(of_thread=False))
     begun = await call.do(command)
     assert isinstance(begun, SessionBegun)  # noqa: S101 - what begins a session; narrows the type

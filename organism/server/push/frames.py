@@ -15,39 +15,8 @@ import msgspec
 from msgspec import Meta, Raw
 from msgspec.structs import replace
 
+from organism.events import vocabulary as events
 from organism.events.record import Record
-from organism.events.vocabulary import (
-    EVENTS,
-    RUN_ENTRIES,
-    ApprovalCancelled,
-    ApprovalExpired,
-    ApprovalRequested,
-    ApprovalResolved,
-    Event,
-    MessageDead,
-    MessageDiscarded,
-    MessageFailed,
-    MessageRefused,
-    MessageReplayed,
-    MessageRetried,
-    MessageSent,
-    ModelCalled,
-    OrganismPaused,
-    OrganismReloaded,
-    OrganismResumed,
-    OrganismStarted,
-    OrganismStopped,
-    RunEvent,
-    StepResolved,
-    StepStarted,
-    ThreadCompleted,
-    ThreadCreated,
-    ThreadFailed,
-    ThreadKilled,
-    ThreadPaused,
-    ThreadReopened,
-    ThreadResumed,
-)
 from organism.log.log import EventFilter
 from organism.model.times import iso
 from organism.model.words import one_of
@@ -178,7 +147,7 @@ class Context(NamedTuple):
     """What a frame may show besides its event: the thread after it, the record after it, whether all is paused."""
 
     thread: Thread | None
-    following: Record[Event] | None
+    following: Record[events.Event] | None
     is_paused: bool
 
 
@@ -194,13 +163,13 @@ class Folded:
         self.is_paused: bool | None = None
         self.threads: OrderedDict[str, Thread] = OrderedDict()
 
-    def unknown(self, records: Sequence[Record[Event]]) -> list[str]:
+    def unknown(self, records: Sequence[Record[events.Event]]) -> list[str]:
         """The threads of which ``records`` make frames, and whose rows must be put into ``threads`` first."""
-        first: dict[str, Event] = {}
+        first: dict[str, events.Event] = {}
         for record in records:
             if type(record.event) in THREAD and record.thread is not None and record.thread not in self.threads:
                 first.setdefault(record.thread, record.event)
-        return [thread for thread, event in first.items() if not isinstance(event, ThreadCreated)]
+        return [thread for thread, event in first.items() if not isinstance(event, events.ThreadCreated)]
 
     def frames(self, records: Sequence[Record[Any]]) -> list[Frame]:
         """The frames of the next records, whose threads are known; ``types_of`` says which may be missing."""
@@ -208,7 +177,7 @@ class Folded:
         for at, record in enumerate(records, 1):
             kind = type(record.event)
             row = self._fold(record) if kind in FOLDED else None
-            if kind is MessageSent:
+            if kind is events.MessageSent:
                 made.append(_message(record))
             elif kind in MAKERS:
                 name, make = MAKERS[kind]
@@ -222,7 +191,7 @@ class Folded:
             self.threads.popitem(last=False)
         return made
 
-    def _fold(self, record: Record[Event]) -> Thread | None:
+    def _fold(self, record: Record[events.Event]) -> Thread | None:
         self.is_paused = PAUSES.get(type(record.event), self.is_paused)
         thread = record.thread
         if thread is None:
@@ -234,11 +203,18 @@ class Folded:
         return row
 
 
-PAUSES: Final[Mapping[type[Event], bool]] = {OrganismPaused: True, OrganismResumed: False}
+PAUSES: Final[Mapping[type[events.Event], bool]] = {events.OrganismPaused: True, events.OrganismResumed: False}
 
-_UPDATES: Final = (ThreadReopened, ThreadCompleted, ThreadFailed, ThreadKilled, ThreadPaused, ThreadResumed)
-THREAD: Final[frozenset[type[Event]]] = frozenset({ThreadCreated, *_UPDATES})
-FOLDED: Final[frozenset[type[Event]]] = THREAD | {MessageSent, *PAUSES}
+_UPDATES: Final = (
+    events.ThreadReopened,
+    events.ThreadCompleted,
+    events.ThreadFailed,
+    events.ThreadKilled,
+    events.ThreadPaused,
+    events.ThreadResumed,
+)
+THREAD: Final[frozenset[type[events.Event]]] = frozenset({events.ThreadCreated, *_UPDATES})
+FOLDED: Final[frozenset[type[events.Event]]] = THREAD | {events.MessageSent, *PAUSES}
 """The events that change what a frame shows of a thread; any other only moves its position, which no frame shows."""
 
 
@@ -250,37 +226,37 @@ def _named(fields: Mapping[str, Any], thread: Thread | None) -> Sequence[str]:
     return () if shown is None else shown.participants
 
 
-def message_json(record: Record[MessageSent]) -> bytes:
+def message_json(record: Record[events.MessageSent]) -> bytes:
     """The API's Message, of a record with its content."""
     content = record.content
     payload = None if content is None or content.erased else content.json
     return with_payload(msgspec.json.encode(threads.sent(record)), payload)
 
 
-def _message(record: Record[MessageSent]) -> Frame:
+def _message(record: Record[events.MessageSent]) -> Frame:
     """The frame of a message: the most frequent one, so it has a path of its own."""
     event = record.event
     json = b'{"event":"message","position":%d,"message":%b}' % (record.position, message_json(record))
     return Frame(record.position, "message", record.thread, frozenset((event.sender, event.to)), json)
 
 
-def _thread_created(record: Record[ThreadCreated], context: Context) -> Mapping[str, Any] | None:
+def _thread_created(record: Record[events.ThreadCreated], context: Context) -> Mapping[str, Any] | None:
     """The thread's first message is in the same unit: it says who takes part."""
     if context.thread is None:
         return None
     thread, first = context.thread, context.following
-    if first is not None and isinstance(first.event, MessageSent) and first.thread == record.thread:
+    if first is not None and isinstance(first.event, events.MessageSent) and first.thread == record.thread:
         thread = replace(thread, participants=[first.event.sender, first.event.to])
     return {"thread": thread}
 
 
-def _thread_updated(record: Record[Event], context: Context) -> Mapping[str, Any] | None:
+def _thread_updated(record: Record[events.Event], context: Context) -> Mapping[str, Any] | None:
     shown = ("status", "message_count", "paused", "error", "last_activity")
     row = context.thread
     return None if row is None else {"thread_id": record.thread, **{name: getattr(row, name) for name in shown}}
 
 
-def _error(record: Record[MessageRetried | MessageFailed], _context: Context) -> Mapping[str, Any]:
+def _error(record: Record[events.MessageRetried | events.MessageFailed], _context: Context) -> Mapping[str, Any]:
     event = record.event
     return {
         "thread_id": record.thread,
@@ -289,24 +265,24 @@ def _error(record: Record[MessageRetried | MessageFailed], _context: Context) ->
         "timestamp": iso(record.at),
         "message_id": event.message,
         "attempt": event.attempt,
-        "next_at": iso(event.next_at) if isinstance(event, MessageRetried) else None,
+        "next_at": iso(event.next_at) if isinstance(event, events.MessageRetried) else None,
     }
 
 
-def _dead_letter(record: Record[MessageDead | MessageRefused], _context: Context) -> Mapping[str, Any]:
+def _dead_letter(record: Record[events.MessageDead | events.MessageRefused], _context: Context) -> Mapping[str, Any]:
     letter = dead_letters.died(record)
     return {"thread_id": record.thread, "agent": letter.agent, "status": "open", "dead_letter": letter}
 
 
-def _replayed(record: Record[MessageReplayed], _context: Context) -> Mapping[str, Any]:
+def _replayed(record: Record[events.MessageReplayed], _context: Context) -> Mapping[str, Any]:
     return {"thread_id": record.thread, "status": "replayed", "dead_letter": {"id": record.event.dead}}
 
 
-def _discarded(record: Record[MessageDiscarded], _context: Context) -> Mapping[str, Any]:
+def _discarded(record: Record[events.MessageDiscarded], _context: Context) -> Mapping[str, Any]:
     return {"thread_id": record.thread, "status": "discarded", "dead_letter": {"id": record.event.message}}
 
 
-def _approval(record: Record[ApprovalRequested], _context: Context) -> Mapping[str, Any]:
+def _approval(record: Record[events.ApprovalRequested], _context: Context) -> Mapping[str, Any]:
     approval, content = approvals.requested(record), record.content
     approval.preview = Raw(ERASED if content is None or content.erased else content.json)
     return {"thread_id": record.thread, "agent": approval.agent, "approval": approval}
@@ -317,31 +293,31 @@ def _approval_closed(record: Record[approvals.Closing], _context: Context) -> Ma
     return {"thread_id": record.thread, "approval": closed}
 
 
-def _in_doubt(record: Record[StepStarted], _context: Context) -> Mapping[str, Any] | None:
+def _in_doubt(record: Record[events.StepStarted], _context: Context) -> Mapping[str, Any] | None:
     """A step that was found begun and not ended."""
     return _question(record, "open") if record.event.unknown else None
 
 
-def _resolved(record: Record[StepResolved], _context: Context) -> Mapping[str, Any]:
+def _resolved(record: Record[events.StepResolved], _context: Context) -> Mapping[str, Any]:
     """How an operator resolved it."""
     return _question(record, record.event.outcome)
 
 
-def _question(record: Record[StepStarted] | Record[StepResolved], status: str) -> Mapping[str, Any]:
+def _question(record: Record[events.StepStarted] | Record[events.StepResolved], status: str) -> Mapping[str, Any]:
     message, step = record.event.message, record.event.step
     question = {"id": f"{message}:{step}", "message_id": message, "step": step, "status": status}
     return {"thread_id": record.thread, "agent": record.event.agent, "indeterminate": question}
 
 
-def _organism_state(_record: Record[Event], context: Context) -> Mapping[str, Any]:
+def _organism_state(_record: Record[events.Event], context: Context) -> Mapping[str, Any]:
     return {"status": "paused" if context.is_paused else "running"}
 
 
-def _organism_stopped(_record: Record[OrganismStopped], _context: Context) -> Mapping[str, Any]:
+def _organism_stopped(_record: Record[events.OrganismStopped], _context: Context) -> Mapping[str, Any]:
     return {"status": "stopping"}
 
 
-def _run(record: Record[RunEvent], _context: Context) -> Mapping[str, Any]:
+def _run(record: Record[events.RunEvent], _context: Context) -> Mapping[str, Any]:
     event = record.event
     shown = {"message_id": event.message, "agent": event.agent, "type": kind_of(record), "data": data_of(record)}
     return {"thread_id": record.thread or "", **shown}
@@ -353,12 +329,12 @@ def frame_of(delta: Delta) -> Frame:
     return make_frame("run", shown, delta.thread, delta.agent)
 
 
-def _reload(record: Record[OrganismReloaded], _context: Context) -> Mapping[str, Any]:
+def _reload(record: Record[events.OrganismReloaded], _context: Context) -> Mapping[str, Any]:
     event = record.event
     return {"added": event.added, "removed": event.removed, "updated": event.updated}
 
 
-def _usage(record: Record[ModelCalled], _context: Context) -> Mapping[str, Any]:
+def _usage(record: Record[events.ModelCalled], _context: Context) -> Mapping[str, Any]:
     """A call of a model is over; ``error`` says why it gave no answer."""
     event = record.event
     return {
@@ -377,26 +353,28 @@ def _usage(record: Record[ModelCalled], _context: Context) -> Mapping[str, Any]:
     }
 
 
-MAKERS: Final[Mapping[type[Event], tuple[str, Make]]] = {
-    ThreadCreated: ("thread_created", _thread_created),
+MAKERS: Final[Mapping[type[events.Event], tuple[str, Make]]] = {
+    events.ThreadCreated: ("thread_created", _thread_created),
     **dict.fromkeys(_UPDATES, ("thread_updated", _thread_updated)),
-    MessageRetried: ("error", _error),
-    MessageFailed: ("error", _error),
-    MessageDead: ("dead_letter", _dead_letter),
-    MessageRefused: ("dead_letter", _dead_letter),
-    MessageReplayed: ("dead_letter", _replayed),
-    MessageDiscarded: ("dead_letter", _discarded),
-    ApprovalRequested: ("approval", _approval),
-    ApprovalResolved: ("approval", _approval_closed),
-    ApprovalExpired: ("approval", _approval_closed),
-    ApprovalCancelled: ("approval", _approval_closed),
-    StepStarted: ("indeterminate", _in_doubt),
-    StepResolved: ("indeterminate", _resolved),
-    **dict.fromkeys((OrganismStarted, OrganismPaused, OrganismResumed), ("organism_state", _organism_state)),
-    OrganismStopped: ("organism_state", _organism_stopped),
-    OrganismReloaded: ("reload", _reload),
-    ModelCalled: ("usage", _usage),
-    **dict.fromkeys(RUN_ENTRIES.values(), ("run", _run)),
+    events.MessageRetried: ("error", _error),
+    events.MessageFailed: ("error", _error),
+    events.MessageDead: ("dead_letter", _dead_letter),
+    events.MessageRefused: ("dead_letter", _dead_letter),
+    events.MessageReplayed: ("dead_letter", _replayed),
+    events.MessageDiscarded: ("dead_letter", _discarded),
+    events.ApprovalRequested: ("approval", _approval),
+    events.ApprovalResolved: ("approval", _approval_closed),
+    events.ApprovalExpired: ("approval", _approval_closed),
+    events.ApprovalCancelled: ("approval", _approval_closed),
+    events.StepStarted: ("indeterminate", _in_doubt),
+    events.StepResolved: ("indeterminate", _resolved),
+    **dict.fromkeys(
+        (events.OrganismStarted, events.OrganismPaused, events.OrganismResumed), ("organism_state", _organism_state)
+    ),
+    events.OrganismStopped: ("organism_state", _organism_stopped),
+    events.OrganismReloaded: ("reload", _reload),
+    events.ModelCalled: ("usage", _usage),
+    **dict.fromkeys(events.RUN_ENTRIES.values(), ("run", _run)),
 }
 """Which events make a frame of which name, and how. ``MessageSent`` makes a ``message`` (see ``Folded.frames``)."""
 
@@ -406,14 +384,14 @@ FrameName = Annotated[str, one_of(FRAMES, "FrameName", "The name of a frame.", "
 FrameNames = Annotated[list[FrameName], Meta(min_length=1, description="Only frames of these, parted by commas.")]
 
 
-def types_of(wanted: frozenset[str] | None) -> tuple[type[Event], ...]:
+def types_of(wanted: frozenset[str] | None) -> tuple[type[events.Event], ...]:
     """All events that make frames of these names, or change what such a frame shows; None: of all."""
     names = FRAMES if wanted is None else wanted
     types = {kind for kind, (name, _) in MAKERS.items() if name in names}
     if "message" in names:
-        types.add(MessageSent)
+        types.add(events.MessageSent)
     if names & {"thread_created", "thread_updated"}:
         types |= FOLDED
     if "organism_state" in names:
         types |= PAUSES.keys()
-    return tuple(kind for kind in EVENTS.values() if kind in types)
+    return tuple(kind for kind in events.EVENTS.values() if kind in types)

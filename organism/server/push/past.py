@@ -12,12 +12,8 @@ from typing import Final
 
 import msgspec
 
+from organism.events import vocabulary as events
 from organism.events.record import ORGANISM_STREAM, Record
-from organism.events.vocabulary import (
-    Event,
-    OrganismStarted,
-    ThreadCreated,
-)
 from organism.log.log import SPAN_EVENTS, EventFilter, EventLog, span_of
 from organism.server.push.frames import FOLDED, PAUSES, WITH_CONTENT, Chunk, Filter, Folded, types_of
 from organism.views import threads
@@ -29,7 +25,7 @@ STEP_SPANS: Final = 8
 STEP_EVENTS: Final = STEP_SPANS * SPAN_EVENTS
 
 
-async def stretch(log: EventLog, types: Sequence[type[Event]], after: int, until: int) -> tuple[int, int]:
+async def stretch(log: EventLog, types: Sequence[type[events.Event]], after: int, until: int) -> tuple[int, int]:
     """The next positions that may be of these types: low < position ≤ high. There are none if low is ``until``."""
     spans = await log.type_spans(types, span_of(after + 1), span_of(until), STEP_SPANS)
     if not spans:
@@ -38,13 +34,15 @@ async def stretch(log: EventLog, types: Sequence[type[Event]], after: int, until
     return max(after, spans[0] * SPAN_EVENTS), min(until, (spans[0] + in_a_row) * SPAN_EVENTS)
 
 
-async def read_records(log: EventLog, after: int, until: int, wanted: EventFilter, limit: int) -> list[Record[Event]]:
+async def read_records(
+    log: EventLog, after: int, until: int, wanted: EventFilter, limit: int
+) -> list[Record[events.Event]]:
     """Records with after < position ≤ until, in order, as ``Log.read`` gives them; what holds none is not read."""
     if not wanted.types or until - after <= STEP_EVENTS:
         return await log.read(after, until, wanted, limit)
     if wanted.threads:  # whose own events lie in an index; what is left out is what comes before the first of the types
         return await log.read((await stretch(log, wanted.types, after, until))[0], until, wanted, limit)
-    found: list[Record[Event]] = []
+    found: list[Record[events.Event]] = []
     while after < until and len(found) < limit:
         low, after = await stretch(log, wanted.types, after, until)
         if low < after:
@@ -98,13 +96,15 @@ class Past:
             self._events = min(MOST_PAGE, self._events * 2)
         return chunk
 
-    async def _page(self, plan: Plan, after: int) -> tuple[list[Record[Event]], int]:
+    async def _page(self, plan: Plan, after: int) -> tuple[list[Record[events.Event]], int]:
         if plan.selection is None:
             return [], plan.until
         until = plan.until if plan.selection.threads else min(plan.until, after + STEP_EVENTS)
         records = await self._log.read(after, until, plan.selection, self._events)
         reached = records[-1].position if len(records) == self._events else until
-        if records and isinstance(records[-1].event, ThreadCreated):  # its frame speaks of the message that follows it
+        if records and isinstance(
+            records[-1].event, events.ThreadCreated
+        ):  # its frame speaks of the message that follows it
             born = records[-1].position
             records += await self._log.read(born, born + 1, WITH_CONTENT)
             reached = max(reached, records[-1].position)
@@ -130,13 +130,15 @@ async def planned(log: EventLog, wanted: Filter, after: int) -> Plan:
 # -- a thread as it stood
 
 
-async def load_threads(log: EventLog, views: ViewStore, folded: Folded, records: Sequence[Record[Event]]) -> None:
+async def load_threads(
+    log: EventLog, views: ViewStore, folded: Folded, records: Sequence[Record[events.Event]]
+) -> None:
     """Load what ``folded`` must know before it can make the frames of ``records``."""
     for thread in folded.unknown(records):
         row = await thread_at(log, views, thread, folded.position)
         if row is not None:
             folded.threads[thread] = row
-    if folded.is_paused is None and any(isinstance(record.event, OrganismStarted) for record in records):
+    if folded.is_paused is None and any(isinstance(record.event, events.OrganismStarted) for record in records):
         wanted = EventFilter((ORGANISM_STREAM,), tuple(PAUSES))
         last = await log.read(0, folded.position, wanted, 1, reverse=True)
         folded.is_paused = bool(last) and PAUSES[type(last[0].event)]

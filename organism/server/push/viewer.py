@@ -15,8 +15,8 @@ from typing import Any, Final, NamedTuple
 
 import structlog
 
+from organism.events import vocabulary as events
 from organism.events.record import Record
-from organism.events.vocabulary import RunEvent
 from organism.log.log import EventLog
 from organism.pump.run.feed import Delta, Feed, LiveText
 from organism.server.push.frames import (
@@ -181,7 +181,7 @@ class Tail:
         """Offer text that came ahead of these events and waited for them."""
         if self._live:
             for record in records:
-                for delta in self._live.read(record) if isinstance(record.event, RunEvent) else ():
+                for delta in self._live.read(record) if isinstance(record.event, events.RunEvent) else ():
                     self._offer_unlogged((frame_of(delta),))
         self._live.position = self.position
 

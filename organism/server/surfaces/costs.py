@@ -15,7 +15,7 @@ import orjson
 
 from organism.config.check import money
 from organism.errors import OrganismError
-from organism.events.vocabulary import TextsEmbedded
+from organism.events import vocabulary as events
 from organism.model.commands import Injected
 from organism.model.completion import CostSource
 from organism.model.money import NOTHING, cents
@@ -69,7 +69,7 @@ async def _told(call: Call, sent: Injected) -> dict[str, str]:
     return _shown(call, usd, source, calls)
 
 
-def tell_embedding(call: Call, event: TextsEmbedded) -> None:
+def tell_embedding(call: Call, event: events.TextsEmbedded) -> None:
     """Tell what a call of an embedding model cost, as ``tell_cost`` does."""
     _tell(call, _shown(call, Decimal(event.cost_usd), event.cost_source, 1))
 

@@ -13,21 +13,8 @@ from typing import Any, Final
 import orjson
 
 from organism.errors import HandlingFailed, OrganismError, ThreadKilled
+from organism.events import vocabulary as events
 from organism.events.record import Content, Record
-from organism.events.vocabulary import (
-    RUN_ENTRIES,
-    Event,
-    MessageDead,
-    MessageDropped,
-    MessageHandled,
-    MessageSent,
-    RunDelta,
-    RunDone,
-    RunEvent,
-    ThreadCompleted,
-    TurnAppended,
-)
-from organism.events.vocabulary import ThreadKilled as KilledThread
 from organism.log.log import EventFilter, EventLog
 from organism.model.agent import Answer
 from organism.model.commands import Injected
@@ -40,7 +27,12 @@ from organism.tenants import Tenant
 from organism.views.run import entry_of
 from organism.views.threads import ENDS
 
-_SHOWN: Final[tuple[type[Event], ...]] = (*RUN_ENTRIES.values(), MessageHandled, MessageDropped, MessageDead)
+_SHOWN: Final[tuple[type[events.Event], ...]] = (
+    *events.RUN_ENTRIES.values(),
+    events.MessageHandled,
+    events.MessageDropped,
+    events.MessageDead,
+)
 """What is read of a handling: its run, and its end."""
 _KILLED: Final = "The thread was killed."
 _DEAD: Final = "The handling failed; the operator finds it among the dead letters."
@@ -72,10 +64,10 @@ async def entries_of(tenant: Tenant, sent: Injected) -> AsyncGenerator[RunEntry,
 
 async def _taken_in(log: EventLog, sent: Injected) -> Injected:
     """The running turn that has taken in a message which steers it, from there on."""
-    wanted = EventFilter((session_of(sent.thread_id) or "",), (TurnAppended,))
+    wanted = EventFilter((session_of(sent.thread_id) or "",), (events.TurnAppended,))
     taken: list[Record[Any]] = await log.read(sent.position, wanted=wanted)
     (record,) = (each for each in taken if each.event.message == sent.message_id)
-    first: list[Record[Any]] = await log.read(wanted=EventFilter((record.event.turn,), (MessageSent,)), limit=1)
+    first: list[Record[Any]] = await log.read(wanted=EventFilter((record.event.turn,), (events.MessageSent,)), limit=1)
     return Injected(record.event.turn, first[0].event.message, record.position)
 
 
@@ -131,11 +123,11 @@ class _RunFollower:
 
     def _take(self, record: Record[Any]) -> None:
         """Add the part of an event that was not live before, then live text that came early and waited for it."""
-        event: RunEvent | MessageHandled | MessageDropped | MessageDead = record.event
+        event: events.RunEvent | events.MessageHandled | events.MessageDropped | events.MessageDead = record.event
         if event.message != self._sent.message_id:
             return
-        if isinstance(event, RunEvent):
-            held = self._live.received(record) if isinstance(event, RunDelta) else 0
+        if isinstance(event, events.RunEvent):
+            held = self._live.received(record) if isinstance(event, events.RunDelta) else 0
             waited = self._live.read(record)
             entry = entry_of(record)
             self._has_reason = self._has_reason or entry["type"] == "error"
@@ -144,13 +136,13 @@ class _RunFollower:
             if (new := beyond(entry, held)) is not None:
                 self._entries.put_nowait(new)
             self._add_pieces(waited)
-            self._is_over = isinstance(event, RunDone)
+            self._is_over = isinstance(event, events.RunDone)
             return
         self._is_over = True
-        if isinstance(event, MessageHandled):
+        if isinstance(event, events.MessageHandled):
             self.outcome = event.outcome
         else:
-            self.outcome = "killed" if isinstance(event, MessageDropped) else "dead"
+            self.outcome = "killed" if isinstance(event, events.MessageDropped) else "dead"
 
 
 def beyond(entry: RunEntry, held: int) -> RunEntry | None:
@@ -166,21 +158,21 @@ def beyond(entry: RunEntry, held: int) -> RunEntry | None:
 
 async def _replies(log: EventLog, sent: Injected) -> AsyncIterator[RunEntry]:
     """A message for each reply to ``console``, then the thread's end."""
-    wanted = EventFilter((sent.thread_id,), (MessageSent, *ENDS), content=True)
+    wanted = EventFilter((sent.thread_id,), (events.MessageSent, *ENDS), content=True)
     async for records in log.follow(sent.position, wanted):
         for record in records:
             event = record.event
-            if isinstance(event, MessageSent):
+            if isinstance(event, events.MessageSent):
                 if event.to == CONSOLE and record.correlation == sent.message_id:
                     yield _entry("message", text=_text(event, record.content))
                 continue
-            ended = _failed(is_killed=isinstance(event, KilledThread))
-            for entry in [_entry("done", stopReason="stop")] if isinstance(event, ThreadCompleted) else ended:
+            ended = _failed(is_killed=isinstance(event, events.ThreadKilled))
+            for entry in [_entry("done", stopReason="stop")] if isinstance(event, events.ThreadCompleted) else ended:
                 yield entry
             return
 
 
-def _text(sent: MessageSent, content: Content | None) -> str:
+def _text(sent: events.MessageSent, content: Content | None) -> str:
     payload = {"erased": True} if content is None or content.erased else orjson.loads(content.json)
     is_answer = sent.type == Answer.__name__ and "text" in payload
     return str(payload["text"]) if is_answer else orjson.dumps(payload).decode()

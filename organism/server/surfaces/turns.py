@@ -14,8 +14,8 @@ from starlette.responses import Response
 from organism.agents.invoke import Flags, Shape, delivers, outputs, resolved
 from organism.config.settings import Listener
 from organism.errors import InvalidField, OrganismError, Stopping
+from organism.events import vocabulary as events
 from organism.events.record import Record
-from organism.events.vocabulary import MessageSent
 from organism.log.log import EventFilter
 from organism.model.agent import Answer
 from organism.model.commands import Injected, KillThread
@@ -109,10 +109,10 @@ async def _batch(call: Call, turn: Turn, entries: AsyncGenerator[RunEntry, None]
 
 async def _citations(call: Call, sent: Injected) -> list[str]:
     """The sources that the agent's answer names."""
-    wanted = EventFilter((sent.thread_id,), (MessageSent,), content=True)
+    wanted = EventFilter((sent.thread_id,), (events.MessageSent,), content=True)
     records: list[Record[Any]] = await call.tenant.log.read(sent.position, wanted=wanted, limit=1, reverse=True)
     for record in records:
-        event: MessageSent = record.event
+        event: events.MessageSent = record.event
         if (event.to, event.type) == (CONSOLE, Answer.__name__) and record.content is not None:
             return list(orjson.loads(record.content.json or b"{}").get("citations", ()))
     return []

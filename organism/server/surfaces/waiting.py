@@ -15,9 +15,9 @@ from msgspec import field
 from msgspec.structs import replace
 
 from organism.errors import BudgetExhausted
+from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.events.vocabulary import RUN_ENTRIES, Event, MessageSent
 from organism.log.log import EventFilter, EventLog
 from organism.model.commands import Inject, Injected
 from organism.model.ids import CONSOLE
@@ -56,14 +56,14 @@ class ReplyCollector(Entity):
         self.thread_id, self.message_id = thread_id, message_id
         self.replies, self._rows = [], {thread_id: None}
 
-    def take(self, records: Sequence[Record[Event]]) -> None:
+    def take(self, records: Sequence[Record[events.Event]]) -> None:
         """Take the thread's next events, which are on disk. The end of a thread is the last of its events in a unit."""
         if self.end:
             return
         threads.fold(self._rows, records)
         for record in records:
             event = record.event
-            if isinstance(event, MessageSent):
+            if isinstance(event, events.MessageSent):
                 self.is_sent = self.is_sent or event.message == self.message_id
                 if self._is_reply(record):
                     self.replies.append(message_json(record))
@@ -73,9 +73,9 @@ class ReplyCollector(Entity):
                 self.end = record.position
                 return
 
-    def _is_reply(self, record: Record[Event]) -> TypeGuard[Record[MessageSent]]:
+    def _is_reply(self, record: Record[events.Event]) -> TypeGuard[Record[events.MessageSent]]:
         event = record.event
-        return isinstance(event, MessageSent) and event.to == CONSOLE and record.correlation == self.message_id
+        return isinstance(event, events.MessageSent) and event.to == CONSOLE and record.correlation == self.message_id
 
 
 async def send_and_wait(
@@ -113,7 +113,7 @@ async def _ending(call: Call, sent: Injected, collector: ReplyCollector, seconds
 async def _take_from_log(log: EventLog, sent: Injected, collector: ReplyCollector) -> None:
     collector.begin(sent.thread_id, sent.message_id)
     collector.is_sent = True
-    position, wanted = sent.position, EventFilter((sent.thread_id,), (MessageSent, *ENDS), content=True)
+    position, wanted = sent.position, EventFilter((sent.thread_id,), (events.MessageSent, *ENDS), content=True)
     while not collector.end and (records := await log.read(position, wanted=wanted, limit=_PAGE_EVENTS)):
         collector.take(records)
         position = records[-1].position
@@ -130,7 +130,7 @@ async def _ended(call: Call, thread_id: str, seconds: float) -> bool:
 
 async def hold_budget(log: EventLog, sent: Injected, until: int) -> None:
     """Raise ``BudgetExhausted`` if a budget kept the turn of what was injected from calling a model at all."""
-    wanted = EventFilter((sent.thread_id,), tuple(RUN_ENTRIES.values()), content=True)
+    wanted = EventFilter((sent.thread_id,), tuple(events.RUN_ENTRIES.values()), content=True)
     records: list[Record[Any]] = await log.read(sent.position, until, wanted, _PAGE_EVENTS)
     entries = [entry_of(record) for record in records if record.event.message == sent.message_id]
     if isinstance(error := refusal(entries), BudgetExhausted) and not any(e["type"] == "usage" for e in entries):

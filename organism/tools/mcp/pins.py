@@ -11,7 +11,7 @@ import json
 from collections.abc import Collection, Iterator, Mapping
 from typing import Any, NamedTuple
 
-from organism.events.vocabulary import Event, ForeignToolsAccepted, ForeignToolsChanged
+from organism.events import vocabulary as events
 from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.model.tool import ToolArguments, ToolError
 from organism.views.foreign_tools import PinnedTool
@@ -55,7 +55,7 @@ class Pins:
         row = self._known.get(name)
         return self._was_seen(server) and (row is None or row.accepted != tool.digest)
 
-    def news(self, configured: Collection[str]) -> Iterator[Event]:
+    def news(self, configured: Collection[str]) -> Iterator[events.Event]:
         """What the log does not say yet of the servers that are configured, and of those that are not any more."""
         for server in {*configured, *(row.server for row in self._known.values())}:
             offered = {} if server not in configured else self.offered.get(server)
@@ -63,9 +63,9 @@ class Pins:
                 continue
             now = {name: tool.digest for name, tool in offered.items()}
             if now and not self._was_seen(server):
-                yield ForeignToolsAccepted(server, now)
+                yield events.ForeignToolsAccepted(server, now)
             elif changed := self._changes(server, now):
-                yield ForeignToolsChanged(server, changed)
+                yield events.ForeignToolsChanged(server, changed)
 
     def _was_seen(self, server: str) -> bool:
         return any(row.server == server for row in self._known.values())
