@@ -326,7 +326,7 @@ class Organism:
     ) -> Reloaded:
         """Load organism.yaml and the handlers again, or return the answer recorded for the key ``once``.
 
-        ``asks_again``: MCP servers tell their tools anew; else what they have told is taken up.
+        ``asks_again``: MCP servers tell their tools again; else what they have told is taken up.
         Raises ``ConfigInvalid``, ``Unavailable`` or ``IdempotencyKeyReused``; then nothing has changed.
         """
         refuse_unless_writable(self.tenants.values())

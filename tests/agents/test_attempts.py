@@ -49,7 +49,7 @@ async def test_all_attempts_together_take_no_longer_than_the_model_may(desk: Any
     assert done.called.duration == 30_000_000
 
 
-async def test_an_attempt_that_broke_off_is_told_anew(desk: Any) -> None:
+async def test_an_attempt_that_broke_off_is_sent_again(desk: Any) -> None:
     d = await desk(fails("cut", text="One, two, three, four.", after_chars=5), says("One and two."))
     done = await d.complete(d.begun())
     assert done.told[:3] == [TextDelta("One, "), AnswerRestarted(), TextDelta("One and two.")]

@@ -32,7 +32,7 @@ def test_the_instructions_are_one_message_without_what_is_empty() -> None:
     )
 
 
-def test_a_history_that_begins_with_a_summary_is_told_after_a_users_message() -> None:
+def test_a_history_that_begins_with_a_summary_is_sent_after_a_users_message() -> None:
     _, talk = resumed([dict(summary_message("ses-1", "They spoke of tea."))])
     assert [each["role"] for each in talk] == ["user", "assistant"]
 

@@ -26,7 +26,7 @@ def error(caught: pytest.ExceptionInfo[CompleteError]) -> tuple[str, str]:
 # ── what a call is ───────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_a_call_is_told_as_it_comes_and_recorded_with_what_it_cost(desk: Any) -> None:
+async def test_a_call_is_shown_as_it_comes_and_recorded_with_what_it_cost(desk: Any) -> None:
     d = await desk(says("Hello, Dan. How are you?", thought="A greeting.", tokens=(12, 7)))
     message = d.begun()
     done = await d.complete(message, 3, max_tokens=100, temperature=0.5)
@@ -189,7 +189,7 @@ async def test_three_runs_lie_in_each_other_and_no_fourth(desk: Any) -> None:
     )
 
 
-async def test_whoever_calls_a_model_has_a_run_though_it_is_no_agent(desk: Any) -> None:
+async def test_anyone_who_calls_a_model_has_a_run_though_it_is_no_agent(desk: Any) -> None:
     d = await desk()
     message = d.begun("tool")
     for _ in range(3):

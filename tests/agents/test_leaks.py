@@ -70,7 +70,7 @@ async def test_a_tool_call_loses_live_secrets_too(desk: Any) -> None:
     assert SECRET not in repr(done.told)
 
 
-async def test_what_was_held_back_as_the_begin_of_a_secret_is_told_before_a_call(desk: Any) -> None:
+async def test_what_was_held_back_as_the_begin_of_a_secret_is_sent_before_a_call(desk: Any) -> None:
     calls = (ScriptedCall("send", {}),)
     d = await desk(says(f"Sending {SECRET[:3]}", calls=calls), redactor=Redactor([SECRET]))
     told = (await d.complete(d.begun())).told

@@ -27,7 +27,7 @@ def inputs(answer: ParsedAnswer) -> list[tuple[str, Any]]:
     return [(requested.call.name, requested.call.input) for requested in answer.calls]
 
 
-def test_calls_that_are_told_as_such_are_taken_and_the_text_is_left_alone() -> None:
+def test_calls_that_are_reported_as_such_are_taken_and_the_text_is_left_alone() -> None:
     text = '{"name": "remove", "arguments": {"id": "1"}}'
     answer = read(text, ToolCall("c1", "shop_send", {"what": "tea"}))
     assert inputs(answer) == [("shop_send", {"what": "tea"})]

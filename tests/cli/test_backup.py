@@ -383,7 +383,7 @@ async def test_a_library_that_cannot_be_read_is_named(data: Path) -> None:
     assert (await restored(data.with_name("backup"), data.with_name("new"))).code == 0
 
 
-async def test_what_cannot_be_written_or_found_is_told_with_the_next_step(data: Path, file: Path) -> None:
+async def test_what_cannot_be_written_or_found_is_reported_with_the_next_step(data: Path, file: Path) -> None:
     nowhere = file.parent / "nowhere"
     for said, code, words in (
         (f"{file} exists, and is not overwritten", 6, ("backup", file, "--data", data)),
@@ -410,7 +410,7 @@ async def test_a_full_disk_leaves_no_backup_and_no_restored_log(data: Path, file
         assert "next: " in said.decode()
     assert names(target) == []
 
-    for room_bytes in (50_000, 0):  # too little for the rows, and for what SQLite makes beside the log
+    for room_bytes in (50_000, 0):  # too little for the rows, and for what SQLite makes next to the log
         full = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (room_bytes, room_bytes))
         process = await start_process("log", "verify", "--data", data, preexec_fn=full)
         _, said = await process.communicate()

@@ -37,7 +37,7 @@ async def test_inject_wait_shows_the_line_that_raised_and_what_failed_with_it(as
     assert AT_FAULT in listed
 
 
-async def test_a_send_that_was_refused_is_told_by_inject_wait_and_its_exit_code(asking: Served) -> None:
+async def test_a_send_that_was_refused_is_reported_by_inject_wait_and_its_exit_code(asking: Served) -> None:
     ran = await ask(asking, "inject", "stray", '{"text":"ann"}', "--wait", "20")
     assert (ran.code, "stray may not send to inner" in ran.out) == (1, True)
     told = await ask(asking, "inject", "stray", '{"text":"ann"}', "--wait", "20", "--json")

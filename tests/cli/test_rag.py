@@ -113,7 +113,7 @@ async def test_a_file_that_is_named_twice_is_sent_once(server: Served, folder: P
     assert (counted["files"], counted["sent"]) == (2, 2)
 
 
-async def test_names_that_no_file_can_have_are_told_and_the_others_go_on(server: Served, folder: Path) -> None:
+async def test_names_that_no_file_can_have_are_reported_and_the_others_go_on(server: Served, folder: Path) -> None:
     (folder / "ships.html").rename(os.fsdecode(bytes(folder) + b"/caf\xe9.txt"))
     ran = await rag(server, "add", "kb", folder, folder / ("long" * 100))
     assert (ran.code, ran.out) == (1, "Files: 1; pieces sent: 1, unchanged: 0, deleted: 0.\n")
@@ -184,7 +184,7 @@ def test_a_long_text_is_cut_into_pieces_that_fit(tmp_path: Path) -> None:
     assert len({piece.id for piece in pieces}) == len(pieces)
 
 
-def test_a_pdf_that_is_encrypted_or_none_is_told(tmp_path: Path) -> None:
+def test_a_pdf_that_is_encrypted_or_none_is_reported(tmp_path: Path) -> None:
     writer = PdfWriter()
     writer.add_blank_page(100, 100)
     writer.encrypt("secret", algorithm="RC4-128")
@@ -195,7 +195,7 @@ def test_a_pdf_that_is_encrypted_or_none_is_told(tmp_path: Path) -> None:
             pieces_of(tmp_path / name)
 
 
-async def test_a_pdf_whose_cipher_is_not_installed_is_told(tmp_path: Path) -> None:
+async def test_a_pdf_whose_cipher_is_not_installed_is_reported(tmp_path: Path) -> None:
     writer = PdfWriter()
     writer.add_blank_page(100, 100)
     writer.encrypt("secret", algorithm="AES-256")

@@ -120,7 +120,7 @@ def test_text_that_is_no_unicode_is_read_all_the_same(reader: FileReader, tmp_pa
     assert piece.text.encode().startswith(b"one")
 
 
-async def test_files_that_cannot_be_read_are_told_and_the_others_are_sent(hello: Served, tmp_path: Path) -> None:
+async def test_files_that_cannot_be_read_are_reported_and_the_others_are_sent(hello: Served, tmp_path: Path) -> None:
     (tmp_path / "files").mkdir()
     (tmp_path / "secret.txt").write_text("Hidden.")
     (tmp_path / "files" / "out.txt").symlink_to(tmp_path / "secret.txt")

@@ -504,7 +504,7 @@ def test_json_that_holds_itself_is_refused() -> None:
         encoded(json=loop)
 
 
-def test_what_is_wrong_within_json_is_told_at_its_place() -> None:
+def test_what_is_wrong_within_json_is_reported_at_its_place() -> None:
     assert [fault.pointer for fault in refused(json={"a~/": [0, {"b": math.nan}]})] == ["/json/a~0~1/1/b"]
     with pytest.raises(InvalidPayload) as error:
         CODEC.from_xml(b'<Any1><json>{"a": [{"b": 1, "b": 2}]}</json></Any1>')

@@ -151,7 +151,7 @@ def test_prompts_are_read_by_name_and_version(tmp_path: Path) -> None:
     assert set(read(tmp_path).prompts) == {("A2", "v1"), ("A2", "v2")}
 
 
-def test_all_faults_of_all_files_are_told_at_once(tmp_path: Path) -> None:
+def test_all_faults_of_all_files_are_reported_at_once(tmp_path: Path) -> None:
     write(tmp_path, {**a2(), "mode": "Guesser"})
     put(tmp_path, ADA + "color: red\nsize: 3\n")
     put(tmp_path, ADA, "eve.yaml")

@@ -35,7 +35,7 @@ def test_without_a_key_and_a_file_the_charter_is_the_one_that_ships(place: Place
 
 
 @pytest.mark.parametrize("key", [None, "true"])
-def test_the_usual_file_beside_organism_yaml_is_taken_if_it_is_there(place: Place, key: str | None) -> None:
+def test_the_usual_file_next_to_organism_yaml_is_taken_if_it_is_there(place: Place, key: str | None) -> None:
     place.write("prompts/charter.md", "Be good.")
     assert load(place, key).charter == Charter(written=True, text="Be good.")
 
@@ -53,13 +53,13 @@ def test_the_charter_is_off_by_its_key(place: Place) -> None:
 @pytest.mark.parametrize(
     ("key", "message"),
     [
-        ("nowhere.md", "there is no file `nowhere.md` beside organism.yaml"),
-        ("prompts", "there is no file `prompts` beside organism.yaml"),
-        ("/etc/hostname", "expected a file beside organism.yaml or below; `/etc/hostname` leads elsewhere"),
-        ("../law.md", "expected a file beside organism.yaml or below; `../law.md` leads elsewhere"),
-        ("linked.md", "expected a file beside organism.yaml or below; `linked.md` leads elsewhere"),
-        ("round.md", "expected a file beside organism.yaml or below; `round.md` leads elsewhere"),
-        ('"a\\0"', "expected a file beside organism.yaml or below; `a\0` leads elsewhere"),
+        ("nowhere.md", "there is no file `nowhere.md` next to organism.yaml"),
+        ("prompts", "there is no file `prompts` next to organism.yaml"),
+        ("/etc/hostname", "expected a file next to organism.yaml or below; `/etc/hostname` leads elsewhere"),
+        ("../law.md", "expected a file next to organism.yaml or below; `../law.md` leads elsewhere"),
+        ("linked.md", "expected a file next to organism.yaml or below; `linked.md` leads elsewhere"),
+        ("round.md", "expected a file next to organism.yaml or below; `round.md` leads elsewhere"),
+        ('"a\\0"', "expected a file next to organism.yaml or below; `a\0` leads elsewhere"),
         ("3", "expected the path of a file such as `prompts/charter.md`, or false for none; came 3 (a number)"),
         ("[a]", "expected the path of a file such as `prompts/charter.md`, or false for none; came a list"),
         ("''", 'expected the path of a file such as `prompts/charter.md`, or false for none; came "" (text)'),

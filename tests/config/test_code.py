@@ -146,7 +146,7 @@ greet = logged(greet)
         ("handlers.hello.Gretting", "`handlers.hello` has no `Gretting`; did you mean `Greeting`?"),
         ("handlers.hello.greet", "expected a dataclass, came a function: `handlers.hello.greet`"),
         ("handlers.hello.HandlerMetadata", "expected a dataclass, came a class without `@dataclass`"),
-        ("handlers.hullo.Greeting", "there is no module `handlers.hullo`: expected handlers/hullo.py beside"),
+        ("handlers.hullo.Greeting", "there is no module `handlers.hullo`: expected handlers/hullo.py next to"),
         ("handlers.Greeting", "`handlers` has no `Greeting`"),
         ("os.path.join", "`os.path.join` is not below a prefix of organism.imports (handlers); add its prefix"),
         ("handlersx.Greeting", "`handlersx.Greeting` is not below a prefix of organism.imports (handlers)"),
@@ -208,7 +208,7 @@ def test_a_check_that_raises_is_a_fault_and_no_crash(place: Place) -> None:
         ("open(__file__ + '.x')", "FileNotFoundError: [Errno 2] No such file or directory: 'handlers/hello.py.x'"),
     ],
 )
-def test_a_module_that_fails_is_told_once_with_its_own_file_and_line(place: Place, source: str, message: str) -> None:
+def test_a_module_that_fails_is_passed_once_with_its_own_file_and_line(place: Place, source: str, message: str) -> None:
     place.write("handlers/hello.py", source)
     ((where, what),) = place.faults().items()
     assert where == "5:listeners[0].payload_class"
@@ -217,11 +217,11 @@ def test_a_module_that_fails_is_told_once_with_its_own_file_and_line(place: Plac
     assert str(place.folder) not in what
 
 
-def test_a_module_beside_the_file_that_no_prefix_names_is_pointed_at(place: Place) -> None:
+def test_a_module_next_to_the_file_that_no_prefix_names_is_pointed_at(place: Place) -> None:
     place.write("shared.py", "x = 1")
     place.write("handlers/hello.py", "import shared")
     (what,) = place.faults().values()
-    assert what.endswith("shared lies beside organism.yaml: add it to organism.imports")
+    assert what.endswith("shared lies next to organism.yaml: add it to organism.imports")
 
 
 def test_without_prefixes_no_code_may_be_named(place: Place) -> None:
@@ -231,7 +231,7 @@ def test_without_prefixes_no_code_may_be_named(place: Place) -> None:
     )
 
 
-def test_a_wrong_prefix_is_told_alone_and_not_again_for_each_path(place: Place) -> None:
+def test_a_wrong_prefix_is_reported_alone_and_not_again_for_each_path(place: Place) -> None:
     assert list(place.faults("organism: {name: hello, imports: [sys]}\nlisteners:\n" + GREETER)) == [
         "1:organism.imports[0]"
     ]

@@ -124,7 +124,7 @@ def test_each_wrong_section_is_refused_with_line_and_key(
     assert what.startswith(message)
 
 
-def test_all_faults_of_a_file_are_told_at_once_in_the_order_of_their_lines(place: Place) -> None:
+def test_all_faults_of_a_file_are_reported_at_once_in_the_order_of_their_lines(place: Place) -> None:
     faults = place.faults("""\
 organism: {name: hello, imports: [handlers]}
 limits: {max_depth: 0, depth: 3}

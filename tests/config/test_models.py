@@ -53,7 +53,7 @@ def test_the_older_name_of_the_offline_model_is_read(place: Place) -> None:
     assert loaded(place, "  tiny: {provider: builtin}")["tiny"] == Model(provider="offline", model="tiny")
 
 
-def test_a_script_lies_beside_the_file(place: Place) -> None:
+def test_a_script_lies_next_to_the_file(place: Place) -> None:
     place.write("scripts/play.yaml", "")
     model = loaded(place, "  a: {provider: scripted, script: scripts/play.yaml}")["a"]
     assert model.script == place.folder.resolve() / "scripts/play.yaml"
@@ -82,9 +82,9 @@ def test_a_model_may_be_called_what_others_call_it(place: Place, name: str) -> N
         ("{provider: offline, rate_limit_tpm: -1}", "rate_limit_tpm", "expected at least 0"),
         ("{provider: offline, timeout: 3}", "timeout", "unknown key `timeout`; did you mean `timeout_s`?"),
         ("{provider: scripted}", "script", "`script` is missing: name the YAML file with the answers"),
-        ("{provider: scripted, script: no.yaml}", "script", "there is no file `no.yaml` beside organism.yaml"),
-        ("{provider: scripted, script: /etc/hostname}", "script", "expected a file beside organism.yaml or below"),
-        ("{provider: scripted, script: ../x.yaml}", "script", "expected a file beside organism.yaml or below"),
+        ("{provider: scripted, script: no.yaml}", "script", "there is no file `no.yaml` next to organism.yaml"),
+        ("{provider: scripted, script: /etc/hostname}", "script", "expected a file next to organism.yaml or below"),
+        ("{provider: scripted, script: ../x.yaml}", "script", "expected a file next to organism.yaml or below"),
         ("{provider: offline, script: organism.yaml}", "script", "a model of the provider `offline` has no script"),
     ],
 )
@@ -115,7 +115,7 @@ def test_an_address_is_http_without_credentials_and_a_wrong_one_is_not_told_agai
 
 
 @pytest.mark.parametrize("key", ["sk-canary0123", "sk_canary", "Bearer canary", "canary", "${CANARY}", "1CANARY"])
-def test_a_key_in_place_of_its_variables_name_is_refused_and_not_told_again(place: Place, key: str) -> None:
+def test_a_key_in_place_of_its_variables_name_is_refused_and_not_reported_again(place: Place, key: str) -> None:
     faults = place.faults(f'{HEAD}  a: {{provider: openai, api_key_env: "{key}"}}')
     assert list(faults) == ["3:models.a.api_key_env"]
     assert "never the key itself" in faults["3:models.a.api_key_env"]
@@ -128,7 +128,7 @@ def test_a_models_name_has_no_spaces_and_an_end(place: Place, name: str) -> None
     assert message == "expected a name of at most 200 characters without spaces"
 
 
-def test_each_circle_of_fallbacks_is_told_once(place: Place) -> None:
+def test_each_circle_of_fallbacks_is_passed_once(place: Place) -> None:
     faults = place.faults(
         HEAD
         + """\

@@ -117,7 +117,7 @@ def test_a_package_may_be_a_mere_folder_or_a_single_file(place: Place) -> None:
     assert say(place.load().listener("greeter")) == "Hi, Ada"
 
 
-def test_what_lies_beside_the_file_goes_before_what_is_installed(place: Place, other: Place) -> None:
+def test_what_lies_next_to_the_file_goes_before_what_is_installed(place: Place, other: Place) -> None:
     speak(place, "beside")
     speak(other, "installed")
     other.importer.close()
@@ -128,7 +128,7 @@ def test_what_lies_beside_the_file_goes_before_what_is_installed(place: Place, o
         sys.path.remove(str(other.folder))
 
 
-def test_what_does_not_lie_beside_the_file_is_found_where_python_finds_it(place: Place, other: Place) -> None:
+def test_what_does_not_lie_next_to_the_file_is_found_where_python_finds_it(place: Place, other: Place) -> None:
     speak(other, "installed")
     other.importer.close()
     place.write("here/organism.yaml", (HEAD + GREETER))
@@ -140,7 +140,7 @@ def test_what_does_not_lie_beside_the_file_is_found_where_python_finds_it(place:
         sys.path.remove(str(other.folder))
 
 
-def test_the_organism_itself_is_never_made_anew(place: Place) -> None:
+def test_the_organism_itself_is_never_made_again(place: Place) -> None:
     before = sys.modules["organism.model.agent"]
     place.yaml(
         HEAD.replace("handlers", "organism") + "  - {name: a, description: b, model: offline, "

@@ -197,7 +197,7 @@ def test_what_is_not_json_is_refused(text: str, pointer: str, message: str) -> N
     assert what.startswith(message)
 
 
-def test_all_faults_are_told_at_once() -> None:
+def test_all_faults_are_reported_at_once() -> None:
     plain = a2()
     del plain["purpose_text"]
     plain["mode"] = "Guesser"

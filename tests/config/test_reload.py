@@ -12,7 +12,7 @@ from organism.config.settings import Changes, diff
 from tests.config.place import GREETER, HEAD, HELLO, SAYING, Place, say, shown, speak
 
 
-def test_a_reload_makes_every_module_anew_and_leaves_the_old_ones_as_they_are(place: Place) -> None:
+def test_a_reload_makes_every_module_again_and_leaves_the_old_ones_as_they_are(place: Place) -> None:
     old = speak(place, "Hello")
     before = shown()
     new = speak(place, "Moin")
@@ -83,7 +83,7 @@ def test_a_first_load_with_a_fault_leaves_no_trace(place: Place) -> None:
     assert shown() == {}
 
 
-def test_a_syntax_error_in_what_only_a_function_imports_is_told_at_load(place: Place) -> None:
+def test_a_syntax_error_in_what_only_a_function_imports_is_reported_at_load(place: Place) -> None:
     speak(place, "Hello")
     place.write("handlers/later.py", "def later(:")
     assert place.faults() == {
@@ -92,7 +92,7 @@ def test_a_syntax_error_in_what_only_a_function_imports_is_told_at_load(place: P
     }
 
 
-def test_a_shared_module_that_fails_is_told_once(place: Place) -> None:
+def test_a_shared_module_that_fails_is_passed_once(place: Place) -> None:
     speak(place, "Hello")
     place.write("handlers/second.py", SAYING)
     place.write("handlers/words.py", "\n\nraise RuntimeError('broken')")

@@ -114,7 +114,7 @@ def test_a_tool_that_nobody_names_gives_way_to_an_own_class_of_its_class_s_name(
     assert names(shop) == (["greeter"], [])
 
 
-def test_a_tool_that_is_not_there_is_told_with_the_one_that_may_be_meant(shop: Place) -> None:
+def test_a_tool_that_is_not_there_is_reported_with_the_one_that_may_be_meant(shop: Place) -> None:
     faults = shop.faults(f"{HEAD}{GREETER}    tools: [addder, console, '*', greeter]\n")
     assert faults == {
         "7:listeners[0].tools[0]": "there is no tool `addder`; did you mean `adder`?",

@@ -87,7 +87,7 @@ def test_a_section_is_shown_as_it_was_written(place: Place) -> None:
     assert section == dict(listener.section)
 
 
-def test_a_prompt_is_told_by_its_digest_to_those_who_may_not_read_it(place: Place) -> None:
+def test_a_prompt_is_shown_by_its_digest_to_those_who_may_not_read_it(place: Place) -> None:
     place.yaml(HEAD + GREETER + "    prompt: Be kind.\n")
     (listener,) = place.load().listeners
     section = shown.shown_section(listener, with_prompt=False)

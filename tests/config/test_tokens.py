@@ -100,7 +100,7 @@ def test_a_field_that_does_not_fit_is_refused_with_its_line_and_key(wrong: dict[
     assert said in message
 
 
-def test_all_faults_are_told_at_once_in_the_order_of_their_lines() -> None:
+def test_all_faults_are_reported_at_once_in_the_order_of_their_lines() -> None:
     text = f"""\
 tenants:
   - id: ../etc

@@ -99,7 +99,7 @@ tools:
         ("wikipedia: {lang: de}", "wikipedia.lang", "unknown key `lang`; known here: base_url, timeout_s"),
     ],
 )
-def test_what_is_wrong_with_it_is_told_at_its_key(place: Place, text: str, where: str, message: str) -> None:
+def test_what_is_wrong_with_it_is_reported_at_its_key(place: Place, text: str, where: str, message: str) -> None:
     ((pointer, what),) = place.faults(f"tools: {{{text}}}\n{HEAD}{GREETER}").items()
     assert pointer == f"1:tools.{where}"
     assert what.startswith(message)

@@ -27,7 +27,7 @@ async def paused_in_the_middle(stage: Stage) -> None:
 
 
 @pytest.mark.parametrize("end", ["killed", "stopped"])
-async def test_the_rows_of_open_work_are_the_same_when_they_are_made_anew(stage: Stage, end: str) -> None:
+async def test_the_rows_of_open_work_are_the_same_when_they_are_made_again(stage: Stage, end: str) -> None:
     """A stop leaves a snapshot, from which the next life starts; the one after it has nothing but the log."""
     await paused_in_the_middle(stage)
     life = await stage.serve()

@@ -135,7 +135,7 @@ async def test_a_turn_of_a_paused_agent_does_not_go_on(society: World) -> None:
         assert play(o)["TRACE"] == ["counter"]
 
 
-async def test_a_text_that_began_anew_and_then_failed_is_over_and_may_begin_again(world: MakeWorld) -> None:
+async def test_a_text_that_began_again_and_then_failed_is_over_and_may_begin_again(world: MakeWorld) -> None:
     made, speaker = world(TWICE, {"talker": {}}), Speaker()
     async with made.running(parts=speaker.parts()) as o:
         outcome = await o.inject("talker", {"text": "half @seen << !upstream_error"})
@@ -146,7 +146,7 @@ async def test_a_text_that_began_anew_and_then_failed_is_over_and_may_begin_agai
         assert await o.records(MessageRetried) == []
 
 
-async def test_a_fault_in_the_moment_when_a_text_is_shown_makes_the_state_fold_anew(
+async def test_a_fault_in_the_moment_when_a_text_is_shown_makes_the_state_fold_again(
     society: World, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begin, faults = RunStream.begin, [ZeroDivisionError()]

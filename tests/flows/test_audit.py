@@ -135,7 +135,7 @@ async def test_what_a_tenant_has_said_of_prompts_still_holds_after_a_restart(wor
     assert sum("prompt" in line["fields"] for line in lines(made)) == 8
 
 
-async def test_it_can_be_made_anew_from_the_log_byte_for_byte(world: MakeWorld) -> None:
+async def test_it_can_be_made_again_from_the_log_byte_for_byte(world: MakeWorld) -> None:
     made = made_of(world)
     async with made.running() as o:
         await asked(o)

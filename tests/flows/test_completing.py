@@ -154,7 +154,7 @@ NO_CALLS = [
 ]
 
 
-async def test_what_is_no_call_is_told_with_what_is(world: MakeWorld) -> None:
+async def test_what_is_no_call_is_reported_with_what_is(world: MakeWorld) -> None:
     source = """
 async def talker(payload: Ask, metadata: HandlerMetadata):
     try:

@@ -128,7 +128,7 @@ async def test_a_step_is_on_disk_before_it_acts_and_its_result_before_it_is_give
         assert play(o)["TRACE"] == after
 
 
-async def test_nothing_durable_is_written_beside_the_log_its_rows_and_the_library(world: MakeWorld) -> None:
+async def test_nothing_durable_is_written_next_to_the_log_its_rows_and_the_library(world: MakeWorld) -> None:
     made = world(SOURCE.format(step="pass"), LISTENERS)
     async with made.running() as o:
         injected = await o.inject("first", {"text": "x"})

@@ -1,4 +1,4 @@
-"""A commit that fails: unknown is called unknown, the state is folded anew, nothing is lost or doubled (G1, G2, G6)."""
+"""A commit that fails: its outcome is ambiguous, the state is folded again, nothing is lost or doubled (G1, G2, G6)."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ async def mend(o: Running, disk: Disk) -> None:
 
 
 @FAULTS
-async def test_an_unknown_commit_is_told_and_the_same_key_does_it_once(world: MakeWorld, fault: Fault) -> None:
+async def test_an_unknown_commit_is_reported_and_the_same_key_does_it_once(world: MakeWorld, fault: Fault) -> None:
     disk = Disk()
     inject = Inject(to="worker", json={"text": "x"}, idempotency=ONCE)
     async with world(SOURCE, LISTENERS).running(parts=Parts(driver=disk)) as o:

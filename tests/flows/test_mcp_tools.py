@@ -151,7 +151,7 @@ async def test_a_call_in_which_the_server_was_lost_waits_for_a_person_and_is_not
         assert diary(tmp_path) == ["write die"]
 
 
-async def test_what_a_person_says_has_failed_is_told_to_the_caller(world: MakeWorld, tmp_path: Path) -> None:
+async def test_what_a_person_says_has_failed_is_reported_to_the_caller(world: MakeWorld, tmp_path: Path) -> None:
     async with made(world, tmp_path).running() as o:
         sent = await o.inject("play__write.file", {"json": '{"text":"die"}'})
         await o.until(MessageRetried)
@@ -173,7 +173,7 @@ async def test_only_the_tools_that_are_wanted_are_there(world: MakeWorld, tmp_pa
         ({"url": "http://127.0.0.1:1/mcp"}, "cannot be reached"),
     ],
 )
-async def test_a_server_that_is_not_there_keeps_nothing_from_starting_and_is_told_to_who_calls(
+async def test_a_server_that_is_not_there_keeps_nothing_from_starting_and_is_reported_to_who_calls(
     world: MakeWorld, tmp_path: Path, server: dict[str, Any], why: str
 ) -> None:
     async with world(SOURCE, LISTENERS, tools={"mcp": {"play": server}}).running() as o:

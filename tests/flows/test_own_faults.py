@@ -1,4 +1,4 @@
-"""A fault of the pump itself: the state is folded anew, who waits is told, and no message makes it so for ever."""
+"""A fault of the pump itself: the state is folded again, who waits is told, and no message makes it so for ever."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ async def until_begun_anew(o: Running, life: int) -> None:
     await until(lambda: not o.tenant.recovering)
 
 
-async def test_one_in_what_a_unit_makes_possible_folds_the_state_anew(world: MakeWorld) -> None:
+async def test_one_in_what_a_unit_makes_possible_folds_the_state_again(world: MakeWorld) -> None:
     def fault(unit: Decision) -> None:
         if unit.failed is None:
             raise LookupError("a fault of the pump")

@@ -58,7 +58,7 @@ async def told(o: Running, name: str = "tells") -> str:
 
 
 @pytest.mark.parametrize("name", LISTENERS)
-async def test_a_handler_has_the_prompts_beside_its_organism_yaml(made: World, name: str) -> None:
+async def test_a_handler_has_the_prompts_next_to_its_organism_yaml(made: World, name: str) -> None:
     async with made.running() as o:
         assert await told(o, name) == "of-the-organism"
 

@@ -95,7 +95,7 @@ NO_ENTRIES = [
 ]
 
 
-async def test_what_is_no_entry_is_told_with_what_is(world: MakeWorld) -> None:
+async def test_what_is_no_entry_is_reported_with_what_is(world: MakeWorld) -> None:
     entries = ", ".join(f"({entry})" for entry, _ in NO_ENTRIES)
     source = steps(
         "try:",

@@ -88,7 +88,7 @@ async def test_a_call_that_an_earlier_result_quotes_is_not_made(world: MakeWorld
         assert await said(o, session, "What did it say?") == quoted
 
 
-async def test_a_message_that_steers_is_told_before_the_next_call_and_answered_in_its_turn(world: MakeWorld) -> None:
+async def test_a_message_that_steers_is_given_before_the_next_call_and_answered_in_its_turn(world: MakeWorld) -> None:
     play = made(world, calls(call("looker", text="wait")), says("As you wish."), says("Never."))
     async with play.running() as o:
         session = await begun(o)

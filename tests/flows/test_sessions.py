@@ -138,7 +138,7 @@ async def test_force_kills_what_is_open_in_the_unit_that_takes_over(world: MakeW
     assert {each.at for each in ended[:2]} == {started.at}
 
 
-async def test_the_end_of_a_turn_is_told_however_it_ends(world: MakeWorld) -> None:
+async def test_the_end_of_a_turn_is_reported_however_it_ends(world: MakeWorld) -> None:
     async with talking(world).running() as o:
         session = await begun(o)
         failed = await said(o, session, "fail")

@@ -97,7 +97,9 @@ async def test_an_agent_calls_its_tools_for_a_model_behind_an_address(shipped: P
     assert "42" in requests[1]["body"]["messages"][-1]["content"]
 
 
-async def test_a_key_that_is_missing_is_told_by_its_variable(shipped: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_key_that_is_missing_is_reported_by_its_variable(
+    shipped: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     serve_by(shipped, "gpt-4.1-mini", "{provider: openai, api_key_env: OPENAI_API_KEY}")
     async with running(shipped) as o:

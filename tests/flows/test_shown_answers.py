@@ -102,7 +102,7 @@ async def test_a_text_that_was_shown_stands_in_the_log_once_and_is_given_back(wo
     assert found.count("message_end") == found.count("done") == (1 if before[0].text else 0)
 
 
-async def test_an_error_keeps_the_text_so_far_and_a_new_attempt_tells_it_anew_in_its_place(world: MakeWorld) -> None:
+async def test_an_error_keeps_the_text_so_far_and_a_new_attempt_sends_it_again_in_its_place(world: MakeWorld) -> None:
     source = """
     async def talker(payload: Ask, metadata: HandlerMetadata):
         await metadata.emit("message", {"text": "first"})
@@ -209,7 +209,7 @@ class Forgetful(Speaker):
         return outcome if len(self.calls) > 1 else replace(outcome, cost=cast("Any", "nobody knows"))
 
 
-async def test_a_fault_of_ours_while_an_answer_is_settled_folds_the_state_anew_and_the_call_is_made_again(
+async def test_a_fault_of_ours_while_an_answer_is_settled_folds_the_state_again_and_the_call_is_made_again(
     world: MakeWorld,
 ) -> None:
     made, speaker = world(TALKER, {"talker": {}}), Forgetful()

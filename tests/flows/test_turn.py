@@ -82,7 +82,7 @@ async def test_the_model_gets_charter_prompt_peers_history_message_and_results(w
     assert found == ("result of adder", '{"total":2}')
 
 
-async def test_any_other_payload_class_is_told_as_its_json(world: MakeWorld) -> None:
+async def test_any_other_payload_class_is_reported_as_its_json(world: MakeWorld) -> None:
     play = made(world, says("Added."), payload_class="actors.play.Sum")
     async with play.running(on_disk=False) as o:
         await o.inject("thinker", {"a": 1}, wait=True)
@@ -186,7 +186,7 @@ async def test_the_usage_of_each_model_call_is_shown(world: MakeWorld) -> None:
     ] * 2
 
 
-async def test_the_charter_is_the_file_beside_organism_yaml_or_none(world: MakeWorld) -> None:
+async def test_the_charter_is_the_file_next_to_organism_yaml_or_none(world: MakeWorld) -> None:
     play = made(world, says("One."), says("Two."))
     folder = play.world.folder / "prompts"
     folder.mkdir()
@@ -239,7 +239,7 @@ async def test_two_agents_that_call_each_other_stop_at_the_depth(world: MakeWorl
     assert outcome.replies == ({"text": "Over.", "citations": []},)
 
 
-async def test_reminders_are_functions_and_what_has_passed_is_told(world: MakeWorld) -> None:
+async def test_reminders_are_functions_and_what_has_passed_is_reported(world: MakeWorld) -> None:
     listeners = {"adder": {"payload_class": "Sum"}, "thinker": agent(tools=["adder"], peers=["system.todo"])}
     wait_for = call("todo_until", wait_for="Total", from_listener="adder", description="Tell the sum.")
     play = thinking(world, listeners, calls(wait_for), calls(call("adder", a=1)), says("Later."), source=SOURCE)

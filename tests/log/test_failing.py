@@ -106,7 +106,7 @@ async def test_l8_nothing_is_written_until_the_disk_was_read_again_and_reads_go_
     assert await log.commit(unit("thr-1", sent("msg-4"), expect={"thr-1": 2})) == 3
 
 
-async def test_l8_after_an_io_error_every_connection_is_made_anew(log: SqliteLog, plan: Plan) -> None:
+async def test_l8_after_an_io_error_every_connection_is_made_again(log: SqliteLog, plan: Plan) -> None:
     await log.commit(unit("thr-1", created()))
     await views(log).rows("threads", Query())
     back, before = recovered(log), plan.opens

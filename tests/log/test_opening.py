@@ -113,7 +113,7 @@ async def test_v3_every_version_of_a_row_is_byte_equal_when_it_is_made_again(tmp
     assert len(before) > 40
 
 
-async def test_v3_rows_are_made_anew_when_a_model_is_another_one(tmp_path: Path) -> None:
+async def test_v3_rows_are_made_again_when_a_model_is_another_one(tmp_path: Path) -> None:
     place = tmp_path / "log"
     await fill(place)
     last = fold_each(AGENT_KEYS, lambda key, row, record: {"name": key, "last": record.position})

@@ -365,7 +365,7 @@ async def test_content_that_no_event_has_is_named(data: Path, position: int) -> 
     await log.close()
 
 
-async def test_a_log_is_verified_while_commits_go_on_beside_it(tmp_path: Path) -> None:
+async def test_a_log_is_verified_while_commits_go_on(tmp_path: Path) -> None:
     log = await open_durable(tmp_path / "log")
     for number in range(20):
         log.append(unit("thr-1", created(), sent(f"msg-{number}")))
@@ -429,7 +429,7 @@ async def test_rows_whose_pages_are_damaged_are_named_and_made_again_and_a_start
     assert verify_directory(place_in(data), models=MODELS).damage == ()
 
 
-async def test_damaged_rows_are_told_with_what_makes_them_again_while_the_log_is_open(data: Path) -> None:
+async def test_damaged_rows_are_reported_with_what_makes_them_again_while_the_log_is_open(data: Path) -> None:
     damage_page(place_in(data), "rows_threads")
     log = await open_tenant(data, "default")
     with pytest.raises(LogDamaged, match="organism log rebuild"):
@@ -454,7 +454,7 @@ async def test_events_that_cannot_be_read_are_not_copied_and_stay_as_they_are(da
     assert (log_file.read_bytes(), list(place_in(data).glob("*.new"))) == (before, [])
 
 
-async def test_rows_are_compared_while_commits_go_on_beside_it(tmp_path: Path) -> None:
+async def test_rows_are_compared_while_commits_go_on(tmp_path: Path) -> None:
     log = await open_durable(tmp_path / "log")
     for number in range(10):
         await log.commit(unit("thr-1", created(), sent(f"msg-{number}")))

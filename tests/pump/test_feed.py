@@ -79,7 +79,7 @@ def test_a_piece_that_leaves_a_gap_is_left_out_until_the_log_has_closed_it() -> 
     assert live.take(piece("d", 3)) == piece("d", 3)
 
 
-def test_a_piece_of_a_block_that_has_begun_anew_is_left_out() -> None:
+def test_a_piece_of_a_block_that_has_begun_again_is_left_out() -> None:
     live = reading()
     live.take(piece("old", 0, start=5))
     live.take(piece("new", 0, start=6))

@@ -196,7 +196,7 @@ def test_a_call_that_used_more_than_it_was_reserved_is_spent_as_it_was(free: Cal
     assert "450 is spent" in refused(purse, message, 2, is_asked=False)
 
 
-def test_a_lost_call_is_spent_to_the_full_and_told_as_lost(free: Callable[..., Purse]) -> None:
+def test_a_lost_call_is_spent_to_the_full_and_reported_as_lost(free: Callable[..., Purse]) -> None:
     purse = free()
     message = purse.begun("t", "ada")
     purse.reserve(purse.call(message, 4))

@@ -83,7 +83,7 @@ async def test_a_damaged_file_refuses_what_is_asked_of_it_and_nothing_else(tmp_p
     assert file.is_dir() or file.read_bytes() == before  # what is damaged is not overwritten
 
 
-async def test_documents_that_are_missing_are_told_until_they_come_again(tmp_path: Path) -> None:
+async def test_documents_that_are_missing_are_reported_until_they_come_again(tmp_path: Path) -> None:
     (await filled(tmp_path)).unlink()
     async with organism(tmp_path) as o:
         library = o.tenant.library
@@ -117,7 +117,7 @@ async def test_a_document_that_was_changed_in_the_file_is_not_shown(tmp_path: Pa
         assert (await o.tenant.library.document("x", "b")).text == OLD["b"]
 
 
-async def test_a_vector_of_the_wrong_size_is_told(tmp_path: Path) -> None:
+async def test_a_vector_of_the_wrong_size_is_reported(tmp_path: Path) -> None:
     changed(await filled(tmp_path), "UPDATE vectors SET vector = x'00000000', checksum = 558161692")
     async with organism(tmp_path) as o:
         with pytest.raises(LibraryDamaged):
@@ -125,7 +125,7 @@ async def test_a_vector_of_the_wrong_size_is_told(tmp_path: Path) -> None:
         assert (await o.tenant.library.query("x", "tower", 5, "keyword", {}))[0][0].document.id == "a"
 
 
-async def test_a_vector_that_was_changed_in_the_file_is_told_until_its_text_comes_again(tmp_path: Path) -> None:
+async def test_a_vector_that_was_changed_in_the_file_is_reported_until_its_text_comes_again(tmp_path: Path) -> None:
     file = await filled(tmp_path)
     (vector,) = (await WORDS.embed("plain", [OLD["a"]])).vectors
     held = file.read_bytes()
@@ -139,7 +139,7 @@ async def test_a_vector_that_was_changed_in_the_file_is_told_until_its_text_come
         assert await content(library, "x") == OLD
 
 
-async def test_an_older_file_with_as_many_documents_is_told(tmp_path: Path) -> None:
+async def test_an_older_file_with_as_many_documents_is_reported(tmp_path: Path) -> None:
     file = await filled(tmp_path)
     before = file.read_bytes()
     async with organism(tmp_path) as o:

@@ -109,7 +109,7 @@ async def hits(library: Library, text: str, wanted: Mapping[str, Any]) -> Any:
 
 @pytest.mark.thorough
 @pytest.mark.parametrize("damage", DAMAGES)
-async def test_what_a_damaged_file_answers_is_right_or_told_as_damage(
+async def test_what_a_damaged_file_answers_is_right_or_reported_as_damage(
     whole: tuple[Path, bytes, Mapping[str, Any]], damage: str
 ) -> None:
     data, file, right = whole
@@ -137,7 +137,7 @@ async def found_by_meaning(library: Library) -> None:
 
 @pytest.mark.parametrize("ending", ["-wal", "-shm"])
 @pytest.mark.parametrize("seed", range(3))
-async def test_foreign_files_beside_the_library_s_harm_nothing(
+async def test_foreign_files_next_to_the_library_s_harm_nothing(
     whole: tuple[Path, bytes, Mapping[str, Any]], ending: str, seed: int
 ) -> None:
     data, file, right = whole

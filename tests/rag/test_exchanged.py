@@ -99,7 +99,7 @@ async def refuses_searches(o: Running, *modes: str) -> None:
 
 
 @pytest.mark.parametrize("name", DOCUMENTS)
-async def test_what_was_exchanged_in_the_file_is_told_by_each_read_and_by_verify(tmp_path: Path, name: str) -> None:
+async def test_what_was_exchanged_in_the_file_is_reported_by_each_read_and_by_verify(tmp_path: Path, name: str) -> None:
     file = await filled(tmp_path)
     assert await verified(tmp_path) == ""
     with closing(Pysqlite().connect(str(file))) as connection:
@@ -119,7 +119,7 @@ async def test_what_was_exchanged_in_the_file_is_told_by_each_read_and_by_verify
 
 
 @pytest.mark.parametrize("name", VECTORS)
-async def test_a_vector_that_was_exchanged_is_told_though_its_checksum_fits(tmp_path: Path, name: str) -> None:
+async def test_a_vector_that_was_exchanged_is_reported_though_its_checksum_fits(tmp_path: Path, name: str) -> None:
     file = await filled(tmp_path)
     with closing(Pysqlite().connect(str(file))) as connection:
         connection.execute(VECTORS[name])
@@ -134,7 +134,7 @@ async def test_a_vector_that_was_exchanged_is_told_though_its_checksum_fits(tmp_
     assert await verified(tmp_path) == ""
 
 
-async def test_an_older_version_of_one_document_is_told(tmp_path: Path) -> None:
+async def test_an_older_version_of_one_document_is_reported(tmp_path: Path) -> None:
     file = await filled(tmp_path)
     with closing(Pysqlite().connect(str(file))) as connection:
         (old,) = connection.execute("SELECT text, salt, digest, metadata FROM documents WHERE id = 'a'").fetchall()
@@ -150,7 +150,7 @@ async def test_an_older_version_of_one_document_is_told(tmp_path: Path) -> None:
         assert await content(o.tenant.library, "x") == OLD
 
 
-async def test_a_document_that_was_added_in_the_file_is_told_by_verify_and_never_shown(tmp_path: Path) -> None:
+async def test_a_document_that_was_added_in_the_file_is_reported_by_verify_and_never_shown(tmp_path: Path) -> None:
     file = await filled(tmp_path)
     with closing(Pysqlite().connect(str(file))) as connection:
         add(connection, "c")
@@ -162,7 +162,9 @@ async def test_a_document_that_was_added_in_the_file_is_told_by_verify_and_never
 
 @pytest.mark.parametrize("mode", ["keyword", "vector", "hybrid"])
 @pytest.mark.parametrize("name", ["exchanged", "added", "deleted"])
-async def test_what_is_exchanged_while_the_server_runs_is_told_by_reads(tmp_path: Path, name: str, mode: str) -> None:
+async def test_what_is_exchanged_while_the_server_runs_is_reported_by_reads(
+    tmp_path: Path, name: str, mode: str
+) -> None:
     async with organism(tmp_path) as o:
         await o.tenant.library.replace("x", texts(**OLD), None, By())
         with closing(Pysqlite().connect(str(library_file(tmp_path)))) as connection:
@@ -177,7 +179,7 @@ async def test_what_is_exchanged_while_the_server_runs_is_told_by_reads(tmp_path
             await o.tenant.library.query("x", "tower stood", 5, mode, {})  # type: ignore[arg-type]  # one of them
 
 
-async def test_a_library_that_is_gone_is_told_by_verify(tmp_path: Path) -> None:
+async def test_a_library_that_is_gone_is_reported_by_verify(tmp_path: Path) -> None:
     (await filled(tmp_path)).unlink()
     assert "index 'x': library.sqlite is missing" in await verified(tmp_path)
     assert library_damage(tmp_path / "tenants/default", None, "default") == ["index 'x': library.sqlite is missing"]

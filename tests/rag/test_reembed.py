@@ -44,7 +44,7 @@ async def organism(words: HashedWords, data: Path | None = None) -> AsyncIterato
         yield o
 
 
-async def test_an_index_is_searched_and_changed_while_it_is_embedded_anew() -> None:
+async def test_an_index_is_searched_and_changed_while_it_is_embedded_again() -> None:
     words = Slow()
     async with organism(words) as o:
         library = o.tenant.library

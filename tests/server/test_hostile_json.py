@@ -85,7 +85,7 @@ async def test_whatever_is_no_greeting_is_refused_as_a_document(shared: Served) 
     assert await lives(shared)
 
 
-async def test_a_strange_text_is_told_back_or_refused(shared: Served) -> None:
+async def test_a_strange_text_is_sent_back_or_refused(shared: Served) -> None:
     async def mangled(text: str) -> str:
         body = orjson.dumps({"to": "shouter", "payload": {"message": text, "original_sender": "x"}, "wait": 10})
         answer = await shared.call("POST", "/inject", content=body, headers=JSON)

@@ -141,8 +141,8 @@ async def test_an_answer_is_recorded_for_a_day(made: World) -> None:
         assert again.content == first.content
         assert not (await server.get("/agents/asker"))["paused"]
         time.turn(2)
-        anew = await server.call("POST", "/agents/asker/pause", headers=KEY)
-        assert anew.json()["position"] > first.json()["position"]
+        again = await server.call("POST", "/agents/asker/pause", headers=KEY)
+        assert again.json()["position"] > first.json()["position"]
         assert (await server.get("/agents/asker"))["paused"]
 
 
@@ -153,9 +153,7 @@ async def test_what_was_refused_is_not_kept(made: World) -> None:
         assert (refused.status_code, done.status_code) == (400, 200)
 
 
-async def test_while_the_first_call_runs_its_repetition_is_told_so(
-    made: World, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_while_the_first_call_runs_its_repetition_says_so(made: World, monkeypatch: pytest.MonkeyPatch) -> None:
     reached, released = asyncio.Event(), asyncio.Event()
     keep = Tenant.keep_answer
 

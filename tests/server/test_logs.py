@@ -174,7 +174,7 @@ async def test_the_status_of_a_socket_is_a_plain_number_for_every_renderer(share
     assert repr(status) == "101"
 
 
-async def test_a_request_that_the_stop_does_not_wait_for_is_told_so_in_the_shape_of_all_errors(shared: Served) -> None:
+async def test_a_request_that_the_stop_does_not_wait_for_says_so_in_the_shape_of_all_errors(shared: Served) -> None:
     sent: list[Message] = []
     reached = asyncio.Event()
 

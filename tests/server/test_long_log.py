@@ -103,7 +103,9 @@ async def read_for_nothing(server: Served, looked: list[Event]) -> AsyncIterator
         yield f"log {query}", len(looked)
 
 
-async def test_whoever_looks_for_nothing_in_a_long_log_reads_next_to_none(tmp_path: Path, looked: list[Event]) -> None:
+async def test_anyone_who_looks_for_nothing_in_a_long_log_reads_next_to_none(
+    tmp_path: Path, looked: list[Event]
+) -> None:
     async with served(HELLO, tmp_path) as server:
         assert await fill(server.log) > THREADS * EVENTS_A_THREAD
         read = {what: count async for what, count in read_for_nothing(server, looked)}

@@ -113,7 +113,7 @@ REFUSED: list[tuple[str, dict[str, Any], str]] = [
 ]
 
 
-async def test_what_a_call_refuses_is_told_to_the_model_as_an_error(shared: Served) -> None:
+async def test_what_a_call_refuses_is_reported_to_the_model_as_an_error(shared: Served) -> None:
     async with speaking(shared, "legacy") as client:
         for name, arguments, text in REFUSED:
             answer = await client.call_tool(name, arguments)
@@ -130,7 +130,7 @@ async def shared_tools(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterato
         yield server
 
 
-async def test_a_tool_that_fails_is_told_without_its_reason(shared_tools: Served) -> None:
+async def test_a_tool_that_fails_is_reported_without_its_reason(shared_tools: Served) -> None:
     async with speaking(shared_tools) as client:
         answer = await client.call_tool("helper", {"text": "raise"})
     assert answer.is_error

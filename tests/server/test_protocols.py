@@ -75,7 +75,7 @@ async def impatient() -> AsyncIterator[Raw]:
 @pytest.mark.parametrize(
     "begun", ["", "GET", HEAD, f"{HEAD}Content-Length: 9\r\n\r\n", f"{HEAD}Content-Length: 9\r\n\r\n{{"]
 )
-async def test_whoever_owes_a_request_is_not_waited_for(impatient: Raw, begun: str) -> None:
+async def test_anyone_who_owes_a_request_is_not_waited_for(impatient: Raw, begun: str) -> None:
     impatient.send(begun)
     assert await impatient.rest() == b""
 

@@ -165,7 +165,7 @@ async def test_frames_are_encoded_once_for_all_who_want_the_same(world: World) -
     assert last[0] is last[1] is last[2], "the very same bytes, in one write"
 
 
-async def test_whoever_comes_with_a_position_catches_up_and_is_told_so(world: World) -> None:
+async def test_anyone_who_comes_with_a_position_catches_up_and_is_told_so(world: World) -> None:
     await world.say_often(MOST_PAGE)
     plain, arrays = world.watch(since=3)[0], world.watch(since=3, wanted=Filter(form=as_array))[0]
     for sink in (plain, arrays):
@@ -178,7 +178,7 @@ async def test_whoever_comes_with_a_position_catches_up_and_is_told_so(world: Wo
 
 
 @pytest.mark.parametrize("since", range(10))
-async def test_whoever_comes_back_to_any_position_gets_the_rest_once(world: World, since: int) -> None:
+async def test_anyone_who_comes_back_to_any_position_gets_the_rest_once(world: World, since: int) -> None:
     first, _ = world.watch()
     await world.say("t")
     head = await world.say("u", "v")

@@ -28,7 +28,7 @@ async def test_a_request_is_called_as_its_caller_calls_it_or_else_by_the_server(
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("wrong", ["", "a b", "x" * 256, "\xe9", TOKEN])
-async def test_what_is_no_id_is_refused_and_never_told(shared: Served, path: str, wrong: str) -> None:
+async def test_what_is_no_id_is_refused_and_never_reported(shared: Served, path: str, wrong: str) -> None:
     answer = await shared.call("GET", path, headers={**DAN, "SPASS-Request-Id": wrong.encode("latin-1")})
     assert (answer.status_code, answer.json()["error"]["param"]) == (400, "headers.spass-request-id")
     assert answer.headers["spass-request-id"].startswith("req-")
@@ -43,7 +43,7 @@ async def test_a_refusal_names_the_request_too(shared: Served) -> None:
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("glue", ["", "x"])
-async def test_no_secret_is_told_as_an_id_even_by_a_refusal(tmp_path: Path, path: str, glue: str) -> None:
+async def test_no_secret_is_reported_as_an_id_even_by_a_refusal(tmp_path: Path, path: str, glue: str) -> None:
     """The caller's own token, which may not do this, and one of another caller, which was never used."""
     tokens = {"default": {"caller": ["read"], "unused": ["admin"]}}
     async with served(hello_with(tmp_path, tokens)) as server:

@@ -53,7 +53,7 @@ async def test_who_asks_for_new_work_during_the_stop_is_told_that_it_stops(tmp_p
 
 
 @pytest.mark.parametrize(("code", "status"), [("SQLITE_CANTOPEN", 503), ("SQLITE_IOERR", 503), ("SQLITE_CORRUPT", 500)])
-async def test_no_path_of_the_disk_is_told_to_a_client(tmp_path: Path, code: str, status: int) -> None:
+async def test_no_path_of_the_disk_is_reported_to_a_client(tmp_path: Path, code: str, status: int) -> None:
     plan = Plan()
     async with served(HELLO, tmp_path / "data", parts=Parts(driver=FaultyDriver(plan))) as server:
         await server.inject()

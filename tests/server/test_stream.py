@@ -139,7 +139,7 @@ async def test_a_quiet_stream_is_kept_open_by_a_heartbeat() -> None:
         nothing.cancel()
 
 
-async def test_whoever_leaves_is_forgotten_and_a_head_ends_at_once(shared: Served) -> None:
+async def test_anyone_who_leaves_is_forgotten_and_a_head_ends_at_once(shared: Served) -> None:
     await until_free(shared)
     async with listening(shared) as events:
         await events.next()

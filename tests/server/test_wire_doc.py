@@ -73,11 +73,11 @@ def rows(heading: str) -> dict[str, str]:
     return {name: row[1] for row in cells for name in WORD.findall(row[0]) + re.findall(r"\d{4}", row[0])}
 
 
-def test_every_frame_is_told_and_no_other() -> None:
+def test_every_frame_is_documented_and_no_other() -> None:
     assert rows("`event`").keys() == FRAMES
 
 
-def test_every_command_is_told_with_each_of_its_fields() -> None:
+def test_every_command_is_documented_with_each_of_its_fields() -> None:
     shown = rows("command")
     assert shown.keys() == COMMANDS.keys()
     for name, kind in COMMANDS.items():
@@ -85,11 +85,11 @@ def test_every_command_is_told_with_each_of_its_fields() -> None:
         assert [field for field in missing if not re.search(rf"\b{field}\b", shown[name])] == []
 
 
-def test_every_close_code_is_told() -> None:
+def test_every_close_code_is_documented() -> None:
     assert rows("closed with").keys() >= {str(code) for code in (NOT_AUTHENTICATED, NOT_ALLOWED, POLICY, RESTART)}
 
 
-async def test_frames_have_the_fields_that_are_told(hello: Served) -> None:
+async def test_frames_have_the_fields_that_are_documented(hello: Served) -> None:
     shown = {name: set(WORD.findall(text)) for name, text in rows("`event`").items()}
     async with hello.socket() as socket:
         frames = Frames(socket)

@@ -71,7 +71,7 @@ async def test_it_tells_the_time_of_a_zone_with_its_summer(
         ("a" * 64, ""),
     ],
 )
-async def test_a_zone_that_is_none_is_told_with_those_that_may_be_meant(zone: str, hint: str) -> None:
+async def test_a_zone_that_is_none_is_reported_with_those_that_may_be_meant(zone: str, hint: str) -> None:
     found = await asked(zone, 2026, 1, 1)
     assert isinstance(found, ToolError)
     assert found.code == "not_found"

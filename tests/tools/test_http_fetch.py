@@ -116,7 +116,7 @@ async def test_what_is_not_listed_is_not_even_looked_up(url: str) -> None:
 
 
 @pytest.mark.parametrize("url", ["ftp://a.example/", "http://u@a.example/", "http://a.example\\@b/", "a.example"])
-async def test_a_url_that_cannot_be_asked_is_told_as_such(url: str) -> None:
+async def test_a_url_that_cannot_be_asked_is_reported_as_such(url: str) -> None:
     found = await refusal(net_of(0), url)
     assert found.code == "invalid_field"
     assert found.message.startswith("The URL cannot be asked: ")
@@ -146,7 +146,7 @@ async def test_a_name_that_leads_elsewhere_the_second_time_is_not_asked_a_second
         assert (net.looked_up, net.connected) == (["a.example"], [(PUBLIC, 80)])
 
 
-async def test_a_name_without_an_address_is_told() -> None:
+async def test_a_name_without_an_address_is_reported() -> None:
     found = await fetched(net_of(0), "http://y.c.example/")
     assert found == ToolError("upstream_error", "y.c.example has no address.")
 
@@ -197,7 +197,7 @@ async def test_a_redirect_to_a_place_that_may_not_be_asked_ends_there(location: 
         assert net.connected == [(PUBLIC, 80)]
 
 
-async def test_a_name_that_is_rebound_between_two_redirects_is_judged_anew() -> None:
+async def test_a_name_that_is_rebound_between_two_redirects_is_judged_again() -> None:
     async with served(by_path({"/": answer(b"", "302 Found", location="/again")})) as server:
         net = net_of(server.port, **{"a.example": [[PUBLIC], ["127.0.0.1"]]})
         found = await fetched(net, "http://a.example/")
@@ -260,7 +260,7 @@ async def test_an_answer_that_never_ends_is_cut_too() -> None:
 
 
 @pytest.mark.parametrize("sign", ["x", "<", "&", "ä", "\n", '"'])
-async def test_what_is_told_of_a_text_fits_into_a_message_whatever_it_is_made_of(sign: str) -> None:
+async def test_what_is_reported_of_a_text_fits_into_a_message_whatever_it_is_made_of(sign: str) -> None:
     found = await page_of(answer((sign * 300_000).encode()))
     assert found.truncated
     assert 10_000 < len(found.text) <= 64 * 1024
@@ -276,7 +276,7 @@ async def test_a_compressed_answer_is_refused_since_a_few_bytes_may_be_gigabytes
 @pytest.mark.parametrize(
     "said", [b"", b"hello\r\n\r\n", b"HTTP/1.1 200 OK\r\n" + b"x: y\r\n" * 100_000, b"HTTP/1.1 999999 \r\n\r\n"]
 )
-async def test_what_is_no_http_is_told_as_no_answer(said: bytes) -> None:
+async def test_what_is_no_http_is_reported_as_no_answer(said: bytes) -> None:
     async with served(lambda _: said) as server:
         found = await refusal(net_of(server.port))
         assert found.code == "upstream_error"

@@ -126,7 +126,7 @@ async def test_a_page_that_says_little_has_a_title_and_an_address_all_the_same()
         assert found == WikipediaExtract("Alan Turing", "", "", f"http://127.0.0.1:{server.port}/wiki/Alan_Turing")
 
 
-async def test_an_article_that_is_not_there_is_told_with_the_way_to_find_one() -> None:
+async def test_an_article_that_is_not_there_is_reported_with_the_way_to_find_one() -> None:
     async with served(lambda _: told({}, "404 Not Found")) as server:
         assert await summary(server, "Xyz") == ToolError(
             "not_found", "There is no article 'Xyz'; wikipedia_search finds titles."
@@ -176,13 +176,13 @@ async def test_a_wiki_that_leads_in_a_circle_is_left() -> None:
         (answer(b"[" * 100_000), "answered with something that is no JSON."),
     ],
 )
-async def test_an_answer_that_is_not_one_of_a_wiki_is_told(said: bytes, message: str) -> None:
+async def test_an_answer_that_is_not_one_of_a_wiki_is_reported(said: bytes, message: str) -> None:
     async with served(lambda _: said) as server:
         found = await search(server)
         assert found == ToolError("upstream_error", f"http://127.0.0.1:{server.port} {message}")
 
 
-async def test_a_wiki_that_is_not_there_is_told_and_one_that_says_nothing_is_waited_for() -> None:
+async def test_a_wiki_that_is_not_there_is_reported_and_one_that_says_nothing_is_waited_for() -> None:
     found = await search(None)
     assert isinstance(found, ToolError)
     assert found.code == "upstream_error"

@@ -47,7 +47,7 @@ def test_an_approval_has_the_fields_of_the_api_and_its_first_end_is_for_good() -
     assert (row["status"], row["digest"], row["position"]) == ("rejected", "abc", 2)
 
 
-def test_what_it_asks_about_and_the_edits_of_who_decides_are_told() -> None:
+def test_what_it_asks_about_and_the_edits_of_who_decides_are_reported() -> None:
     scenario = Scenario()
     asked = ApprovalRequested("apr-1", "m", "greeter", 0, "abc", expires_at=AT, type="Transfer", why="It read a page.")
     scenario.add(asked, "t")

@@ -101,7 +101,7 @@ def test_of_a_delta_that_was_partly_heard_only_what_is_new_is_added(offset: int 
     assert texts(*start, again) == [text]
 
 
-def test_a_block_that_begins_again_is_told_anew_in_its_place() -> None:
+def test_a_block_that_begins_again_is_sent_again_in_its_place() -> None:
     cut = [entry("message_start", id="m1"), entry("message_delta", id="m1", delta="The answ", offset=0)]
     assert texts(*cut, CALL, *block("m1", "The answer")) == ["The answer", ""]
 
@@ -114,7 +114,7 @@ def test_a_tool_run_is_its_call_and_its_result_in_order() -> None:
     ]
 
 
-def test_a_call_that_is_told_again_has_its_new_input_its_first_name_and_its_place() -> None:
+def test_a_call_that_is_sent_again_has_its_new_input_its_first_name_and_its_place() -> None:
     again = entry("tool_call", id="t1", name="Searching the web", input={"q": "y"})
     messages = fold([CALL, entry("tool_result", id="t1", output="ok", isError=False), again])["messages"]
     assert [(each.get("tool_name"), each.get("input")) for each in messages] == [("search", {"q": "y"}), (None, None)]

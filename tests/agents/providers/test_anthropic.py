@@ -71,7 +71,7 @@ REQUIRED = {"type": "function", "function": {"name": "search"}}
         ({"stop": ["a", "b"]}, {"stop_sequences": ["a", "b"]}),
     ],
 )
-async def test_the_parameters_of_the_other_api_are_told_in_the_words_of_this_one(
+async def test_the_parameters_of_the_other_api_are_reported_in_the_words_of_this_one(
     peer: Peer, provider: AnthropicProvider, given: dict[str, Any], told: dict[str, Any]
 ) -> None:
     body = await sent(peer, provider, "Hello!", parameters=given)

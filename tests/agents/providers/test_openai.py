@@ -120,7 +120,7 @@ async def test_no_variable_changes_what_is_sent(peer: Peer, monkeypatch: pytest.
     await provider.close()
 
 
-async def test_a_key_that_is_missing_is_told_by_its_variable_before_anything_is_asked(peer: Peer) -> None:
+async def test_a_key_that_is_missing_is_reported_by_its_variable_before_anything_is_asked(peer: Peer) -> None:
     provider = OpenAIProvider(peer.url, None, "SOME_KEY")
     error = await fault(provider)
     assert error.fault == "unauthorized"

@@ -69,7 +69,7 @@ def test_a_text_that_shows_the_key_or_what_was_asked_is_not_told_on(text: str) -
 
 
 @pytest.mark.parametrize("text", HARMLESS)
-def test_a_text_that_shows_neither_is_told_on(text: str) -> None:
+def test_a_text_that_shows_neither_is_passed_on(text: str) -> None:
     assert quotable(text, REQUEST, KEY) == text
 
 
@@ -77,7 +77,7 @@ def test_a_key_that_is_made_up_is_no_secret() -> None:
     assert quotable("The model ollama/m is not there", REQUEST, "ollama") == "The model ollama/m is not there"
 
 
-def test_a_text_is_told_on_in_one_short_line() -> None:
+def test_a_text_is_passed_on_in_one_short_line() -> None:
     assert quotable("a\n\tb\x00\x1b[31mc", REQUEST, None) == "a b [31mc"
     assert len(quotable("abc " * 1000, REQUEST, None)) == SHOWN_CHARS + 1
 

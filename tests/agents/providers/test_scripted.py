@@ -170,7 +170,7 @@ async def test_a_stream_is_cut_in_the_middle(script: Any, fault: str, text: str)
 # ── the file ─────────────────────────────────────────────────────────────────────────────────────────────────────────
 
 
-async def test_each_fault_of_the_file_is_told_with_its_line_and_key(script: Any) -> None:
+async def test_each_fault_of_the_file_is_reported_with_its_line_and_key(script: Any) -> None:
     with pytest.raises(ConfigInvalid) as caught:
         script(
             """answers:

@@ -137,7 +137,7 @@ def texts(*tellings: str) -> dict[str, str]:
         (("Hello", "Bye", "Bye, you"), {"a": "Hello", "a-again": "Bye, you"}),
     ],
 )
-def test_a_block_that_begins_anew_goes_on_where_its_text_is_the_same(
+def test_a_block_that_begins_again_goes_on_where_its_text_is_the_same(
     tellings: tuple[str, ...], told: dict[str, str]
 ) -> None:
     assert texts(*tellings) == told

@@ -104,7 +104,7 @@ async def test_a_restart_goes_on_with_what_is_not_embedded(tmp_path: Path) -> No
         assert len(await library.found("a", "query number", mode="vector", top_k=50)) == 40
 
 
-async def test_a_failure_is_told_and_tried_again() -> None:
+async def test_a_failure_is_reported_and_tried_again() -> None:
     words = Held(1)
     words.failures = 1
     async with with_library(words) as library:

@@ -59,7 +59,7 @@ async def test_tools_list_and_read(library: LibraryClient) -> None:
         ("rag_doc_get", {"index_id": "a", "doc_id": "none"}),
     ],
 )
-async def test_what_is_not_there_is_told(library: LibraryClient, tool: str, arguments: dict[str, Any]) -> None:
+async def test_what_is_not_there_is_reported(library: LibraryClient, tool: str, arguments: dict[str, Any]) -> None:
     await library.put("a", TOR)
     answer = await execute(library, tool, **arguments)
     assert (answer.status_code, answer.json()["error"]["code"]) == (404, "not_found")

@@ -79,7 +79,7 @@ async def test_an_answer_tells_what_its_whole_tree_cost_rounded_up_once(world: M
         assert told(await invoke(server, "1")) == ("0.01", "0.01", "price", "1")
 
 
-async def test_the_providers_own_figure_is_told_as_such_and_without_a_rate_no_euros_are(world: MakeWorld) -> None:
+async def test_the_providers_own_figure_is_reported_as_such_and_without_a_rate_no_euros_are(world: MakeWorld) -> None:
     upstream = {"text": "Here.", "usage": {"input_tokens": 1, "output_tokens": 1, "cost_usd": 0.25}}
     async with served(made_of(world, upstream, fx={}).config) as server:
         assert told(await invoke(server, "2")) == (None, "0.50", "upstream", "2")

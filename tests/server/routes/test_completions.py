@@ -209,7 +209,7 @@ ADDED = {
 
 
 @pytest.mark.parametrize("augment", ADDED)
-async def test_what_is_added_can_be_taken_away_and_is_told(server: Served, peer: Peer, augment: str) -> None:
+async def test_what_is_added_can_be_taken_away_and_is_reported(server: Served, peer: Peer, augment: str) -> None:
     await peer.script(Answer(text="Hello."))
     talk = [{"role": "system", "content": "Be brief."}, *HELLO]
     answer = await post(server, {"messages": talk}, **({"spass-augment": augment} if augment else {}))
@@ -554,7 +554,7 @@ async def test_a_client_that_leaves_stops_its_call(server: Served, peer: Peer, *
     assert (await server.get("/threads"))["threads"][0]["status"] == "killed"
 
 
-async def test_with_a_key_it_goes_on_and_is_told_once_more(server: Served, peer: Peer) -> None:
+async def test_with_a_key_it_goes_on_and_is_passed_once_more(server: Served, peer: Peer) -> None:
     await peer.script(Answer(text="Hello.", drip_s=0.2))
     once = {"idempotency-key": "one"}
     asking = asyncio.ensure_future(post(server, {}, **once))

@@ -58,7 +58,7 @@ async def test_a_reload_says_what_it_changed_or_changes_nothing(world: MakeWorld
         assert (await server.get("/agents"))["total"] == 2
 
 
-async def test_while_the_server_stops_it_is_not_ready_and_a_reload_is_told_so_at_once(world: MakeWorld) -> None:
+async def test_while_the_server_stops_it_is_not_ready_and_a_reload_says_so_at_once(world: MakeWorld) -> None:
     source = """
 async def sleeper(payload: Ask, metadata: HandlerMetadata):
     await asyncio.sleep(3600)
@@ -78,7 +78,7 @@ async def sleeper(payload: Ask, metadata: HandlerMetadata):
         await stopping
 
 
-async def test_a_disk_that_stops_answering_is_told_within_seconds_and_all_goes_on_when_it_answers(
+async def test_a_disk_that_stops_answering_is_reported_within_seconds_and_all_goes_on_when_it_answers(
     world: MakeWorld,
 ) -> None:
     source = """

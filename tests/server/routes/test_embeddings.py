@@ -188,7 +188,7 @@ async def test_an_answer_that_does_not_fit_is_a_502(remote: Served, peer: Peer, 
     assert (answer.status_code, answer.json()["error"]["code"]) == (502, "upstream_error")
 
 
-async def test_what_the_models_server_refuses_is_told_as_what_it_is(remote: Served, peer: Peer) -> None:
+async def test_what_the_models_server_refuses_is_reported_as_what_it_is(remote: Served, peer: Peer) -> None:
     refused = {
         400: ("No.", (400, "upstream_refused", None)),
         413: ("the input length exceeds the context length", (400, "context_length_exceeded", None)),

@@ -50,7 +50,7 @@ async def test_as_mermaid_it_is_the_text_of_a_flowchart(world: MakeWorld) -> Non
     ]
 
 
-async def test_whoever_may_write_to_all_has_an_edge_to_each_other_listener(world: MakeWorld) -> None:
+async def test_anyone_who_may_write_to_all_has_an_edge_to_each_other_listener(world: MakeWorld) -> None:
     source = "async def one(payload: Ask, metadata):\n    return None\n\n\ntwo = three = one\n"
     made = world(source, {"one": {"peers": ["*"]}, "two": {"peers": ["system.todo"]}, "three": {}})
     async with served(made.config) as server:

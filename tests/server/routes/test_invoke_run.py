@@ -72,7 +72,7 @@ async def resolve(server: Served) -> str:
     return str(waiting[0]["thread_id"])
 
 
-async def test_text_is_told_before_the_run_goes_on(server: Served) -> None:
+async def test_text_is_sent_before_the_run_goes_on(server: Served) -> None:
     async with told(server, "asking") as lines:
         seen = await until(lines, "message_delta")
         assert seen[-1]["data"] == {"id": "m1", "delta": "You said: ", "offset": 0}
@@ -99,7 +99,7 @@ async def test_the_same_key_tells_the_same_run_again_from_the_log(server: Served
     assert (await server.get("/threads"))["total"] == 1
 
 
-async def test_a_run_that_is_joined_late_is_told_whole(server: Served) -> None:
+async def test_a_run_that_is_joined_late_is_sent_whole(server: Served) -> None:
     once = {"idempotency-key": "two"}
     async with told(server, "asking", **once) as lines:
         await until(lines, "message_delta")
@@ -139,7 +139,7 @@ async def test_a_stream_ends_with_its_token_and_the_run_goes_on(config: Path) ->
 
 
 @pytest.mark.parametrize("accept", ["application/json", "application/x-ndjson"])
-async def test_whoever_waits_for_a_run_and_leaves_is_waited_for_no_longer(server: Served, accept: str) -> None:
+async def test_anyone_who_waits_for_a_run_and_leaves_is_waited_for_no_longer(server: Served, accept: str) -> None:
     tenant = server.organism.tenants["default"]
     following = tenant.feed._subscribers  # noqa: SLF001 - a follower that stays is a leak
     with logged() as log:
@@ -173,7 +173,7 @@ async def test_events_have_a_heartbeat_while_the_run_is_quiet_and_lines_have_non
             assert fold([*seen, *[entry async for entry in entries]])["messages"] == SAID
 
 
-async def test_a_run_is_told_over_the_death_of_the_server(config: Path, tmp_path: Path) -> None:
+async def test_a_run_is_followed_over_the_death_of_the_server(config: Path, tmp_path: Path) -> None:
     once = {"idempotency-key": "three"}
     async with served(config, tmp_path / "data") as server:
         async with told(server, "asking", **once) as lines:

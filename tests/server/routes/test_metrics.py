@@ -35,7 +35,7 @@ async def scraped_when(server: Served, holds: Callable[[Numbers], bool]) -> Numb
     return numbers
 
 
-async def test_what_stands_now_is_told(hello: Served) -> None:
+async def test_what_stands_now_is_shown(hello: Served) -> None:
     await hello.call("POST", "/agents/shouter/pause")
     await hello.inject(wait=None)
     async with hello.socket() as socket:

@@ -40,7 +40,7 @@ async def test_an_invoke_whose_budget_is_spent_is_refused_before_a_model_is_call
         assert "ada today may use 1 calls" in answer.json()["error"]["message"]
 
 
-async def test_an_injection_that_waits_is_told_so_too(world: MakeWorld) -> None:
+async def test_an_injection_that_waits_says_so_too(world: MakeWorld) -> None:
     async with served(thinking(world, says("Hello.")).config, None) as server:
         assert (await injected(server, wait=10)).status_code == 200
         answer = await injected(server, wait=10)

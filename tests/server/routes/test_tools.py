@@ -227,7 +227,7 @@ WRONG_CALLS: list[tuple[Any, tuple[int, str, str | None]]] = [
 ]
 
 
-async def test_what_is_wrong_with_a_call_is_told_at_its_place(hello: Served) -> None:
+async def test_what_is_wrong_with_a_call_is_reported_at_its_place(hello: Served) -> None:
     for body, refusal in WRONG_CALLS:
         assert (body, told(await hello.call("POST", "//v1/tools/execute", json=body))) == (body, refusal)
 
@@ -251,7 +251,7 @@ def test_every_code_that_a_tool_may_answer_with_is_known_here() -> None:
     assert set(REFUSALS) == set(get_args(ToolErrorCode))
 
 
-async def test_a_handler_that_raises_is_told_without_its_reason(world: MakeWorld) -> None:
+async def test_a_handler_that_raises_is_reported_without_its_reason(world: MakeWorld) -> None:
     async with served(world(SOURCE, LISTENERS, retry=RETRY).config) as server:
         answer = await execute(server, "helper", {"text": "raise"})
         assert (answer.status_code, answer.json()["error"]["code"]) == (500, "handling_failed")
@@ -260,7 +260,7 @@ async def test_a_handler_that_raises_is_told_without_its_reason(world: MakeWorld
         assert letter["thread_id"] in answer.json()["error"]["message"]
 
 
-async def test_a_call_whose_thread_is_killed_is_told_so(world: MakeWorld) -> None:
+async def test_a_call_whose_thread_is_killed_says_so(world: MakeWorld) -> None:
     async with served(world(SOURCE, LISTENERS).config) as server:
         call = asyncio.ensure_future(execute(server, "helper", {"text": "wait"}))
         thread = (await first(server, MessageStarted)).thread
@@ -268,7 +268,7 @@ async def test_a_call_whose_thread_is_killed_is_told_so(world: MakeWorld) -> Non
         assert told(await call) == (409, "thread_killed", None)
 
 
-async def test_a_call_that_takes_longer_than_a_minute_goes_on_and_is_told_by_its_ids(
+async def test_a_call_that_takes_longer_than_a_minute_goes_on_and_is_reported_by_its_ids(
     world: MakeWorld,
 ) -> None:
     assert Timeouts().tool_seconds == 60

@@ -112,7 +112,7 @@ async def test_a_refusal_has_the_status_by_which_clients_know_whether_to_ask_aga
             assert told(await complete(server, model)) == tuple(expected), case
 
 
-async def test_a_refusal_is_told_in_the_providers_words_without_what_the_caller_or_the_operator_wrote(
+async def test_a_refusal_is_reported_in_the_providers_words_without_what_the_caller_or_the_operator_wrote(
     server: Served, peer: Peer
 ) -> None:
     await peer.script(refusing(400, message="Ten stops are too many."), refusing(400, message=f"Not {TOKEN}."))
@@ -207,7 +207,7 @@ WITHHELD: Mapping[str, tuple[str, Answer, str, str]] = {
 }
 
 
-async def test_an_answer_that_is_withheld_is_told_with_its_reason_and_the_text_so_far(
+async def test_an_answer_that_is_withheld_is_reported_with_its_reason_and_the_text_so_far(
     server: Served, peer: Peer
 ) -> None:
     for case, (model, withheld, reason, text) in WITHHELD.items():

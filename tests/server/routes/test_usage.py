@@ -103,7 +103,7 @@ async def test_a_call_is_a_frame(server: Served) -> None:
     assert (total["calls"], total["failed_calls"], total["cost_usd"]) == (2, 1, "0.00003")
 
 
-async def test_without_a_rate_nothing_is_told_in_euros(world: MakeWorld) -> None:
+async def test_without_a_rate_nothing_is_reported_in_euros(world: MakeWorld) -> None:
     async with served(scripted(world, says("Here.", 20, 5)).config) as server:
         assert (await server.get("/usage"))["total"]["cost_eur"] is None
 

@@ -188,7 +188,7 @@ async def test_a_repeated_turn_gives_the_first_answer(dan: User) -> None:
     assert (await eve.call("POST", "parrot/sessions", {}, Idempotency_Key="b")).json()["id"] != begun[0]["id"]
 
 
-async def test_a_failed_turn_is_told_and_the_next_one_sees_what_was_said(dan: User) -> None:
+async def test_a_failed_turn_is_reported_and_the_next_one_sees_what_was_said(dan: User) -> None:
     session = await dan.begin()
     assert error_of(await dan.say(session, "fail"))[:2] == (500, "handling_failed")
     assert (await dan.say(session, "next")).json()["reply"] == "next after 1: fail"

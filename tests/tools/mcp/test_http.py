@@ -57,7 +57,7 @@ async def test_a_server_that_is_not_there_any_more_has_done_nothing_and_is_asked
         assert (await told(connection)).text == "done"
 
 
-async def test_a_server_that_has_forgotten_the_session_is_asked_anew_and_acts_once() -> None:
+async def test_a_server_that_has_forgotten_the_session_is_asked_again_and_acts_once() -> None:
     async with web(text, session="one") as server, connected(server) as connection:
         await told(connection)
         server.session = "two"
@@ -101,7 +101,7 @@ async def test_what_may_have_been_done_is_not_known(said: Said, why: str) -> Non
         (answer(b"<html>", kind="text/html"), "refused the call: Unexpected content type: text/html"),
     ],
 )
-async def test_a_refusal_is_told_with_its_status(said: bytes, message: str) -> None:
+async def test_a_refusal_is_reported_with_its_status(said: bytes, message: str) -> None:
     async with web(lambda _: said) as server, connected(server) as connection:
         found = await told(connection)
         assert found.code == "upstream_error"
@@ -123,7 +123,7 @@ async def test_a_refusal_is_told_with_its_status(said: bytes, message: str) -> N
         (answer(b"{", kind="application/json"), "Failed to parse JSON response"),
     ],
 )
-async def test_an_answer_that_cannot_be_read_is_told_as_one(said: bytes, why: str) -> None:
+async def test_an_answer_that_cannot_be_read_is_reported_as_one(said: bytes, why: str) -> None:
     async with web(lambda _: said) as server, connected(server) as connection:
         found = await told(connection)
         assert found.message.startswith("The MCP server far was asked, and its answer cannot be read: ")
@@ -152,7 +152,9 @@ async def test_a_redirect_to_another_place_gets_no_token() -> None:
 
 
 @pytest.mark.parametrize("status", ["401 Unauthorized", "404 Not Found", "503 Service Unavailable"])
-async def test_a_server_that_lets_nobody_in_is_told_by_its_status(status: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_lets_nobody_in_is_reported_by_its_status(
+    status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(Web, "_said", lambda *_: answer(b"no", status, connection="close"))
     async with web(text) as server:
         with pytest.raises(ToolFailure, match=r"cannot be reached: it answered (401|404|503)"):

@@ -67,7 +67,7 @@ def test_schemas_as_tools_have_them_are_taken(schema: dict[str, Any]) -> None:
     assert ArgumentsSchema(schema).faults({"x": 1}) == (["/a: is missing"] if "required" in schema else [])
 
 
-def test_of_many_faults_the_first_ten_are_told() -> None:
+def test_of_many_faults_the_first_ten_are_reported() -> None:
     schema = ArgumentsSchema(of(additionalProperties={"type": "string"}))
     faults = schema.faults({f"k{n}": n for n in range(50)})
     assert len(faults) == 10
