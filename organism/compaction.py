@@ -9,10 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
+from operator import attrgetter
 from typing import Any, Final, NamedTuple
 
 import orjson
 import structlog
+from msgspec import UNSET, UnsetType
 
 from organism.agents import bundled_prompt
 from organism.codec import repair_json
@@ -27,8 +29,10 @@ from organism.errors import (
     UpstreamTimeout,
 )
 from organism.events import vocabulary as events
+from organism.events.entity import Entity
 from organism.events.record import Actor, Content
 from organism.log.log import EventFilter
+from organism.model import words
 from organism.model.commands import (
     HOST_PROGRAM,
     Inject,
@@ -53,8 +57,7 @@ from organism.pump.history import said_before
 from organism.pump.rules import Rules
 from organism.tenants import Tenant
 from organism.views.run import Message
-from organism.views.sessions import SESSION_MESSAGES, SESSIONS, session_row
-from organism.views.views import Row
+from organism.views.sessions import SESSION_MESSAGES, SESSIONS, SessionRow, session_row
 
 SUMMARIZER: Final = "summarizer"
 """The listener that makes summaries; without one the organism's own agent does."""
@@ -85,6 +88,23 @@ class Caller:
     caller_request: str | None = None
 
 
+class InLine(Entity):
+    """A session of a line; of one that was deleted nothing but its id is known."""
+
+    id: words.SessionId
+    deleted: bool
+    created_at: words.Time | UnsetType = UNSET
+    archived_at: words.Time | UnsetType | None = UNSET
+
+
+class Lineage(Entity):
+    """The sessions before this one and after it, nearest first, and the summaries with which they begin."""
+
+    backward: list[InLine]
+    forward: list[InLine]
+    summaries: list[dict[str, Any]]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacted:
     """A compaction. ``tokens``: about how much of its model's context the source had filled.
@@ -113,15 +133,14 @@ class Policy(NamedTuple):
     summary_seconds: float
 
 
-def _policy(tenant: Tenant, row: Row, summary_seconds: float) -> Policy:
-    config = tenant.config
-    keep_last_n, is_masked = row["compact_keep_last_n"], row["compact_observation_mask"]
+def _policy(tenant: Tenant, row: SessionRow, summary_seconds: float) -> Policy:
+    config, own = tenant.config, row.private.settings
     return Policy(
-        row["id"],
-        row["agent"],
-        row["compact_strategy"] or config.compact_strategy,
-        config.compact_keep_last_n if keep_last_n is None else keep_last_n,
-        config.compact_observation_mask if is_masked is None else is_masked,
+        row.public.id,
+        row.public.agent,
+        own.compact_strategy or config.compact_strategy,
+        config.compact_keep_last_n if own.compact_keep_last_n is None else own.compact_keep_last_n,
+        config.compact_observation_mask if own.compact_observation_mask is None else own.compact_observation_mask,
         config.compact_summary_model,
         summary_seconds,
     )
@@ -152,11 +171,11 @@ async def compact_if_full(
     """
     row = await session_row(tenant.views, session_id, caller.user, caller.agent)
     policy = _policy(tenant, row, summary_seconds)
-    is_idle = row["archived_at"] is None and session_id not in tenant.pump.state.folded.sessions
-    if not is_idle or policy.strategy != "auto" or row["message_count"] <= policy.keep_last_n:
+    is_idle = row.public.archived_at is None and session_id not in tenant.pump.state.folded.sessions
+    if not is_idle or policy.strategy != "auto" or row.public.message_count <= policy.keep_last_n:
         return None
     tokens, rules = await _tokens(tenant, row), tenant.pump.state.rules
-    if tokens <= MOST_FILLED * rules.settings.context_window(_model_of(rules, row["agent"])):
+    if tokens <= MOST_FILLED * rules.settings.context_window(_model_of(rules, row.public.agent)):
         return None
     try:
         return await _compact(tenant, row, policy, caller, tokens)
@@ -173,7 +192,7 @@ async def uncompact(tenant: Tenant, session_id: str, caller: Caller) -> SessionB
     """
     row = await _idle(tenant, session_id, caller)
     line = [row]
-    while (parent := await _row(tenant, line[-1]["parent_session_id"])) is not None and parent["_summary"]:
+    while (parent := await _row(tenant, line[-1].public.parent_session_id)) is not None and parent.private.summary:
         line.append(parent)
     if len(line) == 1:
         raise SessionCompactConflict("The session has its whole history: no message before it was summarised.")
@@ -181,59 +200,56 @@ async def uncompact(tenant: Tenant, session_id: str, caller: Caller) -> SessionB
     for later in reversed(line[:-1]):
         messages += [message for message in await _messages(tenant, later) if not _is_copy(later, message)]
     for each in line:
-        now = await _row(tenant, each["id"])
-        if now is None or now["_status"] == "deleted":  # its messages may have been read when they were erased
-            raise SessionCompactConflict(f"Session {each['id']}, which this one goes back to, was deleted.")
+        now = await _row(tenant, each.public.id)
+        if now is None or now.private.status == "deleted":  # its messages may have been read when they were erased
+            raise SessionCompactConflict(f"Session {each.public.id}, which this one goes back to, was deleted.")
     return await _replace(tenant, row, caller, map(_copied, messages))
 
 
-async def lineage(tenant: Tenant, session_id: str, user: str | None, agent: str | None = None) -> dict[str, Any]:
-    """The sessions ``backward`` and ``forward`` of this one, nearest first, and their ``summaries``, oldest first."""
+async def lineage(tenant: Tenant, session_id: str, user: str | None, agent: str | None = None) -> Lineage:
+    """The line of the session, with its summaries, oldest first."""
     row = await session_row(tenant.views, session_id, user, agent)
-    backward = await _line(tenant, row, "parent_session_id")
-    forward = await _line(tenant, row, "successor_session_id")
-    compacted = [each for each in (*reversed(backward), row, *forward) if each["_summary"]]
-    return {
-        "backward": [_shown(each) for each in backward],
-        "forward": [_shown(each) for each in forward],
-        "summaries": [await _summary_of(tenant, each) for each in compacted],
-    }
+    backward = await _line(tenant, row, attrgetter("public.parent_session_id"))
+    forward = await _line(tenant, row, attrgetter("public.successor_session_id"))
+    compacted = [each for each in (*reversed(backward), row, *forward) if each.private.summary]
+    summaries = [await _summary_of(tenant, each) for each in compacted]
+    return Lineage([_shown(each) for each in backward], [_shown(each) for each in forward], summaries)
 
 
 # -- the session as it is
 
 
-async def _idle(tenant: Tenant, session_id: str, caller: Caller) -> Row:
+async def _idle(tenant: Tenant, session_id: str, caller: Caller) -> SessionRow:
     """The row of a session that can be replaced now. Raises ``SessionBusy`` or ``SessionCompactConflict``."""
     await tenant.pump.settled()
     row = await session_row(tenant.views, session_id, caller.user, caller.agent)
-    if row["archived_at"] is not None:
-        raise SessionCompactConflict(f"The session was archived: {row['successor_session_id']} goes on with it.")
+    if row.public.archived_at is not None:
+        raise SessionCompactConflict(f"The session was archived: {row.public.successor_session_id} goes on with it.")
     if session_id in tenant.pump.state.folded.sessions:
         raise SessionBusy
     return row
 
 
-async def _row(tenant: Tenant, session_id: str | None) -> Row | None:
+async def _row(tenant: Tenant, session_id: str | None) -> SessionRow | None:
     return None if session_id is None else await tenant.views.private_row(SESSIONS, session_id)
 
 
-async def _messages(tenant: Tenant, row: Row) -> list[Message]:
-    return await said_before(tenant.log, tenant.views, row["id"], tenant.log.head + 1)
+async def _messages(tenant: Tenant, row: SessionRow) -> list[Message]:
+    return await said_before(tenant.log, tenant.views, row.public.id, tenant.log.head + 1)
 
 
-def _is_copy(row: Row, message: Message) -> bool:
+def _is_copy(row: SessionRow, message: Message) -> bool:
     """Whether the session of the row began with the message: it is of none of its turns."""
-    return bool(session_of(message["thread_id"]) != row["id"])
+    return bool(session_of(message["thread_id"]) != row.public.id)
 
 
-async def _tokens(tenant: Tenant, row: Row) -> int:
+async def _tokens(tenant: Tenant, row: SessionRow) -> int:
     """What the session fills of its model's context: as the provider counted it last, else as its length suggests."""
-    if row["_number"]:
-        wanted = EventFilter((turn_thread(row["id"], row["_number"]),), (events.ModelCalled,))
+    if row.private.number:
+        wanted = EventFilter((turn_thread(row.public.id, row.private.number),), (events.ModelCalled,))
         for record in await tenant.log.read(wanted=wanted, limit=MOST_READ, reverse=True):
             event = record.event
-            if isinstance(event, events.ModelCalled) and event.agent == row["agent"] and event.input_tokens:
+            if isinstance(event, events.ModelCalled) and event.agent == row.public.agent and event.input_tokens:
                 return event.input_tokens + event.output_tokens
     return estimate_tokens(await _messages(tenant, row))
 
@@ -246,7 +262,7 @@ def _model_of(rules: Rules, name: str) -> str | None:
 # -- its summary
 
 
-async def _compact(tenant: Tenant, row: Row, policy: Policy, caller: Caller, tokens: int) -> Compacted:
+async def _compact(tenant: Tenant, row: SessionRow, policy: Policy, caller: Caller, tokens: int) -> Compacted:
     messages = await _messages(tenant, row)
     end = cut(messages, policy.keep_last_n)
     if end == 0:
@@ -261,15 +277,15 @@ async def _compact(tenant: Tenant, row: Row, policy: Policy, caller: Caller, tok
         tenant,
         row,
         caller,
-        map(_copied, (summary_message(row["id"], summary.text), *newest)),
-        compacted_before=first["position"] if first is not None else tenant.log.head + 1,
+        map(_copied, (summary_message(row.public.id, summary.text), *newest)),
+        compacted_before=first.position if first is not None else tenant.log.head + 1,
         authors=summary.authors,
     )
-    archived = await _row(tenant, row["id"]) or {}
+    archived = await _row(tenant, row.public.id) or row
     return Compacted(
-        source_session_id=row["id"],
+        source_session_id=row.public.id,
         successor_session_id=begun.session_id,
-        summary_id=archived["_summary"],
+        summary_id=archived.private.summary or "",
         summary_text=summary.text,
         position=begun.position,
         tokens=tokens,
@@ -410,10 +426,17 @@ def _copied(message: Mapping[str, Any]) -> KeptMessage:
 
 
 async def _replace(
-    tenant: Tenant, row: Row, caller: Caller, messages: Iterable[KeptMessage], **compacted: Any
+    tenant: Tenant, row: SessionRow, caller: Caller, messages: Iterable[KeptMessage], **compacted: Any
 ) -> SessionBegun:
-    named = {"session_id": row["id"], "user": row["user_id"], "agent": caller.agent, "actor": caller.actor}
-    command = ReplaceSession(messages=tuple(messages), if_position=row["position"], **named, **compacted)
+    command = ReplaceSession(
+        session_id=row.public.id,
+        user=row.public.user_id,
+        agent=caller.agent,
+        messages=tuple(messages),
+        if_position=row.private.position,
+        actor=caller.actor,
+        **compacted,
+    )
     begun = await tenant.do(command)
     assert isinstance(begun, SessionBegun)  # noqa: S101 - as above
     return begun
@@ -422,30 +445,31 @@ async def _replace(
 # -- its line
 
 
-async def _line(tenant: Tenant, row: Row, towards: str) -> list[Row]:
+async def _line(tenant: Tenant, row: SessionRow, next_id: Callable[[SessionRow], str | None]) -> list[SessionRow]:
     """The sessions that follow each other from this one on, without it."""
-    found: list[Row] = []
-    while (next_row := await _row(tenant, row[towards])) is not None:
+    found: list[SessionRow] = []
+    while (next_row := await _row(tenant, next_id(row))) is not None:
         found.append(row := next_row)
     return found
 
 
-def _shown(row: Row) -> dict[str, Any]:
+def _shown(row: SessionRow) -> InLine:
     """A session in its line; of a deleted one no more than that."""
-    if row["_status"] == "deleted":
-        return {"id": row["id"], "deleted": True}
-    return {"id": row["id"], "deleted": False, "created_at": row["created_at"], "archived_at": row["archived_at"]}
+    session = row.public
+    if row.private.status == "deleted":
+        return InLine(session.id, deleted=True)
+    return InLine(session.id, deleted=False, created_at=session.created_at, archived_at=session.archived_at)
 
 
-async def _summary_of(tenant: Tenant, row: Row) -> dict[str, Any]:
+async def _summary_of(tenant: Tenant, row: SessionRow) -> dict[str, Any]:
     """The summary of a compacted session, which its successor holds; without text once that is deleted."""
-    stored = await tenant.views.private_row(SESSION_MESSAGES, row["_summary"])
+    stored = await tenant.views.private_row(SESSION_MESSAGES, row.private.summary or "")
     message = (await read_messages(tenant.log, [stored]))[0] if stored is not None else {"erased": True}
     is_erased = message.get("erased", False)
     return {
-        "id": row["_summary"],
-        "session_id": row["id"],
-        "successor_session_id": row["successor_session_id"],
-        "created_at": row["archived_at"],
+        "id": row.private.summary,
+        "session_id": row.public.id,
+        "successor_session_id": row.public.successor_session_id,
+        "created_at": row.public.archived_at,
         "text": None if is_erased else message["content"],
     }

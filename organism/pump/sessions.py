@@ -22,8 +22,7 @@ from organism.pump.decide.decision import Decision
 from organism.pump.history import Histories
 from organism.pump.recover import erase_session
 from organism.pump.writer import Writer
-from organism.views.sessions import session_row
-from organism.views.views import Row
+from organism.views.sessions import SessionRow, session_row
 
 MOST_OPEN_TURNS: Final = 100
 """Open turns of a session, the running one included; another one is refused."""
@@ -77,13 +76,13 @@ class Sessions:
                 check(sent[0].encoded.payload)
             decision = Decision.on(state, None, None, command.actor)
             decision.expect[session_id] = session.head
-            authors = {*row["_authors"]}
+            authors = {*row.private.authors}
             if command.on_busy == "force":
                 authors.update(self._kill_turns(decision, session))
             decision.correlation = message_id = sent[0].message_id
             thread_id = turn_thread(session_id, session.number + 1)
             decision.add_to_session(
-                session_id, events.TurnStarted(thread_id, message_id, command.on_busy, row["budget"])
+                session_id, events.TurnStarted(thread_id, message_id, command.on_busy, row.private.settings.budget)
             )
             decision.open_thread(thread_id, events.ThreadCreated())
             first = len(decision.records)
@@ -122,8 +121,10 @@ class Sessions:
                 decision.add_to_session(
                     session_id, events.SessionCompacted(successor, command.compacted_before, summary)
                 )
-            authors = tuple(sorted({*row["_authors"], *command.authors}))
-            begun = events.SessionCreated(row["agent"], row["user_id"], _settings(row), session_id, authors)
+            authors = tuple(sorted({*row.private.authors, *command.authors}))
+            begun = events.SessionCreated(
+                row.public.agent, row.public.user_id, row.private.settings, session_id, authors
+            )
             decision.add_to_session(successor, begun)
             for message_id, kept in zip(ids, command.messages, strict=True):
                 decision.add_to_session(
@@ -137,8 +138,8 @@ class Sessions:
         session_id, writer = command.session_id, self._writer
         async with self._lock(session_id):
             row, session = await self._current(session_id, command.user, command.agent, is_deleted=True)
-            position = row["position"]
-            if row["_status"] != "deleted":
+            position = row.private.position
+            if row.private.status != "deleted":
                 decision = Decision.on(writer.state, None, None, command.actor)
                 decision.expect[session_id] = session.head
                 self._kill_turns(decision, session)
@@ -152,7 +153,7 @@ class Sessions:
 
     async def _current(
         self, session_id: str, user: str, agent: str | None, *, is_deleted: bool = False
-    ) -> tuple[Row, Session]:
+    ) -> tuple[SessionRow, Session]:
         """The session's row, and where the session stands. Its lock must be taken: else it may move on meanwhile.
 
         ``is_deleted``: also if it is deleted and not erased yet. Raises as ``session_row`` does.
@@ -166,7 +167,7 @@ class Sessions:
             row = await session_row(self._writer.views, session_id, user, agent, is_deleted=may_be_deleted)
             session = folded.sessions.get(session_id)
             if is_open == (session is not None):  # else its last turn has ended meanwhile
-                return row, session or Session(row["_number"], row["position"])
+                return row, session or Session(row.private.number, row.private.position)
 
     def _kill_turns(self, decision: Decision, session: Session) -> set[str]:
         """End all open turns; gives whose text they have brought into the session."""
@@ -181,10 +182,6 @@ class Sessions:
         return self._locks.setdefault(session_id, asyncio.Lock())
 
 
-def _refuse_archived(row: Row) -> None:
-    if row["archived_at"] is not None:
-        raise SessionCompactConflict(f"The session was archived; {row['successor_session_id']} is its successor.")
-
-
-def _settings(row: Row) -> events.SessionSettings:
-    return events.SessionSettings(**{name: row[name] for name in events.SessionSettings.__struct_fields__})
+def _refuse_archived(row: SessionRow) -> None:
+    if row.public.archived_at is not None:
+        raise SessionCompactConflict(f"The session was archived; {row.public.successor_session_id} is its successor.")

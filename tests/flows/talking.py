@@ -10,6 +10,7 @@ from organism.events.vocabulary import OnBusy
 from organism.model.commands import CreateSession, Injected, SendTurn, SessionBegun
 from organism.pump.history import said_before
 from organism.testing import Running
+from organism.views.sessions import SESSIONS
 
 
 async def begun(o: Running, user: str = "ann", agent: str = "talk", **more: Any) -> str:
@@ -47,6 +48,13 @@ async def row_of(o: Running, session: str) -> dict[str, Any]:
     assert row is not None
     found: dict[str, Any] = orjson.loads(row)
     return found
+
+
+async def position_of(o: Running, session: str) -> int:
+    """That of the session's own stream."""
+    row = await o.views.private_row(SESSIONS, session)
+    assert row is not None
+    return row.private.position
 
 
 async def history_of(o: Running, session: str) -> list[dict[str, Any]]:

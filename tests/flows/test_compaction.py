@@ -11,6 +11,7 @@ import orjson
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from msgspec import to_builtins
 from structlog.testing import capture_logs
 
 from organism.bootstrap import Parts
@@ -49,8 +50,8 @@ from organism.model.commands import (
 from organism.model.sessions import cut
 from organism.pump.history import messages, said_before
 from organism.testing import Running
-from organism.views.sessions import SESSIONS
-from organism.views.views import Query, Where
+from organism.views.sessions import SESSIONS, MessagePlace
+from organism.views.views import Query, Where, rows_of
 from tests.flows.disk import Disk, Fault
 from tests.flows.stage import at_gate, folded_anew, folded_live, open_gate, until
 from tests.flows.thinking import MODEL, agent
@@ -150,7 +151,7 @@ async def test_a_successor_begins_with_the_summary_and_the_newest_messages(world
         (sent,) = [each for each in await o.records(MessageSent) if each.event.to == "summarizer"]
         unit = await o.records(SessionCompacted, SessionCreated, MessageKept)
         page = await o.views.rows("session_messages", Query((Where("session_id", "=", session),), "position"))
-        shown = await messages(o.log, orjson.loads(page.rows), await o.views.private_row(SESSIONS, session))
+        shown = await messages(o.log, rows_of(page, MessagePlace), await o.views.private_row(SESSIONS, session))
     assert [each["compacted_at"] for each in shown] == [source["archived_at"]] * 3 + [None] * 3
     assert {name: first[name] for name in ("role", "content")} == summary_of(session)
     assert kept == before[-3:]
@@ -588,16 +589,16 @@ async def test_a_line_shows_who_came_before_and_after_with_all_summaries(world: 
             line.append((await compact(o.tenant, line[-1], ANN)).successor_session_id)
         line.append((await uncompact(o.tenant, line[-1], ANN)).session_id)
         shown = await lineage(o.tenant, line[1], "ann", "talk")
-        assert await lineage(o.tenant, line[1], None) == shown
+        assert to_builtins(await lineage(o.tenant, line[1], None)) == to_builtins(shown)
         await o.do(DeleteSession(session_id=line[2], user="ann"))
         later = await lineage(o.tenant, line[1], "ann")
-    assert [each["id"] for each in shown["backward"]] == line[:1]
-    assert [each["id"] for each in shown["forward"]] == line[2:]
-    assert [(each["session_id"], each["text"]) for each in shown["summaries"]] == [
+    assert [each.id for each in shown.backward] == line[:1]
+    assert [each.id for each in shown.forward] == line[2:]
+    assert [(each["session_id"], each["text"]) for each in shown.summaries] == [
         (session, summary_of(session)["content"]) for session in line[:2]
     ]
-    assert [each["deleted"] for each in (*later["backward"], *later["forward"])] == [False, True, False]
-    assert [each["text"] is None for each in later["summaries"]] == [False, True]
+    assert [each.deleted for each in (*later.backward, *later.forward)] == [False, True, False]
+    assert [each["text"] is None for each in later.summaries] == [False, True]
 
 
 async def test_what_was_deleted_does_not_come_back(world: MakeWorld) -> None:

@@ -52,7 +52,7 @@ from organism.pump.history import NO_RESULT, Histories
 from organism.pump.sessions import MOST_OPEN_TURNS
 from tests.flows.disk import Disk, Fault
 from tests.flows.stage import at_gate, folded_anew, folded_live, open_gate, until
-from tests.flows.talking import begun, history_of, row_of, said, say
+from tests.flows.talking import begun, history_of, position_of, row_of, said, say
 from tests.flows.test_lost_commits import FAULTS, mend
 from tests.flows.world import MakeWorld, World
 
@@ -358,9 +358,8 @@ async def test_a_start_erases_what_a_crash_left_of_a_deleted_session(world: Make
     async with made.running() as o:
         session = await begun(o)
         await said(o, session, "sesame")
-        row = await row_of(o, session)
         decision = Decision.on(o.pump.state, None)
-        decision.expect[session] = row["position"]
+        decision.expect[session] = await position_of(o, session)
         decision.add_to_session(session, SessionDeleted())
         await o.pump.commit(decision)
         await o.crash()
@@ -472,7 +471,7 @@ async def test_a_successor_begins_with_what_was_kept_and_the_source_takes_no_tur
     async with talking(world).running() as o:
         session = await begun(o)
         await said(o, session, "one")
-        seen = (await row_of(o, session))["position"]
+        seen = await position_of(o, session)
         kept = (
             KeptMessage("assistant", b'{"role":"assistant","content":"Someone said one."}'),
             KeptMessage("user", b'{"role":"user","content":"two"}'),
@@ -485,7 +484,7 @@ async def test_a_successor_begins_with_what_was_kept_and_the_source_takes_no_tur
         assert await o.tenant.ended(turn, 20)
         with pytest.raises(SessionCompactConflict):
             await o.do(replacing)
-        done = await o.do(replace(replacing, if_position=(await row_of(o, session))["position"]))
+        done = await o.do(replace(replacing, if_position=await position_of(o, session)))
         assert isinstance(done, SessionBegun)
         for refused in (say(o, session, "x"), o.do(replacing)):
             with pytest.raises(SessionCompactConflict, match=done.session_id):

@@ -70,7 +70,7 @@ async def session_turn(call: Call) -> Response:
         try:
             begun = await begin_turn(call, wanted, follows=False)
         except Archived as moved:
-            return Response(status_code=308, headers={"location": address_of(moved.row, "/messages")})
+            return Response(status_code=308, headers={"location": address_of(moved.row.public, "/messages")})
     else:
         with named_in(IN_PATH):
             await session_row(call.tenant.views, session_id, user, agent.name)

@@ -103,10 +103,10 @@ async def _batch(call: Call, wanted: request.InvokeRequest, turn: Begun, folded:
     if wanted.is_ui:
         folded["messages"] = with_parts(folded["messages"])
     thread_id = turn.sent.thread_id
-    answer = {"data": {"outputs": folded}, "session_id": session_of(thread_id), "thread_id": thread_id}
+    answer: dict[str, Any] = {"data": {"outputs": folded}, "session_id": session_of(thread_id), "thread_id": thread_id}
     if answer["session_id"] is not None:
         row = await call.tenant.views.private_row(SESSION_MESSAGES, turn.sent.message_id)
-        answer["position"] = row and row["position"]
+        answer["position"] = row.position if row is not None else None
     return JsonResponse(answer, headers={**turn.headers, **(FORMAT if wanted.is_ui else {})})
 
 

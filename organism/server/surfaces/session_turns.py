@@ -14,8 +14,7 @@ from organism.model.commands import Injected, SendTurn
 from organism.server.api.sessions import caller_of
 from organism.server.http.bodies import Places, named_in
 from organism.server.http.call import Call, caller_fields
-from organism.views.sessions import session_row
-from organism.views.views import Row
+from organism.views.sessions import SessionRow, session_row
 
 COMPACTED: Final = "SPASS-Session-Compacted"
 COMPACTED_TOKENS: Final = "SPASS-Session-Compacted-Tokens"
@@ -46,7 +45,7 @@ class Begun:
 class Archived(OrganismError):
     """The session was archived: ``row`` is that of the session which goes on with it."""
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: SessionRow) -> None:
         super().__init__()
         self.row = row
 
@@ -71,14 +70,14 @@ async def _begin(call: Call, turn: NextTurn, *, follows: bool) -> Begun:
     tenant = call.tenant
     with named_in(turn.places):
         row = await session_row(tenant.views, turn.session_id, turn.user, turn.agent)
-        if row["archived_at"] is not None:
+        if row.public.archived_at is not None:
             row = await _live_end(call, row, turn.user)
             if not follows:
                 raise Archived(row)
         since = tenant.log.head
-        compacted = await compact_if_full(tenant, row["id"], caller_of(call, turn.agent))
+        compacted = await compact_if_full(tenant, row.public.id, caller_of(call, turn.agent))
     command = SendTurn(
-        session_id=row["id"] if compacted is None else compacted.successor_session_id,
+        session_id=row.public.id if compacted is None else compacted.successor_session_id,
         user=turn.user,
         to=turn.agent,
         json=turn.json,
@@ -96,8 +95,8 @@ async def _begin(call: Call, turn: NextTurn, *, follows: bool) -> Begun:
     return Begun(sent, headers, since)
 
 
-async def _live_end(call: Call, row: Row, user: str) -> Row:
+async def _live_end(call: Call, row: SessionRow, user: str) -> SessionRow:
     """The session that goes on with an archived one. Raises ``NotFound`` if that was deleted."""
-    while row["archived_at"] is not None:
-        row = await session_row(call.tenant.views, row["successor_session_id"], user)
+    while (successor := row.public.successor_session_id) is not None:
+        row = await session_row(call.tenant.views, successor, user)
     return row
