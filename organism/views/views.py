@@ -73,7 +73,7 @@ class ReadModel(Generic[R_co]):
     ``types`` are those of the events that ``fold`` looks at. A new ``version`` has all rows rebuilt.
     ``columns`` names the fields to search or sort by, with their SQL type; ``indexes`` lists tuples of columns.
     ``text_in``: (model, column) of rows whose content is searched for a text; the column holds this model's keys.
-    ``with_content`` adds ``"payload"``: the content JSON of the event at the row's ``position``, or ``{"erased": true}``.
+    ``with_content`` adds ``"payload"``: the content JSON of the event at its ``position``, or ``{"erased": true}``.
     ``is_live``: all rows, which are few and change with nearly every event, are in memory.
     ``is_final``, of a model with content: rows never change, and each is stored once, at its ``position``.
     """

@@ -49,10 +49,10 @@ from organism.model.commands import (
 )
 from organism.pump.decide.decision import Decision
 from organism.pump.history import NO_RESULT, Histories
-from organism.pump.sessions import MOST_OPEN_TURNS
+from organism.sessions.commands import MOST_OPEN_TURNS
 from tests.flows.disk import Disk, Fault
 from tests.flows.stage import at_gate, folded_anew, folded_live, open_gate, until
-from tests.flows.talking import begun, history_of, position_of, row_of, said, say
+from tests.flows.talking import begun, history_of, holds, position_of, row_of, said, say
 from tests.flows.test_lost_commits import FAULTS, mend
 from tests.flows.world import MakeWorld, World
 
@@ -323,11 +323,6 @@ async def test_what_is_killed_while_it_waits_parts_no_call_of_the_running_turn_f
 # deletion
 
 
-def holds(made: World, text: bytes) -> bool:
-    """Whether any file of the organism's data has the text."""
-    return any(text in path.read_bytes() for path in made.data.rglob("*") if path.is_file())
-
-
 async def test_a_deleted_session_is_shown_no_more_and_its_text_is_in_no_file(world: MakeWorld) -> None:
     made = talking(world)
     async with made.running() as o:
@@ -370,25 +365,6 @@ async def test_a_start_erases_what_a_crash_left_of_a_deleted_session(world: Make
     assert not holds(made, b"sesame")
     async with made.running() as o:
         assert len(await o.records(ContentErased)) == 1
-
-
-async def test_what_works_on_a_session_is_killed_and_erased_with_it_and_is_no_turn(world: MakeWorld) -> None:
-    made = talking(world)
-    async with made.running() as o:
-        session = await begun(o)
-        done = await o.do(Inject(to="talk", json={"text": "sesame"}, of_session=session))
-        work = await o.do(Inject(to="talk", json={"text": "wait sesame"}, of_session=session))
-        assert isinstance(done, Injected)
-        assert isinstance(work, Injected)
-        assert await o.tenant.ended(done.thread_id, 20)
-        await at_gate(o, "wait sesame")
-        assert await history_of(o, session) == []
-        assert (await said(o, session, "one"))["id"] == f"{session}.1"
-        await o.do(DeleteSession(session_id=session, user="ann"))
-        assert (await o.thread(work.thread_id))["status"] == "killed"
-        with pytest.raises(NotFound):
-            await o.do(Inject(to="talk", json={"text": "sesame"}, of_session=session))
-    assert not holds(made, b"sesame")
 
 
 # at the same time, and twice

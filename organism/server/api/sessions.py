@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from pydantic import Field, Strict
 from starlette.responses import Response
 
-from organism.compaction import Caller, Lineage, lineage, uncompact
 from organism.config.check import money
 from organism.config.settings import Listener
 from organism.config.shown import shown_prompt
@@ -41,6 +40,8 @@ from organism.server.http.shapes import (
     SessionMessageList,
 )
 from organism.server.json import encoded
+from organism.sessions.commands import Caller
+from organism.sessions.lineage import Lineage, lineage, uncompact
 from organism.views.sessions import MessagePlace, Session, SessionRow, session_row
 from organism.views.views import CHANGED, Where
 

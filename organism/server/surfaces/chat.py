@@ -9,7 +9,6 @@ from pydantic import Field, Strict
 from starlette.responses import Response
 
 from organism import errors
-from organism.compaction import compact
 from organism.config.tenant import OnBusy
 from organism.model.commands import Inject, Injected
 from organism.model.ids import session_of
@@ -22,6 +21,7 @@ from organism.server.http.streaming import SSE
 from organism.server.surfaces.costs import tell_cost
 from organism.server.surfaces.session_turns import Archived, Begun, NextTurn, begin_turn
 from organism.server.surfaces.turns import Turn, answer_turn, is_stream, seen_of
+from organism.sessions.compaction import compact
 from organism.views.sessions import session_row
 
 
@@ -94,7 +94,7 @@ async def compact_session(call: Call) -> Response:
     names = call.path_params
     with named_in(IN_PATH):
         done = await compact(call.tenant, names["sid"], caller_of(call, names["name"]))
-    await tell_cost(call, Injected(done.threads[0], "", 0))
+    await tell_cost(call, Injected(done.thread_id, "", 0))
     answer = {name: getattr(done, name) for name in SessionCompacted.__annotations__}
     return JsonResponse(answer)
 

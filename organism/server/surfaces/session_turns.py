@@ -7,13 +7,14 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, Final
 
-from organism.compaction import compact_if_full
 from organism.config.tenant import OnBusy
 from organism.errors import OrganismError, SessionCompactConflict
 from organism.model.commands import Injected, SendTurn
 from organism.server.api.sessions import caller_of
 from organism.server.http.bodies import Places, named_in
 from organism.server.http.call import Call, caller_fields
+from organism.sessions.compaction import compact_if_full
+from organism.sessions.lineage import live_end
 from organism.views.sessions import SessionRow, session_row
 
 COMPACTED: Final = "SPASS-Session-Compacted"
@@ -71,7 +72,7 @@ async def _begin(call: Call, turn: NextTurn, *, follows: bool) -> Begun:
     with named_in(turn.places):
         row = await session_row(tenant.views, turn.session_id, turn.user, turn.agent)
         if row.public.archived_at is not None:
-            row = await _live_end(call, row, turn.user)
+            row = await live_end(tenant, row, turn.user)
             if not follows:
                 raise Archived(row)
         since = tenant.log.head
@@ -93,10 +94,3 @@ async def _begin(call: Call, turn: NextTurn, *, follows: bool) -> Begun:
         return Begun(sent)
     headers = {COMPACTED: compacted.successor_session_id, COMPACTED_TOKENS: str(compacted.tokens)}
     return Begun(sent, headers, since)
-
-
-async def _live_end(call: Call, row: SessionRow, user: str) -> SessionRow:
-    """The session that goes on with an archived one. Raises ``NotFound`` if that was deleted."""
-    while (successor := row.public.successor_session_id) is not None:
-        row = await session_row(call.tenant.views, successor, user)
-    return row

@@ -1,4 +1,4 @@
-"""Operate on sessions: begin one, send a turn, replace it by a successor, delete it.
+"""The commands for sessions: begin one, send a turn, compact it, replace it by a successor, delete it.
 
 The state knows the sessions with open turns, rows know all. So the commands for one session run one by one, and the row
 of an idle session is read after all earlier decisions are on disk.
@@ -7,46 +7,58 @@ of an idle session is read after all earlier decisions are on disk.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
 from weakref import WeakValueDictionary
+
+import orjson
 
 from organism.errors import SessionBusy, SessionCompactConflict, StalePosition
 from organism.events import vocabulary as events
-from organism.events.record import Content
+from organism.events.record import Actor, Content
 from organism.model import commands as c
 from organism.model.ids import turn_thread
-from organism.model.thread import Session, Thread
+from organism.model.thread import Session
 from organism.pump.decide import inject
 from organism.pump.decide.decision import Decision
 from organism.pump.history import Histories
+from organism.pump.operate import Acts, finish
+from organism.pump.pump import Pump
 from organism.pump.recover import erase_session
-from organism.pump.writer import Writer
+from organism.tenants import Tenant
 from organism.views.sessions import SessionRow, session_row
 
 MOST_OPEN_TURNS: Final = 100
 """Open turns of a session, the running one included; another one is refused."""
 
-T = TypeVar("T")
-Finish = Callable[[Decision, c.Command, dict[str, Any], int], Awaitable[int]]
-"""Writes a decision with the answer to its command; gives the position of the record at the index."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Whose session it must be, and with which agent (None: any). The rest is that of what is done (``Inject``)."""
+
+    user: str
+    agent: str | None = None
+    actor: Actor = c.HOST_PROGRAM
+    caller_depth: int = 0
+    caller_request: str | None = None
 
 
 class Sessions:
-    """Carries out the commands for sessions. ``finish``, ``queued`` and ``kill`` are the operator's."""
+    """Carries out the commands for a tenant's sessions, once each for the operator."""
 
-    def __init__(
-        self,
-        writer: Writer,
-        queued: Callable[[str], int],
-        kill: Callable[[Decision, Thread], None],
-        finish: Finish,
-        histories: Histories,
-    ) -> None:
-        self._writer = writer
-        self._histories = histories
-        self._queued, self._kill, self._finish = queued, kill, finish
+    def __init__(self, pump: Pump, histories: Histories) -> None:
+        self._writer, self._histories = pump.writer, histories
+        self._queued, self._kill, self._finish = pump.mailboxes.waiting, pump.kill, partial(finish, pump.writer)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self.acts: Acts = {
+            c.CreateSession: self.create,
+            c.SendTurn: self.send,
+            c.CompactSession: self.compact,
+            c.ReplaceSession: self.replace,
+            c.DeleteSession: self.delete,
+        }
 
     async def create(self, command: c.CreateSession) -> c.SessionBegun:
         """Begin a session."""
@@ -92,12 +104,29 @@ class Sessions:
             body = {"thread_id": thread_id, "message_id": message_id}
             return c.Injected(thread_id, message_id, await self._finish(decision, command, body, first))
 
-    async def within(self, session_id: str, act: Callable[[], Awaitable[T]]) -> T:
-        """What ``act`` gives, which begins work on the text of a session that must not be deleted meanwhile."""
+    async def compact(self, command: c.CompactSession) -> c.Injected:
+        """Begin the compaction of an idle session, in a thread of its own; one that is under way is joined."""
+        session_id = command.session_id
         async with self._lock(session_id):
-            await self._writer.settled()
-            await session_row(self._writer.views, session_id, None)
-            return await act()
+            row, session = await self._current(session_id, command.user, None)
+            state = self._writer.state
+            for message in state.folded.messages.values():
+                if message.to == command.to and message.thread.owner == session_id:
+                    return c.Injected(message.thread.id, message.id, message.position)
+            _refuse_archived(row)
+            if session.turns:
+                raise SessionBusy
+            if command.if_position not in {None, session.head}:
+                raise SessionCompactConflict
+            prepared = inject.prepare(state, command, None, self._queued)
+            decision = Decision.on(state, None, None, command.actor)
+            decision.correlation = prepared[0].message_id
+            thread_id, message_id = state.ids.thread(session_id), prepared[0].message_id
+            decision.open_thread(thread_id, events.ThreadCreated())
+            first = len(decision.records)
+            inject.add(decision, prepared, command)
+            body = {"thread_id": thread_id, "message_id": message_id}
+            return c.Injected(thread_id, message_id, await self._finish(decision, command, body, first))
 
     async def replace(self, command: c.ReplaceSession) -> c.SessionBegun:
         """Archive the session and begin its successor, in one unit."""
@@ -184,4 +213,20 @@ class Sessions:
 
 def _refuse_archived(row: SessionRow) -> None:
     if row.public.archived_at is not None:
-        raise SessionCompactConflict(f"The session was archived; {row.public.successor_session_id} is its successor.")
+        raise SessionCompactConflict(f"The session was archived: {row.public.successor_session_id} goes on with it.")
+
+
+async def idle(tenant: Tenant, session_id: str, caller: Caller) -> SessionRow:
+    """The row of a session that can be replaced now. Raises ``SessionBusy`` or ``SessionCompactConflict``."""
+    await tenant.pump.settled()
+    row = await session_row(tenant.views, session_id, caller.user, caller.agent)
+    _refuse_archived(row)
+    if session_id in tenant.pump.state.folded.sessions:
+        raise SessionBusy
+    return row
+
+
+def copied(message: Mapping[str, Any]) -> c.KeptMessage:
+    """The message as a successor begins with it: that of the same turn and time, in the same words."""
+    kept = {name: value for name, value in message.items() if name not in {"id", "compacted_at"}}
+    return c.KeptMessage(message["role"], orjson.dumps(kept))
