@@ -130,7 +130,7 @@ def config_with_agents(folder: Path, count: int) -> Path:
 
 
 def empty(folder: Path) -> None:
-    """Makes the folder anew."""
+    """Makes the folder again."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
 

@@ -1,7 +1,7 @@
 """Organism: an event-sourced society of agents that people can watch and steer live.
 
 The public API for authors of handlers is ``__all__``. Behind it, each floor imports only downward: ``cli`` and
-``testing``, ``server``, ``bootstrap``, ``compaction``, ``tenants``, ``agents``, ``audit``, ``tools``, ``tracing`` and
+``testing``, ``server``, ``bootstrap``, ``sessions``, ``tenants``, ``agents``, ``audit``, ``tools``, ``tracing`` and
 ``watchdog``, ``rag``, ``pump``, ``views``, ``log``, ``sqlite``, ``codec`` and ``config``, ``model``, ``events``,
 ``errors``. ``docs/architecture.md`` follows a message through the code.
 """

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 
 import structlog
 
-from organism import compaction
 from organism.agents import BUNDLED_AGENTS, bundled_charter
 from organism.agents.completions import chat_listener
 from organism.agents.embeddings import Embeddings, TenantEmbeddings
@@ -34,7 +33,7 @@ from organism.events import vocabulary as events
 from organism.events.record import Actor
 from organism.log.sqlite import Options, SqliteLog
 from organism.model.commands import HOST_PROGRAM, Idempotency, Reloaded
-from organism.model.ids import DEFAULT_TENANT, folder_of
+from organism.model.ids import DEFAULT_TENANT, SYSTEM_COMPACTION, folder_of
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.model.times import LogClock
@@ -46,6 +45,9 @@ from organism.rag import library
 from organism.rag.index import Graphs, installed
 from organism.rag.library import Library
 from organism.rag.store import LIBRARY_FILE, Store
+from organism.sessions.commands import Sessions
+from organism.sessions.compaction import compaction_handler, compaction_listener
+from organism.sessions.compaction import faults as faults_of_compaction
 from organism.sqlite.driver import Pysqlite
 from organism.tenants import Tenant, refuse_unless_writable
 from organism.tools.mcp.pins import OfferedTool, Pins
@@ -222,6 +224,7 @@ class Organism:
             *(tenant_id, log, views, clock, models),
             principal_of=principal_of,
             defaults=lambda: defaults_of(self.entries, tenant_id),
+            acts=lambda pump, histories: Sessions(pump, histories).acts,
             chance=chance,
             share=self._share,
             redactor=redactor,
@@ -239,7 +242,7 @@ class Organism:
             redactor=redactor,
         )
         await tenant.library.open()  # first: what it sweeps must not be what a resumed handling writes
-        await tenant.start(self._rules(Held(log, views, tenant.library, redactor)), self._life())
+        await tenant.start(self._rules(tenant), self._life())
         tell_faults_of_compaction(tenant)
         tenant.library.start()
         return tenant
@@ -314,9 +317,11 @@ class Organism:
         self._generation += 1
         return codec
 
-    def _rules(self, tenant: Held) -> Rules:
+    def _rules(self, tenant: Tenant) -> Rules:
         """The rules in force for a tenant; reply classes that its pump meets stay with the tenant."""
-        return Rules(self.settings, self._codec, self._generation, self._tools.bound(self.settings, tenant))
+        held = Held(tenant.log, tenant.views, tenant.library, self.parts.redactor)
+        bound = {**self._tools.bound(self.settings, held), SYSTEM_COMPACTION: compaction_handler(tenant)}
+        return Rules(self.settings, self._codec, self._generation, bound)
 
     def _life(self) -> Life:
         settings = self.settings
@@ -327,7 +332,7 @@ class Organism:
     ) -> Reloaded:
         """Load organism.yaml and the handlers again, or return the answer recorded for the key ``once``.
 
-        ``asks_again``: MCP servers tell their tools anew; else what they have told is taken up.
+        ``asks_again``: MCP servers tell their tools again; else what they have told is taken up.
         Raises ``ConfigInvalid``, ``Unavailable`` or ``IdempotencyKeyReused``; then nothing has changed.
         """
         refuse_unless_writable(self.tenants.values())
@@ -376,7 +381,7 @@ class Organism:
         by: dict[str, tuple[Actor, Idempotency | None]] = {DEFAULT_TENANT: (actor, once)}  # not for other tenants' logs
         reloads = [
             tenant.reload(
-                self._rules(Held(tenant.log, tenant.views, tenant.library, self.parts.redactor)),
+                self._rules(tenant),
                 life,
                 changes,
                 *by.get(tenant.id, (HOST_PROGRAM, None)),
@@ -432,7 +437,7 @@ async def _reloaded_before(row: Answer) -> Reloaded:
 
 def tell_faults_of_compaction(tenant: Tenant) -> None:
     """Log why the tenant's sessions will not be compacted. They go on all the same."""
-    for fault in compaction.faults(tenant.pump.state.rules, tenant.config):
+    for fault in faults_of_compaction(tenant.pump.state.rules, tenant.config):
         structlog.get_logger("organism").warning("compaction_cannot_work", tenant=tenant.id, reason=fault)
 
 
@@ -445,7 +450,8 @@ def report_ended(what: str, follower: asyncio.Task[None]) -> None:
 def with_turns(settings: Settings, codec: Codec) -> Settings:
     """The settings with a handler for each listener without one: the turn loop, or the prompt that it names.
 
-    Beside them stands the organism's own agent, for callers that bring their own conversation.
+    Next to them stand the organism's own agent, for callers that bring their own conversation, and its own listener
+    for compactions.
     """
     charter = settings.charter.text if settings.charter.text is not None else bundled_charter()
     known: dict[str, Listener] = {listener.name: listener for listener in settings.receivers}
@@ -460,8 +466,9 @@ def with_turns(settings: Settings, codec: Codec) -> Settings:
         return with_turn(listener, known, codec, charter, settings.context_window(listener.model))
 
     chat = chat_listener(settings.limits, known, codec, charter)
+    own = chat, compaction_listener(settings.limits)
     return replace(
-        settings, listeners=tuple(map(with_handler, settings.listeners)), unlisted=(*settings.unlisted, chat)
+        settings, listeners=tuple(map(with_handler, settings.listeners)), unlisted=(*settings.unlisted, *own)
     )
 
 

@@ -261,7 +261,7 @@ class ConfirmExpired(Conflict, code="confirm_expired"):
 class ConfirmUsed(Conflict, code="confirm_used"):
     """The confirmation was used already."""
 
-    remediation = "What it confirmed was done; preview it anew to do it once more."
+    remediation = "What it confirmed was done; preview it again to do it once more."
 
 
 class BodyTooLarge(OrganismError, code="body_too_large", status=413, type="invalid_request_error", is_final=True):

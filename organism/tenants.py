@@ -26,7 +26,7 @@ from organism.pump import recover
 from organism.pump.decide.decision import Decision
 from organism.pump.decide.gates import PrincipalOf
 from organism.pump.history import Histories
-from organism.pump.operate import Operator
+from organism.pump.operate import Acts, Operator, record_answer
 from organism.pump.pump import Pump
 from organism.pump.recover import Life
 from organism.pump.rules import Rules
@@ -58,6 +58,7 @@ class Tenant:
         *,
         principal_of: PrincipalOf,
         defaults: Callable[[], Mapping[str, Any]],
+        acts: Callable[[Pump, Histories], Acts],
         chance: Random,
         share: FairShare,
         redactor: Redactor,
@@ -70,7 +71,7 @@ class Tenant:
         self.ids = Ids(chance.randbytes, lambda: clock.now_us() // 1000)
         self.models = models
         self._principal_of = principal_of
-        self._defaults = defaults
+        self._defaults, self._acts = defaults, acts
         self.feed = Feed()
         self.feed.redactor = redactor
         self.histories = Histories()
@@ -98,7 +99,7 @@ class Tenant:
         state = State(folded, self._rules, self.ids, self.clock.now_us, self._defaults)  # a reload may be new
         services = Services(self.models, self.feed, self.chance, self.histories, self._principal_of)
         pump = self.pump = Pump(self.log, self.views, state, services, self.broken)
-        self.operator = Operator(pump.writer, pump.mailboxes.waiting, pump.kill, self.histories)
+        self.operator = Operator(pump.writer, pump.mailboxes.waiting, pump.kill, self._acts(pump, self.histories))
         self.log.on_stalled = self.operator.give_up_waiting
         self._share.join(pump.mailboxes, lambda: pump.write(Decision.on(state, None)))
 
@@ -140,7 +141,7 @@ class Tenant:
         decision = Decision.on(self.pump.state, None, None, actor)
         for fact in facts:
             decision.add(fact)
-        self.operator.answer(decision, once, {}, 1)
+        record_answer(decision, once, {}, 1)
         await self.operator.patiently(self.pump.commit(decision))
 
     async def settled(self) -> None:
@@ -174,7 +175,7 @@ class Tenant:
         decision.actor = Actor(self.id, root.user, None, root.principal) if root is not None else by.actor
         decision.thread_id = stream
         decision.add(fact)
-        self.operator.answer(decision, by.once, {}, 1)
+        record_answer(decision, by.once, {}, 1)
         await self.operator.patiently(self.pump.commit(decision))
 
     async def ended(self, thread_id: str, seconds: float, *others: asyncio.Future[Any]) -> bool:
@@ -203,7 +204,7 @@ class Tenant:
         decision = Decision.on(pump.state, None, None, actor)
         names = asdict(changes)
         decision.add(events.OrganismReloaded(**names, listeners=life.listeners, config=life.config))
-        self.operator.answer(decision, once, names, 1)
+        record_answer(decision, once, names, 1)
         recover.forget_pauses(decision, changes.removed)
         return (await self.operator.patiently(pump.commit(decision))).records[0].position
 

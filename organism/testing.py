@@ -37,7 +37,7 @@ from organism.model.commands import Command, Inject, Injected
 from organism.model.ids import CONSOLE, DEFAULT_TENANT
 from organism.pump.pump import Pump
 from organism.tenants import Tenant
-from organism.views.views import Query, Row, ViewStore, Where, all_rows
+from organism.views.views import Query, ViewStore, Where, all_rows
 
 __all__ = (
     "Answer",
@@ -129,7 +129,7 @@ class Running:
     async def replies(self, thread_id: str) -> tuple[Any, ...]:
         """The payloads that the thread has sent to the console, oldest first."""
         where = (Where("thread_id", "=", thread_id), Where("to", "=", CONSOLE))
-        found = await all_rows(self.views, "messages", Query(where, "position"), Row)
+        found = await all_rows(self.views, "messages", Query(where, "position"), dict[str, Any])
         return tuple(message["payload"] for message in found)
 
     @overload

@@ -95,7 +95,7 @@ VERBS: Final = (
     ),
     Verb("log restore", options.Restore, "backup:restore", "Make a data directory of a backup; needs no server."),
     Verb("log rebuild", options.OfTenant, "log:rebuild", "Have the next start rebuild every row; needs no server."),
-    Verb("log audit", options.Offline, "log:audit", "Make the audit files anew from the logs; needs no server."),
+    Verb("log audit", options.Offline, "log:audit", "Write the audit files again from the logs; needs no server."),
     Verb(
         "log stats", options.OfTenant, "log:stats", "Show what the log contains and how large it is; needs no server."
     ),

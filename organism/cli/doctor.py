@@ -18,7 +18,6 @@ import httpx2
 import typer
 from rich.text import Text
 
-from organism import compaction
 from organism.agents import BUNDLED_AGENTS
 from organism.bootstrap import VERSION, payload_check
 from organism.cli.client import API, PAGE_ROWS, Server, find_server, read_notice
@@ -39,6 +38,7 @@ from organism.pump.rules import Rules, payload_classes
 from organism.rag.index import installed
 from organism.rag.verify import documents_without_words
 from organism.server.runner import ServerSettings, listen
+from organism.sessions import compaction
 from organism.tools.toolbox import static_tools
 
 SQLITE: Final = (3, 51, 3)

@@ -138,7 +138,7 @@ def _verification(log: TenantLog) -> Verification:
     except (LogUnavailable, OSError) as error:
         reason = error.strerror if isinstance(error, OSError) else error.__cause__ or error
         remedy = (
-            "SQLite needs some room beside the log, also to read it, and the rows are made again in the folder of "
+            "SQLite needs some room next to the log, also to read it, and the rows are made again in the folder of "
             "temporary files: make room in both (TMPDIR names another folder), or copy the directory elsewhere."
         )
         refuse(Exit.NOT_NOW, f"The log of {log.tenant} could not be verified: {reason}.", remedy)
@@ -157,7 +157,7 @@ def rebuild(options: OfTenant) -> None:
 
 
 def audit(options: Offline) -> None:
-    """Make the audit files of all tenants anew from their logs; those that are there stay until it is done."""
+    """Make the audit files of all tenants again from their logs; those that are there stay until it is done."""
     found, new, old = logs_to_read(options), options.data / f"{AUDIT}.new", options.data / f"{AUDIT}.old"
     entries = read_tokens(options.config.parent / TOKENS_FILE)
     for left in (new, old):

@@ -139,7 +139,7 @@ class Code:
         missing = error.name or "" if isinstance(error, ModuleNotFoundError) else ""
         if missing and is_below(module, missing):
             cause = message = (
-                f"there is no module `{missing}`: expected {missing.replace('.', '/')}.py beside organism.yaml"
+                f"there is no module `{missing}`: expected {missing.replace('.', '/')}.py next to organism.yaml"
             )
         else:
             cause = self._in_short(error)
@@ -151,7 +151,7 @@ class Code:
     def _hint(self, missing: str) -> str:
         folder, top = self._modules.sources.folder, missing.partition(".")[0]
         is_there = bool(top) and ((folder / f"{top}.py").is_file() or (folder / top).is_dir())
-        return f"; {top} lies beside organism.yaml: add it to organism.imports" if is_there else ""
+        return f"; {top} lies next to organism.yaml: add it to organism.imports" if is_there else ""
 
     def _in_short(self, error: BaseException | None) -> str:
         return one_line(error, self._modules.sources.folder) if error is not None else ""

@@ -223,7 +223,7 @@ def _charter(written: Any, root: Section, folder: Path) -> Charter:
     if not isinstance(name, str) or not name.strip():
         wrong = f"expected the path of a file such as `{CHARTER_FILE}`, or false for none; came {came(written)}"
     elif not lies_within(folder / name, folder):
-        wrong = f"expected a file beside organism.yaml or below; `{name}` leads elsewhere"
+        wrong = f"expected a file next to organism.yaml or below; `{name}` leads elsewhere"
     elif (folder / name).is_file():
         own = root.faults.of(name)
         text = read_text(folder / name, own, if_missing="see that it may be read", if_large="shorten it")
@@ -231,7 +231,7 @@ def _charter(written: Any, root: Section, folder: Path) -> Charter:
             own.add(1, (), "the file is empty; write what every prompt begins with, or set `organism.charter: false`")
         return Charter(written=written, text=text)
     elif written is not True:
-        wrong = f"there is no file `{name}` beside organism.yaml"
+        wrong = f"there is no file `{name}` next to organism.yaml"
     if wrong is not None:
         root.add(wrong, "organism", "charter")
     return Charter()

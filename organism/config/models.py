@@ -70,9 +70,9 @@ def _wrong_script(model: Model, folder: Path, *, is_given: bool) -> str | None:
     if model.provider != "scripted":
         return f"a model of the provider `{model.provider}` has no script; leave it out"
     if not lies_within(folder / script, folder):
-        return f"expected a file beside organism.yaml or below; `{script}` leads elsewhere"
+        return f"expected a file next to organism.yaml or below; `{script}` leads elsewhere"
     if not (folder / script).is_file():
-        return f"there is no file `{script}` beside organism.yaml"
+        return f"there is no file `{script}` next to organism.yaml"
     return None
 
 

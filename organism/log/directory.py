@@ -100,7 +100,7 @@ class LogDirectory:
             raise NotFound(f"{self.path} holds no log: {self.log.name} is missing.")
 
     def check_room(self) -> None:
-        """Raise ``OSError`` if no file can be written beside the log: SQLite makes some also to read it."""
+        """Raise ``OSError`` if no file can be written next to the log: SQLite makes some also to read it."""
         with TemporaryFile(dir=self.path) as probe:
             probe.write(bytes(ROOM_BYTES))
             probe.flush()

@@ -150,7 +150,7 @@ class EventLog(History, Protocol):
         """Whether it takes writes now, and writes them within seconds."""
 
     def key_for(self, purpose: str) -> bytes:
-        """A key for what is stored beside the log, derived from the log's own: the same in each life."""
+        """A key for what is stored next to the log, derived from the log's own: the same in each life."""
 
     def conceal(self, redactor: Redactor) -> None:
         """From the next unit on, write no secret that the redactor knows."""

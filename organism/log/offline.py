@@ -46,7 +46,7 @@ def verify_directory(
 
     What is wrong stands in ``damage``, position by position. Raises ``NotFound`` if there is no log, ``LogDamaged``
     if nothing can be said: the key or the anchor is missing, or neither is that of the ``tenant``'s log;
-    ``LogUnavailable`` or ``OSError`` if there is no room beside the log, or to make its rows again.
+    ``LogUnavailable`` or ``OSError`` if there is no room next to the log, or to make its rows again.
     """
     files = LogDirectory(directory, key_path, tenant)
     files.check_files()

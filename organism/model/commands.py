@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from organism.events import vocabulary as events
 from organism.events.record import Actor
+from organism.model.ids import SYSTEM_COMPACTION
 
 HOST_PROGRAM: Final = Actor()
 """Acts where no person or token does."""
@@ -51,7 +52,6 @@ class Inject(Command, frozen=True, kw_only=True):
     The payload is ``json`` (parsed) or ``xml`` (a bare document or a whole envelope). If the call comes from an agent,
     ``caller_depth`` counts the agent runs around it, and ``caller_request`` is the caller's id of its own request.
     ``on_sent`` is called with the ids of thread and message before they are written, unless this is a repetition.
-    A new thread ``of_session`` works on that session's text: it is killed and erased with the session.
     """
 
     to: str
@@ -60,7 +60,6 @@ class Inject(Command, frozen=True, kw_only=True):
     thread_id: str | None = None
     caller_depth: int = 0
     caller_request: str | None = None
-    of_session: str | None = None
     on_sent: Callable[[str, str], None] | None = None
 
 
@@ -82,6 +81,17 @@ class SendTurn(Inject, frozen=True, kw_only=True):
     session_id: str
     user: str
     on_busy: events.OnBusy = "queue"
+
+
+class CompactSession(Inject, frozen=True, kw_only=True):
+    """Begin the compaction of an idle session of the user's, or join the one under way; ``json`` is its request.
+
+    Its thread is killed and erased with the session. Raises as ``ReplaceSession`` does.
+    """
+
+    to: str = SYSTEM_COMPACTION
+    session_id: str
+    user: str
 
 
 class DeleteSession(Command, frozen=True, kw_only=True):

@@ -17,6 +17,8 @@ SYSTEM_TODO: Final = "system.todo"
 """The organism's own listener for todo-until, always a peer."""
 SYSTEM_CHAT: Final = "system.chat"
 """The organism's own agent for callers that bring their own conversation; it stands in no list."""
+SYSTEM_COMPACTION: Final = "system.compaction"
+"""The organism's own listener that compacts sessions; it stands in no list."""
 DEFAULT_TENANT = TenantId("default")
 LIBRARY_ID = r"[A-Za-z0-9_:-][A-Za-z0-9._:-]{0,127}|\.[A-Za-z0-9_:-][A-Za-z0-9._:-]{0,126}|\.\.[A-Za-z0-9._:-]{1,126}"
 """Of an index or a document: 1 to 128 such characters, but not ``.`` and ``..``, which no URL can name."""

@@ -7,11 +7,49 @@ has ``tool_call_id``, ``tool_name`` and ``input``, its result ``tool_call_id`` a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from msgspec import json
 
 SessionMessage = Mapping[str, Any]
+
+
+@dataclass
+class CompactionRequest:
+    """The compaction of a session that stands at ``position`` of its own stream, of its messages ``before`` another.
+
+    ``summarizer`` is asked for pieces of at most ``most_chars``, each for at most ``summary_seconds``, with ``model``
+    unless it is to use its own.
+    """
+
+    session_id: str
+    position: int
+    before: int
+    keep_last_n: int
+    is_masked: bool
+    summarizer: str
+    model: str | None
+    most_chars: int
+    summary_seconds: float
+
+
+@dataclass
+class SessionSuccessor:
+    """The session that goes on with a compacted one, and the summary with which it begins."""
+
+    successor_session_id: str
+    summary_id: str
+    text: str
+
+
+@dataclass
+class CompactionFailure:
+    """Why a session was not compacted: the code of an error, and what is known of the cause."""
+
+    code: str
+    message: str
+
 
 SUMMARY_OF: Final = "[compaction summary from session "
 CHARS_PER_TOKEN: Final = 4

@@ -29,8 +29,10 @@ _PAYLOAD = Meta(
     description='Of the receiver\'s schema; `{"erased":true}` once it was erased.', examples=[{"name": "Dan"}]
 )
 Payload = Annotated[Any, _PAYLOAD]
-Content = Annotated[Raw | UnsetType, _PAYLOAD]
-"""The content of a row's event, finished JSON: unset in the stored row, which is completed by it when it is shown."""
+COMPLETED = Meta(extra={"is_completed": True})
+"""Of a field that may be unset in the stored row: it is always there when the row is shown."""
+Content = Annotated[Raw | UnsetType, _PAYLOAD, COMPLETED]
+"""The content of a row's event, finished JSON."""
 Cursor = Annotated[str, Meta(examples=["AAAAAAAyq1b5-0dV8yQb"])]
 PayloadType = Annotated[str, Meta(examples=["Greeting"])]
 Reason = Annotated[str, Meta(examples=["ValueError: no such name"])]

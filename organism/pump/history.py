@@ -20,7 +20,8 @@ from organism.log.log import EventFilter, EventLog
 from organism.model.completion import WITHHELD
 from organism.model.ids import session_of
 from organism.views.run import Fold, Message, entry_of
-from organism.views.views import Query, Row, ViewStore, Where
+from organism.views.sessions import MessagePlace, SessionRow
+from organism.views.views import Query, ViewStore, Where, rows_of
 
 PAGE_ROWS: Final = 500
 PAGE_EVENTS: Final = 2000
@@ -56,7 +57,7 @@ async def _between(log: EventLog, views: ViewStore, session_id: str, begin: int,
     after = None
     while True:
         page = await views.rows("session_messages", Query(where, "position", limit=PAGE_ROWS, after=after))
-        found += await messages(log, orjson.loads(page.rows))
+        found += await messages(log, rows_of(page, MessagePlace))
         if page.count < PAGE_ROWS:
             return found
         after = page.last
@@ -108,14 +109,14 @@ def unparted(found: Sequence[Message]) -> list[Message]:
     return ordered + late
 
 
-async def messages(log: EventLog, rows: Sequence[Row], session: Row | None = None) -> list[Message]:
+async def messages(log: EventLog, rows: Sequence[MessagePlace], session: SessionRow | None = None) -> list[Message]:
     """The messages of rows of ``session_messages``, which follow each other in one session.
 
     Each is ``id``, ``role``, ``content``, ``created_at``, ``compacted_at``, ``thread_id``; of a tool ``tool_call_id``
     and ``tool_name`` and ``input`` (a call) or ``is_error`` (its result). ``session`` is the session's private row,
     without which no message counts as compacted.
     """
-    turns = {row["thread_id"]: TurnMessages() for row in rows if not _is_kept(row)}
+    turns = {row.thread_id: TurnMessages() for row in rows if not _is_kept(row)}
     for record in await _read(log, 0, None, EventFilter(tuple(turns), READ, content=True)) if turns else ():
         turns[record.thread or ""].take(record)
     kept = await _kept(log, [row for row in rows if _is_kept(row)])
@@ -123,20 +124,20 @@ async def messages(log: EventLog, rows: Sequence[Row], session: Row | None = Non
         turn.close()
     found: list[Message] = []
     for row in rows:
-        of_turn = turns.get(row["thread_id"])
-        said = kept.get(row["position"], ()) if of_turn is None else of_turn.said(row)
-        compacted = session is not None and row["position"] < session["_compacted_before"]
-        at = session["archived_at"] if session is not None and compacted else None
-        named = {"created_at": row["created_at"], "compacted_at": at, "thread_id": row["thread_id"]}
+        of_turn = turns.get(row.thread_id)
+        said = kept.get(row.position, ()) if of_turn is None else of_turn.said(row)
+        compacted = session is not None and row.position < session.private.compacted_before
+        at = session.public.archived_at if session is not None and compacted else None
+        named = {"created_at": row.created_at, "compacted_at": at, "thread_id": row.thread_id}
         for number, message in enumerate(said):
-            message_id = row["id"] if number == 0 else f"{row['id']}:{number}"
+            message_id = row.id if number == 0 else f"{row.id}:{number}"
             found.append({"id": message_id, **named, **message})
     return found
 
 
-def _is_kept(row: Row) -> bool:
+def _is_kept(row: MessagePlace) -> bool:
     """Whether the session began with the message."""
-    return session_of(row["thread_id"]) is None
+    return session_of(row.thread_id) is None
 
 
 async def _read(log: EventLog, after: int, until: int | None, wanted: EventFilter) -> list[Record[Any]]:
@@ -149,12 +150,12 @@ async def _read(log: EventLog, after: int, until: int | None, wanted: EventFilte
     return found
 
 
-async def _kept(log: EventLog, rows: Sequence[Row]) -> Mapping[int, Sequence[Message]]:
+async def _kept(log: EventLog, rows: Sequence[MessagePlace]) -> Mapping[int, Sequence[Message]]:
     """The messages that a successor began with, by position."""
     if not rows:
         return {}
-    wanted = EventFilter((rows[0]["thread_id"],), (events.MessageKept,), content=True)
-    records = await _read(log, rows[0]["position"] - 1, rows[-1]["position"], wanted)
+    wanted = EventFilter((rows[0].thread_id,), (events.MessageKept,), content=True)
+    records = await _read(log, rows[0].position - 1, rows[-1].position, wanted)
     return {record.position: (_copy_of(record),) for record in records}
 
 
@@ -213,11 +214,11 @@ class TurnMessages(Entity):
         elif run["stop_reason"] in WITHHELD and (last := self._last()) is not None:
             last["stop_reason"] = run["stop_reason"]
 
-    def said(self, row: Row) -> Sequence[Message]:
+    def said(self, row: MessagePlace) -> Sequence[Message]:
         """The messages that begin where the row is."""
-        if row["role"] == "user":
+        if row.role == "user":
             return (self.user,) if self.user is not None else ()
-        return self._by_place.get(row["position"], ())
+        return self._by_place.get(row.position, ())
 
     def _answer(self, calls: dict[str, Message]) -> None:
         """Close the calls that have no result and will have none, behind the last message so far."""

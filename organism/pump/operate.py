@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Iterable
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from functools import partial
 from typing import Any, Final, Never, TypeVar
@@ -38,8 +38,6 @@ from organism.pump.decide import gates, inject, spend
 from organism.pump.decide.decision import Decision, StepEnd
 from organism.pump.decide.inject import Failed
 from organism.pump.failures import Failures
-from organism.pump.history import Histories
-from organism.pump.sessions import Sessions
 from organism.pump.writer import Writer
 from organism.views import threads
 from organism.views.approvals import APPROVALS
@@ -50,6 +48,8 @@ _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
 
 OF_DEAD_LETTERS: Final = (c.ReplayDeadLetter, c.DiscardDeadLetter, c.ReplayDeadLetters, c.DiscardDeadLetters)
 T = TypeVar("T")
+Acts = Mapping[type[c.Command], Callable[[Never], Awaitable[c.Answer]]]
+"""What carries out a command, by its class."""
 
 
 class KeysInUse:
@@ -98,7 +98,7 @@ class Operator:
     """Carries out one tenant's commands. While ``stopping``, those that begin new work are refused.
 
     ``queued`` says how many messages wait for a listener. ``kill`` ends a thread and its descendants in the decision,
-    and stops their handlers.
+    and stops their handlers. ``acts`` carry out further commands.
     """
 
     __slots__ = (
@@ -109,7 +109,6 @@ class Operator:
         "_kill",
         "_log",
         "_queued",
-        "_sessions",
         "_views",
         "_waiting",
         "_writer",
@@ -121,7 +120,7 @@ class Operator:
         writer: Writer,
         queued: Callable[[str], int],
         kill: Callable[[Decision, Thread], None],
-        histories: Histories,
+        acts: Acts,
     ) -> None:
         self._writer = writer
         self._log, self._views = writer.log, writer.views
@@ -132,13 +131,9 @@ class Operator:
         self._keys = KeysInUse()
         self._by_rows = asyncio.Lock()
         self._waiting: set[asyncio.Task[object]] = set()
-        self._sessions = sessions = Sessions(writer, queued, kill, self._finish_at, histories)
-        self._acts: dict[type[c.Command], Callable[[Never], Awaitable[c.Answer]]] = {
+        self._acts: Acts = {
+            **acts,
             c.Inject: self._inject,
-            c.CreateSession: sessions.create,
-            c.SendTurn: self._send_turn,
-            c.ReplaceSession: sessions.replace,
-            c.DeleteSession: sessions.delete,
             c.PauseAgent: self._pause_agent,
             c.ResumeAgent: self._pause_agent,
             c.PauseThread: self._pause_thread,
@@ -217,6 +212,8 @@ class Operator:
     async def _act(self, command: c.Command) -> c.Answer:
         """Carry it out. Commands that rest on rows run one by one, each after all earlier decisions are in the rows."""
         act = self._acts[type(command)]
+        if self.stopping and isinstance(command, c.Inject):  # whatever begins new work is one
+            raise Stopping
         if not self._rests_on_rows(command):
             return await act(command)  # type: ignore[arg-type]  # the act of the command's own class
         async with self._by_rows:
@@ -243,21 +240,8 @@ class Operator:
             raise IdempotencyKeyReused
         return row
 
-    def answer(self, decision: Decision, once: c.Idempotency | None, body: dict[str, Any], back: int) -> None:
-        """Record the answer in the command's own unit; its position is ``back`` before this event."""
-        if once is not None:
-            status = 202 if "message_id" in body else 200
-            decision.add(events.CallAnswered(once.key, once.method, once.path, once.digest, status, body, back))
-
     async def _inject(self, command: c.Inject) -> c.Injected:
         """Accept an injection, which is durable when this returns."""
-        if self.stopping:
-            raise Stopping
-        if command.of_session is not None:
-            return await self._sessions.within(command.of_session, partial(self._injected, command))
-        return await self._injected(command)
-
-    async def _injected(self, command: c.Inject) -> c.Injected:
         beginning: events.ThreadCreated | events.ThreadReopened | None = events.ThreadCreated()
         thread = None
         if command.thread_id is not None:
@@ -271,17 +255,12 @@ class Operator:
         decision = Decision.on(state, thread, None, command.actor)
         decision.correlation = prepared[0].message_id
         if beginning is not None:
-            decision.open_thread(command.thread_id or state.ids.thread(command.of_session), beginning)
+            decision.open_thread(command.thread_id or state.ids.thread(), beginning)
         first = len(decision.records)
         inject.add(decision, prepared, command)
         if command.on_sent is not None:
             command.on_sent(decision.thread_id or "", prepared[0].message_id)
         return await self._finish_sent(decision, command, prepared[0], first)
-
-    async def _send_turn(self, command: c.SendTurn) -> c.Injected:
-        if self.stopping:
-            raise Stopping
-        return await self._sessions.send(command)
 
     async def _finish_sent(
         self, decision: Decision, command: c.Command, sent: inject.Prepared, index: int
@@ -289,13 +268,7 @@ class Operator:
         """Write a decision whose record at ``index`` is the message that was asked for."""
         thread_id = decision.thread_id or ""
         body = {"thread_id": thread_id, "message_id": sent.message_id}
-        return c.Injected(thread_id, sent.message_id, await self._finish_at(decision, command, body, index))
-
-    async def _finish_at(self, decision: Decision, command: c.Command, body: dict[str, Any], index: int) -> int:
-        """Write a decision with the answer to its command; gives the position of the record at ``index``."""
-        self.answer(decision, command.idempotency, body, len(decision.records) - index)
-        unit = await self._writer.commit(decision)
-        return unit.records[index].position
+        return c.Injected(thread_id, sent.message_id, await finish(self._writer, decision, command, body, index))
 
     async def _found(
         self, command: c.Command, thread_id: str, *, may_be_killed: bool = False
@@ -341,7 +314,7 @@ class Operator:
     async def _finish(self, decision: Decision, command: c.Command) -> c.Done:
         """Write a decision; one with nothing to do answers with the head, or the position of the stored answer."""
         own = len(decision.records)
-        self.answer(decision, command.idempotency, {}, -own)
+        record_answer(decision, command.idempotency, {}, -own)
         if not decision.records:
             self._writer.write(decision)
             return c.Done(self._log.head)
@@ -530,6 +503,20 @@ async def _answer_before(row: Answer) -> c.Answer:
     body = row.body
     made = c.Injected if "message_id" in body else c.SessionBegun if "session_id" in body else c.Done
     return made(**body)
+
+
+async def finish(writer: Writer, decision: Decision, command: c.Command, body: dict[str, Any], index: int) -> int:
+    """Write a decision with the answer to its command; gives the position of the record at ``index``."""
+    record_answer(decision, command.idempotency, body, len(decision.records) - index)
+    unit = await writer.commit(decision)
+    return unit.records[index].position
+
+
+def record_answer(decision: Decision, once: c.Idempotency | None, body: dict[str, Any], back: int) -> None:
+    """Record the answer in the command's own unit; its position is ``back`` before this event."""
+    if once is not None:
+        status = 202 if "message_id" in body else 200
+        decision.add(events.CallAnswered(once.key, once.method, once.path, once.digest, status, body, back))
 
 
 def check_position(command: c.Command, position: int) -> None:

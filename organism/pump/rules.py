@@ -20,11 +20,13 @@ from organism.model.completion import ChatCompletion, ChatCompletionRequest
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.handler import TodoComplete, TodoRegistered, TodoUntil
 from organism.model.ids import CONSOLE
+from organism.model.sessions import CompactionFailure, CompactionRequest, SessionSuccessor
 from organism.model.tool import CONFIRM_TOKEN, ConfirmRequired, ToolArguments, ToolError, ToolSpec
 
 OWN_PAYLOADS = (
     *(SystemErrorPayload, ToolError, ConfirmRequired, TodoUntil, TodoRegistered, TodoComplete),
     *(ChatCompletionRequest, ChatCompletion),
+    *(CompactionRequest, SessionSuccessor, CompactionFailure),
 )
 """Payload classes that the organism itself sends or takes."""
 _NO_PARAMETER: Final = frozenset({"$schema", "title", "description"})
@@ -57,7 +59,7 @@ class Rules:
         self.generation = generation
         code = bound or {}
         self.listeners: dict[str, Listener] = {
-            listener.name: replace(listener, handler=code.get(listener.name)) if listener.is_shipped else listener
+            listener.name: replace(listener, handler=code[listener.name]) if listener.name in code else listener
             for listener in settings.receivers
         }
         named = frozenset(name for listener in self.listeners.values() for name in listener.tools)

@@ -27,7 +27,7 @@ class _Index:
 
 
 def library_damage(directory: Path, key_path: Path | None, tenant: str) -> list[str]:
-    """What the library beside the log in ``directory`` lacks, or has otherwise than the log says."""
+    """What the library next to the log in ``directory`` lacks, or has otherwise than the log says."""
     files = LogDirectory(directory, key_path, tenant)
     try:
         key = mac(files.read_key(), LIBRARY)

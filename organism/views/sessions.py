@@ -8,34 +8,75 @@ turn's own message, which is the root of all that follows from it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
-from msgspec.structs import asdict
+from msgspec import UNSET, Meta, UnsetType, field
 
 from organism.errors import NotFound, SessionAgentMismatch
 from organism.events import vocabulary as events
+from organism.events.entity import Entity
 from organism.events.record import Record
+from organism.model import words
 from organism.model.ids import session_of, turn_number
 from organism.model.times import iso
-from organism.views.views import ReadModel, Row, ViewStore
+from organism.views.views import PrivateFields, ReadModel, Stored, ViewStore
+
+T = TypeVar("T")
+
+# -- sessions
+
+
+class Session(Entity, kw_only=True):
+    """A user's conversation with an agent; what it was not given is as the tenant's configuration says now."""
+
+    id: words.SessionId
+    agent: words.AgentName
+    user_id: Annotated[str, Meta(examples=["dan"])]
+    created_at: words.Time
+    last_activity: words.Time
+    message_count: words.Count
+    compact_strategy: Annotated[events.CompactStrategy | UnsetType, words.COMPLETED] = UNSET
+    compact_keep_last_n: Annotated[Annotated[int, Meta(ge=0, le=200, examples=[10])] | UnsetType, words.COMPLETED] = (
+        UNSET
+    )
+    compact_observation_mask: Annotated[bool | UnsetType, words.COMPLETED] = UNSET
+    parent_session_id: words.SessionId | None
+    successor_session_id: words.SessionId | None = None
+    archived_at: words.Time | None = None
+
+
+class SessionPrivate(PrivateFields):
+    """What only the session's decisions need. ``position`` is that of the session's own stream."""
+
+    settings: events.SessionSettings
+    position: int
+    status: Literal["active", "archived", "deleted"] = "active"
+    number: int = 0  # of its last turn
+    authors: list[str] = field(default_factory=list)
+    compacted_before: int = 0
+    summary: str | None = None
+
+
+SessionRow: TypeAlias = Stored[Session, SessionPrivate]
 
 
 async def session_row(
     views: ViewStore, session_id: str, user: str | None, agent: str | None = None, *, is_deleted: bool = False
-) -> Row:
+) -> SessionRow:
     """The row of a user's session; of anyone's if ``user`` is None. ``is_deleted``: also if it was deleted.
 
     Raises ``NotFound``, the same for what is not there, was deleted or is another user's, and ``SessionAgentMismatch``.
     """
     row = await views.private_row(SESSIONS, session_id)
-    if row is None or (user is not None and row["user_id"] != user) or (row["_status"] == "deleted" and not is_deleted):
+    if (
+        row is None
+        or (user is not None and row.public.user_id != user)
+        or (row.private.status == "deleted" and not is_deleted)
+    ):
         raise NotFound(f"There is no session {session_id[:80]!r}.", param="/session_id")
-    if agent is not None and row["agent"] != agent:
-        raise SessionAgentMismatch(f"Session {session_id} belongs to {row['agent']}.", param="/agent")
+    if agent is not None and row.public.agent != agent:
+        raise SessionAgentMismatch(f"Session {session_id} belongs to {row.public.agent}.", param="/agent")
     return row
-
-
-# -- sessions
 
 
 def _fold_sessions(rows: dict[str, Any], records: Sequence[Record[Any]]) -> None:
@@ -44,60 +85,62 @@ def _fold_sessions(rows: dict[str, Any], records: Sequence[Record[Any]]) -> None
         if kind is events.SessionCreated:
             rows[record.thread or ""] = _created(record)
         elif isinstance(event, events.SessionEvent) and (row := rows[record.thread or ""]) is not None:
-            row["position"], row["last_activity"] = record.position, iso(record.at)
+            row.private.position, row.public.last_activity = record.position, iso(record.at)
             change = _CHANGES.get(kind)
             if change is not None:
                 change(row, record)
 
 
-def _created(record: Record[events.SessionCreated]) -> Row:
+def _created(record: Record[events.SessionCreated]) -> SessionRow:
     event, now = record.event, iso(record.at)
-    return {
-        "id": record.thread,
-        "agent": event.agent,
-        "user_id": event.user,
-        "created_at": now,
-        "last_activity": now,
-        "message_count": 0,
-        **asdict(event.settings),
-        "parent_session_id": event.parent,
-        "successor_session_id": None,
-        "archived_at": None,
-        "position": record.position,
-        "_status": "active",
-        "_number": 0,
-        "_authors": list(event.authors),
-        "_compacted_before": 0,
-        "_summary": None,
-    }
+    settings = event.settings
+    session = Session(
+        id=record.stream,
+        agent=event.agent,
+        user_id=event.user,
+        created_at=now,
+        last_activity=now,
+        message_count=0,
+        compact_strategy=_own(settings.compact_strategy),
+        compact_keep_last_n=_own(settings.compact_keep_last_n),
+        compact_observation_mask=_own(settings.compact_observation_mask),
+        parent_session_id=event.parent,
+    )
+    return Stored(session, SessionPrivate(settings, record.position, authors=list(event.authors)))
 
 
-def _kept(row: Row, _record: Record[events.MessageKept]) -> None:
-    row["message_count"] += 1
+def _own(setting: T | None) -> T | UnsetType:
+    """The session's own setting; without one, the tenant's completes the session when it is shown."""
+    return UNSET if setting is None else setting
 
 
-def _turn_started(row: Row, record: Record[events.TurnStarted]) -> None:
-    row["_number"] = turn_number(record.event.turn)
-    row["message_count"] += 1
+def _kept(row: SessionRow, _record: Record[events.MessageKept]) -> None:
+    row.public.message_count += 1
 
 
-def _turn_ended(row: Row, record: Record[events.TurnEnded]) -> None:
-    row["message_count"] += record.event.messages
-    row["_authors"] = sorted({*row["_authors"], *record.event.authors})
+def _turn_started(row: SessionRow, record: Record[events.TurnStarted]) -> None:
+    row.private.number = turn_number(record.event.turn)
+    row.public.message_count += 1
 
 
-def _archived(row: Row, record: Record[events.SessionCompacted | events.SessionUncompacted]) -> None:
+def _turn_ended(row: SessionRow, record: Record[events.TurnEnded]) -> None:
+    row.public.message_count += record.event.messages
+    row.private.authors = sorted({*row.private.authors, *record.event.authors})
+
+
+def _archived(row: SessionRow, record: Record[events.SessionCompacted | events.SessionUncompacted]) -> None:
     event = record.event
-    row["successor_session_id"], row["archived_at"], row["_status"] = event.successor, iso(record.at), "archived"
+    row.public.successor_session_id, row.public.archived_at = event.successor, iso(record.at)
+    row.private.status = "archived"
     if isinstance(event, events.SessionCompacted):
-        row["_compacted_before"], row["_summary"] = event.before, event.summary
+        row.private.compacted_before, row.private.summary = event.before, event.summary
 
 
-def _deleted(row: Row, _record: Record[events.SessionDeleted]) -> None:
-    row["_status"] = "deleted"
+def _deleted(row: SessionRow, _record: Record[events.SessionDeleted]) -> None:
+    row.private.status = "deleted"
 
 
-_CHANGES: Final[Mapping[type[events.Event], Callable[[Row, Record[Any]], None]]] = {
+_CHANGES: Final[Mapping[type[events.Event], Callable[[SessionRow, Record[Any]], None]]] = {
     events.TurnStarted: _turn_started,
     events.TurnEnded: _turn_ended,
     events.MessageKept: _kept,
@@ -106,27 +149,39 @@ _CHANGES: Final[Mapping[type[events.Event], Callable[[Row, Record[Any]], None]]]
     events.SessionDeleted: _deleted,
 }
 
-SESSIONS: ReadModel[Row] = ReadModel(
+SESSIONS: ReadModel[SessionRow] = ReadModel(
     name="sessions",
-    version=1,
+    version=2,
     types=events.SessionEvent.__subclasses__(),
     fold=_fold_sessions,
+    row=Session,
+    private=SessionPrivate,
     columns={"agent": "TEXT", "user_id": "TEXT", "status": "TEXT"},
     indexes=(("user_id", "agent"),),
 )
-"""``status`` is ``active``, ``archived`` or ``deleted``; ``position`` is that of the session's own stream."""
 
 # -- messages: one row each, at the event that begins it; it never changes
+
+
+class MessagePlace(Entity):
+    """Where a message of a session stands. ``thread_id`` is its turn, or the session itself if it began with it."""
+
+    id: str
+    session_id: str
+    role: str
+    thread_id: str
+    created_at: str
+    position: int
 
 
 def _fold_messages(rows: dict[str, Any], records: Sequence[Record[Any]]) -> None:
     for record in records:
         thread = record.thread
         if thread is not None and thread.startswith("ses-") and (row := _message(record)) is not None:
-            rows[row["id"]] = row
+            rows[row.id] = row
 
 
-def _message(record: Record[Any]) -> Row | None:
+def _message(record: Record[Any]) -> MessagePlace | None:
     """The row of the message that the event begins in a session; None if it begins none.
 
     A user's message stands where its handling begins, or where it is taken in or dropped before that.
@@ -150,22 +205,15 @@ def _is_of_turn(record: Record[Any]) -> bool:
     return record.event.message == record.correlation and turn_number(record.stream) > 0
 
 
-def _row(record: Record[events.Event], message_id: str, role: str, thread_id: str = "") -> Row:
-    """``thread_id`` is its turn; that of a message which a successor begins with is the session itself."""
+def _row(record: Record[events.Event], message_id: str, role: str, thread_id: str = "") -> MessagePlace:
     stream = record.stream
-    return {
-        "id": message_id,
-        "_session_id": session_of(stream) or stream,
-        "role": role,
-        "thread_id": thread_id or stream,
-        "created_at": iso(record.at),
-        "position": record.position,
-    }
+    session_id = session_of(stream) or stream
+    return MessagePlace(message_id, session_id, role, thread_id or stream, iso(record.at), record.position)
 
 
-SESSION_MESSAGES: ReadModel[Row] = ReadModel(
+SESSION_MESSAGES: ReadModel[MessagePlace] = ReadModel(
     name="session_messages",
-    version=1,
+    version=2,
     types=(
         events.MessageStarted,
         events.MessageDropped,
@@ -174,6 +222,7 @@ SESSION_MESSAGES: ReadModel[Row] = ReadModel(
         *events.RUN_ENTRIES.values(),
     ),
     fold=_fold_messages,
+    row=MessagePlace,
     columns={"position": "INTEGER", "session_id": "TEXT"},
     indexes=(("session_id",),),
     with_content=True,

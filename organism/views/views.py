@@ -25,8 +25,6 @@ from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
 
-Row = dict[str, Any]
-"""A row of a model that has no class for its rows yet; the fields that begin with ``_`` are private."""
 Public = TypeVar("Public", bound=Struct)
 Private = TypeVar("Private", bound=Struct)
 R = TypeVar("R")
@@ -75,7 +73,7 @@ class ReadModel(Generic[R_co]):
     ``types`` are those of the events that ``fold`` looks at. A new ``version`` has all rows rebuilt.
     ``columns`` names the fields to search or sort by, with their SQL type; ``indexes`` lists tuples of columns.
     ``text_in``: (model, column) of rows whose content is searched for a text; the column holds this model's keys.
-    ``with_content`` adds ``"payload"``: the content JSON of the event at ``row["position"]``, or ``{"erased": true}``.
+    ``with_content`` adds ``"payload"``: the content JSON of the event at its ``position``, or ``{"erased": true}``.
     ``is_live``: all rows, which are few and change with nearly every event, are in memory.
     ``is_final``, of a model with content: rows never change, and each is stored once, at its ``position``.
     """
@@ -84,24 +82,23 @@ class ReadModel(Generic[R_co]):
     version: int
     types: Types
     fold: Fold
+    row: type[Struct]
+    private: type[Struct] | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
     indexes: tuple[tuple[str, ...], ...] = ()
     with_content: bool = False
     is_live: bool = False
     text_in: tuple[str, str] | None = None
     is_final: bool = False
-    row: type[Struct] | None = None
-    private: type[Struct] | None = None
     values: tuple[Callable[[Any], Any], ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
-        """``values`` read the columns of a row that is a Struct."""
-        if self.row is not None:
-            places = {each.encode_name: each.name for each in fields(self.row)}
-            if self.private is not None:
-                places = {name: f"public.{place}" for name, place in places.items()}
-                places |= {each.name: f"private.{each.name}" for each in fields(self.private)}
-            object.__setattr__(self, "values", tuple(attrgetter(places[name]) for name in self.columns))
+        """``values`` read the columns of a row."""
+        places = {each.encode_name: each.name for each in fields(self.row)}
+        if self.private is not None:
+            places = {name: f"public.{place}" for name, place in places.items()}
+            places |= {each.name: f"private.{each.name}" for each in fields(self.private)}
+        object.__setattr__(self, "values", tuple(attrgetter(places[name]) for name in self.columns))
 
 
 @dataclass(frozen=True, slots=True)

@@ -410,7 +410,7 @@ async def test_a_full_disk_leaves_no_backup_and_no_restored_log(data: Path, file
         assert "next: " in said.decode()
     assert names(target) == []
 
-    for room_bytes in (50_000, 0):  # too little for the rows, and for what SQLite makes beside the log
+    for room_bytes in (50_000, 0):  # too little for the rows, and for what SQLite makes next to the log
         full = partial(resource.setrlimit, resource.RLIMIT_FSIZE, (room_bytes, room_bytes))
         process = await start_process("log", "verify", "--data", data, preexec_fn=full)
         _, said = await process.communicate()

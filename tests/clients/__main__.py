@@ -171,7 +171,7 @@ def node(command: str) -> list[Path]:
 
 
 async def run_all(names: Sequence[str], folder: Path, peer: str) -> list[Ran]:
-    """Run one client after the other, each with a life of the server of its own, which counts wrong tokens anew."""
+    """Run one client after the other, each with a life of the server of its own, which counts wrong tokens again."""
     config, spent = organism(folder, peer)
     ran = []
     for name in names:

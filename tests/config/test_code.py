@@ -146,7 +146,7 @@ greet = logged(greet)
         ("handlers.hello.Gretting", "`handlers.hello` has no `Gretting`; did you mean `Greeting`?"),
         ("handlers.hello.greet", "expected a dataclass, came a function: `handlers.hello.greet`"),
         ("handlers.hello.HandlerMetadata", "expected a dataclass, came a class without `@dataclass`"),
-        ("handlers.hullo.Greeting", "there is no module `handlers.hullo`: expected handlers/hullo.py beside"),
+        ("handlers.hullo.Greeting", "there is no module `handlers.hullo`: expected handlers/hullo.py next to"),
         ("handlers.Greeting", "`handlers` has no `Greeting`"),
         ("os.path.join", "`os.path.join` is not below a prefix of organism.imports (handlers); add its prefix"),
         ("handlersx.Greeting", "`handlersx.Greeting` is not below a prefix of organism.imports (handlers)"),
@@ -221,7 +221,7 @@ def test_a_module_next_to_the_file_that_no_prefix_names_is_pointed_at(place: Pla
     place.write("shared.py", "x = 1")
     place.write("handlers/hello.py", "import shared")
     (what,) = place.faults().values()
-    assert what.endswith("shared lies beside organism.yaml: add it to organism.imports")
+    assert what.endswith("shared lies next to organism.yaml: add it to organism.imports")
 
 
 def test_without_prefixes_no_code_may_be_named(place: Place) -> None:

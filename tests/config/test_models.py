@@ -82,9 +82,9 @@ def test_a_model_may_be_called_what_others_call_it(place: Place, name: str) -> N
         ("{provider: offline, rate_limit_tpm: -1}", "rate_limit_tpm", "expected at least 0"),
         ("{provider: offline, timeout: 3}", "timeout", "unknown key `timeout`; did you mean `timeout_s`?"),
         ("{provider: scripted}", "script", "`script` is missing: name the YAML file with the answers"),
-        ("{provider: scripted, script: no.yaml}", "script", "there is no file `no.yaml` beside organism.yaml"),
-        ("{provider: scripted, script: /etc/hostname}", "script", "expected a file beside organism.yaml or below"),
-        ("{provider: scripted, script: ../x.yaml}", "script", "expected a file beside organism.yaml or below"),
+        ("{provider: scripted, script: no.yaml}", "script", "there is no file `no.yaml` next to organism.yaml"),
+        ("{provider: scripted, script: /etc/hostname}", "script", "expected a file next to organism.yaml or below"),
+        ("{provider: scripted, script: ../x.yaml}", "script", "expected a file next to organism.yaml or below"),
         ("{provider: offline, script: organism.yaml}", "script", "a model of the provider `offline` has no script"),
     ],
 )

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import orjson
 import pytest
+from msgspec import to_builtins
 
 from organism.events.record import Unit
 from organism.log.log import EventLog
@@ -42,16 +43,14 @@ async def filled(log: EventLog) -> EventLog:
 async def test_v1_a_read_after_then_sees_the_rows_that_follow_from_the_unit(log: EventLog) -> None:
     await log.commit(unit("thr-1", created(), sent("msg-1", "hi"), handled("msg-1")))
     assert await views(log).row("messages", "msg-1") == (
-        b'{"id":"msg-1","thread":"thr-1","to":"greeter","position":2,"payload":{"text":"hi"}}'
+        b'{"id":"msg-1","thread":"thr-1","to":"greeter","position":2,"names":["console","greeter"],'
+        b'"payload":{"text":"hi"}}'
     )
     assert (await views(log).rows("agents", Query())).rows == b'[{"name":"greeter","got":1,"done":1}]'
-    assert await views(log).private_row(THREADS, "thr-1") == {
-        "id": "thr-1",
-        "first": 1,
-        "sent": 1,
-        "last": 2,
-        "_seen": ["thread_created", "message_sent"],
-    }
+    thread = await views(log).private_row(THREADS, "thr-1")
+    assert thread is not None
+    assert to_builtins(thread.public) == {"id": "thr-1", "first": 1, "sent": 1, "last": 2}
+    assert thread.private.seen == ["thread_created", "message_sent"]
 
 
 async def test_v1_an_empty_log_has_no_rows(log: EventLog) -> None:

@@ -33,7 +33,7 @@ A real server with its disk and sockets is killed by SIGKILL at random instants,
 one life in ten is the command as a user starts it, the others are forked from a process that has imported it. The load
 are chains, fans, asks that overlap and come back, effects that may be repeated and effects that may not, failures, keys
 sent again, an operator who pauses agents and kills threads, messages that kill the process, and three followers who
-resume by position. At the end everything is let come to its rest, all that is disposable is deleted and made anew, and
+resume by position. At the end everything is let come to its rest, all that is disposable is deleted and made again, and
 an oracle outside holds the answers, the effects' own file, the followers' frames and the audit chain against the log
 (`tests/faults/oracle.py` has the laws). A kill of the process loses nothing that the kernel was given: power cuts are
 another harness.

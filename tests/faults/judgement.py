@@ -21,7 +21,7 @@ REST_SECONDS: Final = 60.0
 
 
 async def judged(stage: Stage) -> Ledger:
-    """Let everything end, make anew what can be made anew, and judge.
+    """Let everything end, make again what can be made again, and judge.
 
     What is wrong is in ``stage.faults`` then. Gives the log.
     """
@@ -102,13 +102,13 @@ async def _standing(stage: Stage) -> str:
 
 
 async def _made_anew(stage: Stage, rows: dict[str, Any]) -> Ledger:
-    """Without anything that can be made anew, the server says the same."""
+    """Without anything that can be made again, the server says the same."""
     stage.forget_rows()
     life = await stage.serve()
     following = _follow(stage)
     for name, before in rows.items():
         if await stage.api.rows(name) != before:
-            stage.faults.append(f"the rows of {name} are others after they were made anew")
+            stage.faults.append(f"the rows of {name} are others after they were made again")
     ledger = await stage.ledger()
     for follower in stage.followers:
         await follower.until_position(ledger.head)

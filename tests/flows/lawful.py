@@ -103,7 +103,7 @@ def lines_run_one_at_a_time_and_in_order(records: list[Record[Any]]) -> None:
         elif isinstance(event, MessageStarted):
             line = (event.agent, record.stream)
             assert line not in running, record.position
-            if not waiting[event.message]:  # started anew, it may come to an ask that is still open, and wait there
+            if not waiting[event.message]:  # started again, it may come to an ask that is still open, and wait there
                 running[line] = event.message
             if event.attempt == 1:
                 assert sent_at[event.message] > last_first_start.get(line, 0), record.position

@@ -1,4 +1,4 @@
-"""Behind the scenes of a world: its handlers' module, its gates, a clock to turn, its state folded anew."""
+"""Behind the scenes of a world: its handlers' module, its gates, a clock to turn, its state folded again."""
 
 from __future__ import annotations
 

@@ -10,6 +10,8 @@ from organism.events.vocabulary import OnBusy
 from organism.model.commands import CreateSession, Injected, SendTurn, SessionBegun
 from organism.pump.history import said_before
 from organism.testing import Running
+from organism.views.sessions import SESSIONS
+from tests.flows.world import World
 
 
 async def begun(o: Running, user: str = "ann", agent: str = "talk", **more: Any) -> str:
@@ -49,6 +51,18 @@ async def row_of(o: Running, session: str) -> dict[str, Any]:
     return found
 
 
+async def position_of(o: Running, session: str) -> int:
+    """That of the session's own stream."""
+    row = await o.views.private_row(SESSIONS, session)
+    assert row is not None
+    return row.private.position
+
+
 async def history_of(o: Running, session: str) -> list[dict[str, Any]]:
     """All that was said in the session."""
     return await said_before(o.log, o.views, session, o.log.head + 1)
+
+
+def holds(made: World, text: bytes) -> bool:
+    """Whether any file of the organism's data has the text."""
+    return any(text in path.read_bytes() for path in made.data.rglob("*") if path.is_file())

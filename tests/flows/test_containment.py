@@ -1,4 +1,4 @@
-"""Whatever a handler does changes its own thread's fate only: for the others nothing begins anew (G7)."""
+"""Whatever a handler does changes its own thread's fate only: for the others nothing begins again (G7)."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ REFUSALS = {
 async def contained(world: MakeWorld, bodies: Sequence[str], *, is_blocking: bool = False) -> AsyncIterator[Running]:
     """Handlers ``bad-0``, ``bad-1`` … of these bodies, and a bystander that runs meanwhile.
 
-    What happens makes it begin anew as little as the tenant's life.
+    What happens makes it begin again as little as the tenant's life.
     """
     form = ("" if is_blocking else "async ") + "def bad_{}(payload: Ask, metadata: HandlerMetadata):\n    {}\n\n"
     source = OTHERS + "".join(form.format(n, body.replace("bad(", f"bad_{n}(")) for n, body in enumerate(bodies))

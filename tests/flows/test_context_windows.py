@@ -10,13 +10,15 @@ import orjson
 import pytest
 
 from organism.agents.conversation import unfenced
-from organism.compaction import Caller, compact, uncompact
 from organism.errors import MessageTooLarge
 from organism.events.vocabulary import SessionSettings, StepError
 from organism.model.commands import CreateSession, Injected, SendTurn, SessionBegun
 from organism.pump.decide.spend import ModelCall, Outcome
 from organism.pump.history import said_before
 from organism.pump.run.model_call import StreamPart
+from organism.sessions.commands import Caller
+from organism.sessions.compaction import compact
+from organism.sessions.lineage import uncompact
 from organism.testing import Running
 from tests.flows.stage import at_gate, open_gate
 from tests.flows.thinking import MODEL, Played, Thinking, agent, call, calls, says, thinking

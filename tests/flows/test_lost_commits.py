@@ -1,4 +1,4 @@
-"""A commit that fails: unknown is called unknown, the state is folded anew, nothing is lost or doubled (G1, G2, G6)."""
+"""A commit that fails: its outcome is ambiguous, the state is folded again, nothing is lost or doubled (G1, G2, G6)."""
 
 from __future__ import annotations
 

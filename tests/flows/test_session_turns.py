@@ -9,10 +9,11 @@ from typing import Any
 import pytest
 
 from organism.agents.conversation import unfenced
-from organism.compaction import Caller, compact
 from organism.events.vocabulary import OnBusy, SessionSettings, TurnEnded
 from organism.model.commands import CreateSession, Injected, KillThread, SendTurn, SessionBegun
 from organism.pump.history import NO_RESULT
+from organism.sessions.commands import Caller
+from organism.sessions.compaction import compact
 from organism.testing import Running, running
 from tests.flows.stage import at_gate, open_gate
 from tests.flows.thinking import Thinking, agent, call, calls, says, thinking

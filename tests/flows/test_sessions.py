@@ -49,10 +49,10 @@ from organism.model.commands import (
 )
 from organism.pump.decide.decision import Decision
 from organism.pump.history import NO_RESULT, Histories
-from organism.pump.sessions import MOST_OPEN_TURNS
+from organism.sessions.commands import MOST_OPEN_TURNS
 from tests.flows.disk import Disk, Fault
 from tests.flows.stage import at_gate, folded_anew, folded_live, open_gate, until
-from tests.flows.talking import begun, history_of, row_of, said, say
+from tests.flows.talking import begun, history_of, holds, position_of, row_of, said, say
 from tests.flows.test_lost_commits import FAULTS, mend
 from tests.flows.world import MakeWorld, World
 
@@ -323,11 +323,6 @@ async def test_what_is_killed_while_it_waits_parts_no_call_of_the_running_turn_f
 # deletion
 
 
-def holds(made: World, text: bytes) -> bool:
-    """Whether any file of the organism's data has the text."""
-    return any(text in path.read_bytes() for path in made.data.rglob("*") if path.is_file())
-
-
 async def test_a_deleted_session_is_shown_no_more_and_its_text_is_in_no_file(world: MakeWorld) -> None:
     made = talking(world)
     async with made.running() as o:
@@ -358,9 +353,8 @@ async def test_a_start_erases_what_a_crash_left_of_a_deleted_session(world: Make
     async with made.running() as o:
         session = await begun(o)
         await said(o, session, "sesame")
-        row = await row_of(o, session)
         decision = Decision.on(o.pump.state, None)
-        decision.expect[session] = row["position"]
+        decision.expect[session] = await position_of(o, session)
         decision.add_to_session(session, SessionDeleted())
         await o.pump.commit(decision)
         await o.crash()
@@ -371,25 +365,6 @@ async def test_a_start_erases_what_a_crash_left_of_a_deleted_session(world: Make
     assert not holds(made, b"sesame")
     async with made.running() as o:
         assert len(await o.records(ContentErased)) == 1
-
-
-async def test_what_works_on_a_session_is_killed_and_erased_with_it_and_is_no_turn(world: MakeWorld) -> None:
-    made = talking(world)
-    async with made.running() as o:
-        session = await begun(o)
-        done = await o.do(Inject(to="talk", json={"text": "sesame"}, of_session=session))
-        work = await o.do(Inject(to="talk", json={"text": "wait sesame"}, of_session=session))
-        assert isinstance(done, Injected)
-        assert isinstance(work, Injected)
-        assert await o.tenant.ended(done.thread_id, 20)
-        await at_gate(o, "wait sesame")
-        assert await history_of(o, session) == []
-        assert (await said(o, session, "one"))["id"] == f"{session}.1"
-        await o.do(DeleteSession(session_id=session, user="ann"))
-        assert (await o.thread(work.thread_id))["status"] == "killed"
-        with pytest.raises(NotFound):
-            await o.do(Inject(to="talk", json={"text": "sesame"}, of_session=session))
-    assert not holds(made, b"sesame")
 
 
 # at the same time, and twice
@@ -472,7 +447,7 @@ async def test_a_successor_begins_with_what_was_kept_and_the_source_takes_no_tur
     async with talking(world).running() as o:
         session = await begun(o)
         await said(o, session, "one")
-        seen = (await row_of(o, session))["position"]
+        seen = await position_of(o, session)
         kept = (
             KeptMessage("assistant", b'{"role":"assistant","content":"Someone said one."}'),
             KeptMessage("user", b'{"role":"user","content":"two"}'),
@@ -485,7 +460,7 @@ async def test_a_successor_begins_with_what_was_kept_and_the_source_takes_no_tur
         assert await o.tenant.ended(turn, 20)
         with pytest.raises(SessionCompactConflict):
             await o.do(replacing)
-        done = await o.do(replace(replacing, if_position=(await row_of(o, session))["position"]))
+        done = await o.do(replace(replacing, if_position=await position_of(o, session)))
         assert isinstance(done, SessionBegun)
         for refused in (say(o, session, "x"), o.do(replacing)):
             with pytest.raises(SessionCompactConflict, match=done.session_id):

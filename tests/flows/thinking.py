@@ -36,7 +36,7 @@ Say = dict[str, Any]
 
 @dataclass
 class Played:
-    """Models that answer from the script beside organism.yaml. ``refuse`` may raise what a gateway would."""
+    """Models that answer from the script next to organism.yaml. ``refuse`` may raise what a gateway would."""
 
     path: Path
     refuse: Callable[[ModelCall], None] = lambda _: None
@@ -49,7 +49,7 @@ class Played:
         self.refuse(call)
 
     def forget(self) -> None:
-        """Read the script anew."""
+        """Read the script again."""
         self._model = None
 
     async def call(self, call: ModelCall, on_part: Callable[[StreamPart], None]) -> Outcome:

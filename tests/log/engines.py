@@ -8,14 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+from msgspec import field
 
+from organism.events.entity import Entity
 from organism.events.record import Content, Record, Unit
 from organism.events.vocabulary import Event, MessageHandled, MessageSent, ThreadCreated, ThreadKilled
 from organism.log.disk import Disk
 from organism.log.log import EventLog
 from organism.log.sqlite import Options, SqliteLog
 from organism.sqlite.driver import Pysqlite
-from organism.views.views import Keys, ReadModel, Row, ViewStore, fold_each
+from organism.views.views import Keys, PrivateFields, ReadModel, Stored, ViewStore, fold_each
 
 START_US = 1_763_768_000_000_000
 
@@ -27,32 +29,63 @@ class FixedClock:
         return START_US
 
 
-def _messages(rows: dict[str, Row], records: Sequence[Record[Event]]) -> None:
+class Message(Entity):
+    """A message."""
+
+    id: str
+    thread: str | None
+    to: str
+    position: int
+    names: list[str]
+
+
+class Thread(Entity):
+    """A thread until it is killed."""
+
+    id: str
+    first: int
+    sent: int = 0
+    last: int = 0
+
+
+class Seen(PrivateFields):
+    """The types of its events."""
+
+    seen: list[str] = field(default_factory=list)
+
+
+class Agent(Entity):
+    """What an agent got and did."""
+
+    name: str
+    got: int = 0
+    done: int = 0
+
+
+def _messages(rows: dict[str, Message], records: Sequence[Record[Event]]) -> None:
     for record in records:
         event = record.event
         if isinstance(event, MessageSent):
-            rows[event.message] = {
-                "id": event.message,
-                "thread": record.thread,
-                "to": event.to,
-                "position": record.position,
-                "_names": [event.sender, event.to],
-            }
+            names = [event.sender, event.to]
+            rows[event.message] = Message(event.message, record.thread, event.to, record.position, names)
 
 
-def _thread(key: str, row: Row | None, record: Record[Any]) -> Row | None:
+def _thread(key: str, row: Stored[Thread, Seen] | None, record: Record[Any]) -> Stored[Thread, Seen] | None:
     if isinstance(record.event, ThreadKilled):
         return None
-    row = row or {"id": key, "first": record.position, "sent": 0, "_seen": []}
-    row["sent"] += isinstance(record.event, MessageSent)
-    row["last"] = record.position
-    row["_seen"].append(record.type)
+    row = row or Stored(Thread(key, record.position), Seen())
+    row.public.sent += isinstance(record.event, MessageSent)
+    row.public.last = record.position
+    row.private.seen.append(record.type)
     return row
 
 
-def _agent(key: str, row: Row | None, record: Record[Any]) -> Row:
-    row = row or {"name": key, "got": 0, "done": 0}
-    row["got" if isinstance(record.event, MessageSent) else "done"] += 1
+def _agent(key: str, row: Agent | None, record: Record[Any]) -> Agent:
+    row = row or Agent(key)
+    if isinstance(record.event, MessageSent):
+        row.got += 1
+    else:
+        row.done += 1
     return row
 
 
@@ -61,8 +94,9 @@ MESSAGES = ReadModel(
     1,
     (MessageSent,),
     _messages,
-    {"position": "INTEGER", "to": "TEXT", "names": "TEXT", "thread": "TEXT"},
-    (("thread",),),
+    Message,
+    columns={"position": "INTEGER", "to": "TEXT", "names": "TEXT", "thread": "TEXT"},
+    indexes=(("thread",),),
     with_content=True,
     is_final=True,
 )
@@ -74,15 +108,17 @@ THREADS = ReadModel(
     1,
     THREAD_KEYS,
     fold_each(THREAD_KEYS, _thread),
-    {"first": "INTEGER", "sent": "INTEGER", "last": "INTEGER"},
-    (("last",),),
+    Thread,
+    Seen,
+    columns={"first": "INTEGER", "sent": "INTEGER", "last": "INTEGER"},
+    indexes=(("last",),),
     text_in=("messages", "thread"),
 )
 AGENT_KEYS: dict[type[Event], Keys] = {
     MessageSent: lambda record: (record.event.to,),
     MessageHandled: lambda record: (record.event.agent,),
 }
-AGENTS = ReadModel("agents", 1, AGENT_KEYS, fold_each(AGENT_KEYS, _agent), is_live=True)
+AGENTS = ReadModel("agents", 1, AGENT_KEYS, fold_each(AGENT_KEYS, _agent), Agent, is_live=True)
 MODELS = (MESSAGES, THREADS, AGENTS)
 
 

@@ -14,8 +14,8 @@ from organism.events.record import Record, Unit
 from organism.events.vocabulary import Event, MessageSent
 from organism.log.disk import IDLE_WAL_BYTES
 from organism.log.sqlite import SqliteLog
-from organism.views.views import Keys, Query, ReadModel, Row, fold_each
-from tests.log.engines import THREADS, created, found_out, open_durable, sent, turn, unit, views
+from organism.views.views import Keys, Query, ReadModel, fold_each
+from tests.log.engines import THREADS, Message, created, found_out, open_durable, sent, turn, unit, views
 from tests.log.faulty import FaultyDriver, Plan
 
 
@@ -259,13 +259,13 @@ async def test_a_log_closes_while_its_disk_is_broken(tmp_path: Path) -> None:
 async def test_a_read_model_that_falls_shows_nothing_half_made_and_stops_nobody(tmp_path: Path) -> None:
     unfit = {"msg-2"}
 
-    def fall(key: str, row: Row | None, record: Record[MessageSent]) -> Row:
+    def fall(key: str, row: Message | None, record: Record[MessageSent]) -> Message:
         if record.event.message in unfit:
             raise RuntimeError("the model's fault")
-        return {"id": key, "position": record.position}
+        return Message(key, record.thread, record.event.to, record.position, [])
 
     keys: dict[type[Event], Keys] = {MessageSent: lambda record: (record.event.message,)}
-    broken = ReadModel("messages", 7, keys, fold_each(keys, fall))
+    broken = ReadModel("messages", 7, keys, fold_each(keys, fall), Message)
     log = await open_durable(tmp_path / "log", models=(THREADS, broken))
     await log.commit(unit("thr-1", created(), sent("msg-1")))
     assert (await views(log).rows("messages", Query())).count == 1

@@ -16,6 +16,7 @@ import orjson
 import pytest
 
 from organism.errors import LogDamaged, LogHeld, OrganismError, StalePosition
+from organism.events.entity import Entity
 from organism.log.directory import LogDirectory
 from organism.log.log import EventFilter
 from organism.log.sqlite import Options, SqliteLog
@@ -113,11 +114,18 @@ async def test_v3_every_version_of_a_row_is_byte_equal_when_it_is_made_again(tmp
     assert len(before) > 40
 
 
+class Seen(Entity):
+    """An agent, in another form than before."""
+
+    name: str
+    last: int
+
+
 async def test_v3_rows_are_made_again_when_a_model_is_another_one(tmp_path: Path) -> None:
     place = tmp_path / "log"
     await fill(place)
-    last = fold_each(AGENT_KEYS, lambda key, row, record: {"name": key, "last": record.position})
-    newer = ReadModel("agents", 2, AGENT_KEYS, last)
+    last = fold_each(AGENT_KEYS, lambda key, row, record: Seen(key, record.position))
+    newer = ReadModel("agents", 2, AGENT_KEYS, last, Seen)
     log = await open_durable(place, models=(MESSAGES, THREADS, newer))
     assert await views(log).row("agents", "agent-1") == b'{"name":"agent-1","last":60}'
     await log.close()

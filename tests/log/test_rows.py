@@ -15,9 +15,9 @@ from organism.log.offline import verify_directory
 from organism.log.rows.versions import GENERATION_ROWS
 from organism.log.sqlite import SqliteLog
 from organism.sqlite import reader
-from organism.views.views import PAGE_ROWS, Page, Query, Row, all_rows
+from organism.views.views import PAGE_ROWS, Page, Query, all_rows
 from tests.flows.disk import Disk
-from tests.log.engines import MODELS, THREADS, created, open_durable, sent, turn, unit, views
+from tests.log.engines import MODELS, THREADS, Message, created, open_durable, sent, turn, unit, views
 from tests.log.faulty import FaultyDriver, Plan
 
 IN_THE_LOOP = "MainThread"
@@ -61,8 +61,8 @@ async def test_a_page_is_read_at_once(log: SqliteLog, readers: list[str]) -> Non
 async def test_all_rows_are_those_of_all_pages(log: SqliteLog, more: int) -> None:
     names = [f"msg-{number}" for number in range(2 * PAGE_ROWS + more)]
     await log.commit(unit("thr-1", created(), *(sent(name) for name in names)))
-    found = await all_rows(views(log), "messages", Query(order_by="position", limit=3, offset=1), Row)
-    assert [row["id"] for row in found] == names[1:]
+    found = await all_rows(views(log), "messages", Query(order_by="position", limit=3, offset=1), Message)
+    assert [row.id for row in found] == names[1:]
 
 
 @pytest.mark.parametrize("limit", ["QUICK_SECONDS", "WAIT_SECONDS"])

@@ -16,7 +16,6 @@ from organism.log.directory import LogDirectory
 from organism.log.offline import copy_log, verify_directory
 from organism.log.sqlite import SqliteLog
 from organism.sqlite.driver import Connection, Parameters, Pysqlite
-from organism.views.views import Row
 from tests.log.engines import AGENTS, MESSAGES, THREADS, created, open_durable, sent, unit
 
 MOST_BYTES = 32 << 20
@@ -57,7 +56,7 @@ async def test_verify_does_not_keep_the_wal_of_a_server_from_being_reset(tmp_pat
     log = await open_durable(tmp_path)
     await write(log, 1 << 20)
 
-    def fold(rows: dict[str, Row], records: Any) -> None:
+    def fold(rows: dict[str, Any], records: Any) -> None:
         gate.wait()
         MESSAGES.fold(rows, records)
 

@@ -176,8 +176,8 @@ async def test_an_answer_is_recorded_for_a_day(made: World) -> None:
         assert again.content == first.content
         assert not (await server.get("/agents/asker"))["paused"]
         time.turn(2)
-        anew = await server.call("POST", "/agents/asker/pause", headers=KEY)
-        assert anew.json()["position"] > first.json()["position"]
+        again = await server.call("POST", "/agents/asker/pause", headers=KEY)
+        assert again.json()["position"] > first.json()["position"]
         assert (await server.get("/agents/asker"))["paused"]
 
 

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Sequence
 from typing import Any, TypeVar
 
+from organism import JsonObject
 from organism.events.record import Record
 from organism.events.vocabulary import (
     Declared,
@@ -18,7 +19,7 @@ from organism.events.vocabulary import (
 )
 from organism.log.rows.versions import folded_row, write
 from organism.views.models import READ_MODELS
-from organism.views.views import ReadModel, Row
+from organism.views.views import ReadModel
 
 E = TypeVar("E", bound=Event)
 AT = 1_768_168_067_000_000
@@ -42,10 +43,10 @@ class Rows:
 
     def __init__(self, model: ReadModel) -> None:
         self.model = model
-        self.rows: dict[str, Row] = {}
+        self.rows: dict[str, JsonObject] = {}
         self._current: dict[str, Any] = {}
 
-    def take(self, records: Sequence[Record[Event]]) -> list[tuple[str, Row | None]]:
+    def take(self, records: Sequence[Record[Event]]) -> list[tuple[str, JsonObject | None]]:
         """Fold a unit. Gives what it did: (key, public row or None)."""
         if not any(type(record.event) in self.model.types for record in records):
             return []
@@ -62,12 +63,12 @@ class Rows:
         return [(key, row and public(row)) for key, row in left.items() if row is not None or key in touched.before]
 
 
-def public(row: Row) -> Row:
+def public(row: JsonObject) -> JsonObject:
     """What leaves the engine."""
     return {field: value for field, value in row.items() if not field.startswith("_")}
 
 
-def kept(model: ReadModel, records: Iterable[Record[Event]]) -> dict[str, Row]:
+def kept(model: ReadModel, records: Iterable[Record[Event]]) -> dict[str, JsonObject]:
     """The rows after the records, with the fold's own fields."""
     rows = Rows(model)
     for record in records:
@@ -75,7 +76,7 @@ def kept(model: ReadModel, records: Iterable[Record[Event]]) -> dict[str, Row]:
     return rows.rows
 
 
-def fold(model: ReadModel, records: Iterable[Record[Event]]) -> dict[str, Row]:
+def fold(model: ReadModel, records: Iterable[Record[Event]]) -> dict[str, JsonObject]:
     """The public rows after the records."""
     return {key: public(row) for key, row in kept(model, records).items()}
 
@@ -115,11 +116,11 @@ class Scenario:
         """A handling ends well."""
         return self.add(MessageHandled(message, agent, outcome, duration=1), thread)
 
-    def rows(self, name: str) -> dict[str, Row]:
+    def rows(self, name: str) -> dict[str, JsonObject]:
         """The public rows of one read model after all events."""
         return {key: public(row) for key, row in self.kept(name).items()}
 
-    def kept(self, name: str) -> dict[str, Row]:
+    def kept(self, name: str) -> dict[str, JsonObject]:
         """The same with their private fields."""
         return kept(model_named(name), self.records)
 

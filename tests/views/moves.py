@@ -254,7 +254,7 @@ def restart(world: World, number: int) -> None:
 
 
 def reload(world: World, number: int) -> None:
-    """The configuration is read anew: a listener goes, or one comes that was never there."""
+    """The configuration is read again: a listener goes, or one comes that was never there."""
     names = fewer(world, number)
     if len(names) == len(world.names) and number % 3 == 0:
         known = {getattr(record.event, "agent", "") for record in world.records} | {*world.names, *NAMES[:3]}

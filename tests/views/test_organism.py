@@ -6,6 +6,7 @@ from typing import Any
 
 from hypothesis import given
 
+from organism import JsonObject
 from organism.events.record import Record
 from organism.events.vocabulary import (
     AgentPaused,
@@ -34,7 +35,6 @@ from organism.events.vocabulary import (
 )
 from organism.model.times import iso
 from organism.views.organism import AGENTS, ORGANISM
-from organism.views.views import Row
 from tests.views.folding import AT, Scenario, fold, listener
 from tests.views.moves import lawful_logs
 
@@ -188,7 +188,7 @@ class Recount:
         acts = [record for record in mine if not isinstance(record.event, NO_ACTIVITY)]
         return iso(acts[-1].at) if acts else None
 
-    def row(self) -> Row:
+    def row(self) -> JsonObject:
         """The fields that change."""
         running = self.running()
         return {

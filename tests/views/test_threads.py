@@ -8,6 +8,7 @@ import msgspec
 import pytest
 from hypothesis import given
 
+from organism import JsonObject
 from organism.events.record import Record
 from organism.events.vocabulary import (
     BudgetSettled,
@@ -31,7 +32,6 @@ from organism.events.vocabulary import (
 )
 from organism.model.times import iso
 from organism.views.threads import MESSAGES, THREADS, sent
-from organism.views.views import Row
 from tests.views.folding import Scenario, fold
 from tests.views.moves import lawful_logs
 
@@ -92,7 +92,7 @@ def test_a_thread_has_the_fields_of_the_api_in_their_order() -> None:
     ]
 
 
-def recount(thread: str, records: list[Record[Event]]) -> Row:
+def recount(thread: str, records: list[Record[Event]]) -> JsonObject:
     mine = [record for record in records if record.thread == thread]
     events = [record.event for record in mine]
     sends = [event for event in events if isinstance(event, MessageSent)]

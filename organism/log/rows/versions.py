@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 import msgspec
-import orjson
 from msgspec import field
 
 from organism.events import vocabulary as events
@@ -21,7 +20,7 @@ from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.log.rows.tables import Changes, Written, row_lists, stored
 from organism.log.snapshots import CHECKPOINT, Snapshot
-from organism.views.views import R, ReadModel, Row, Stored
+from organism.views.views import R, ReadModel, Stored
 
 FOREVER: Final = (1 << 63) - 1  # `until` of the current version
 VERSION_BITS: Final = 20
@@ -118,8 +117,8 @@ class LiveRows:
         """Each row of a model, with its key."""
         return ((key, write(model, row)) for key, row in self._rows[model.name].items() if row is not None)
 
-    def row(self, model: ReadModel, key: str) -> Row | None:
-        row: Row | None = self._rows[model.name][key]
+    def row(self, model: ReadModel[R], key: str) -> R | None:
+        row: R | None = self._rows[model.name][key]
         return row
 
     def checkpoint(self) -> Snapshot:
@@ -231,8 +230,6 @@ def first_version(position: int) -> int:
 
 def write(model: ReadModel, row: Any) -> Written:
     """The one place where a row becomes bytes."""
-    if isinstance(row, dict):
-        return _write_dict(model, row)
     values = [_column(value(row)) for value in model.values]
     public, private = (row.public, row.private) if type(row) is Stored else (row, None)
     content_at = public.position if model.with_content else 0
@@ -241,11 +238,9 @@ def write(model: ReadModel, row: Any) -> Written:
 
 def folded_row(model: ReadModel[R], public: bytes, private: bytes) -> R:
     """The row that these bytes are of."""
-    row: Any = orjson.loads(public) if model.row is None else msgspec.json.decode(public, type=model.row)
+    row: Any = msgspec.json.decode(public, type=model.row)
     if model.private is not None:
         row = Stored(row, msgspec.json.decode(private, type=model.private))
-    elif private:
-        row.update(orjson.loads(private))
     found: R = row
     return found
 
@@ -264,18 +259,6 @@ def _of_whole(model: ReadModel, row: bytes) -> Any:
 
 
 _encode: Final = msgspec.json.Encoder().encode
-
-
-def _write_dict(model: ReadModel, row: Row) -> Written:
-    values = [_column(row[name] if name in row else row.get(f"_{name}")) for name in model.columns]
-    content_at = row["position"] if model.with_content else 0
-    hidden = [name for name in row if name[0] == "_"]
-    if not hidden:
-        return orjson.dumps(row), b"", content_at, values
-    private = {name: row.pop(name) for name in hidden}
-    public = orjson.dumps(row)
-    row.update(private)
-    return public, orjson.dumps(private), content_at, values
 
 
 def _column(value: Any) -> Any:

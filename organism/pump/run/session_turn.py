@@ -26,7 +26,7 @@ async def history(handling: Handling, histories: Histories) -> Sequence[Mapping[
     begun = await writer.views.private_row(SESSION_MESSAGES, handling.message.id) if session_id is not None else None
     if session_id is None or begun is None:
         return ()
-    return await histories.said_before(writer.log, writer.views, session_id, begun["position"])
+    return await histories.said_before(writer.log, writer.views, session_id, begun.position)
 
 
 async def steered(handling: Handling, called: CalledStep, *, has_passed: bool) -> Sequence[Any]:

@@ -11,10 +11,12 @@ from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 import orjson
+from msgspec import UNSET
+from msgspec.json import decode, encode
+from msgspec.structs import replace
 from pydantic import Field, Strict
 from starlette.responses import Response
 
-from organism.compaction import Caller, lineage, uncompact
 from organism.config.check import money
 from organism.config.settings import Listener
 from organism.config.shown import shown_prompt
@@ -34,16 +36,15 @@ from organism.server.http.rights import Right
 from organism.server.http.shapes import (
     ChatAgent,
     ChatAgentList,
-    Lineage,
-    Session,
     SessionList,
     SessionMessageList,
 )
 from organism.server.json import encoded
-from organism.views.sessions import session_row
-from organism.views.views import CHANGED, Row, Where
+from organism.sessions.commands import Caller
+from organism.sessions.lineage import Lineage, lineage, uncompact
+from organism.views.sessions import MessagePlace, Session, SessionRow, session_row
+from organism.views.views import CHANGED, Where
 
-SHOWN: Final = tuple(Session.__annotations__)
 OF_TENANT: Final = ("compact_strategy", "compact_keep_last_n", "compact_observation_mask")
 """What a session that was not given it has of the tenant's configuration, at each read."""
 
@@ -137,7 +138,7 @@ async def begin_session(call: Call) -> Response:
     begun = await call.do(command)
     assert isinstance(begun, SessionBegun)  # noqa: S101 - what begins a session; narrows the type
     row = await session_row(call.tenant.views, begun.session_id, user)
-    return JsonResponse(shown(call, row), 201, {"location": address_of(row)})
+    return JsonResponse(encode(shown(call, row.public)), 201, {"location": address_of(row.public)})
 
 
 def _bounds(budget: BudgetBody) -> dict[str, dict[str, int | str]]:
@@ -161,32 +162,31 @@ async def sessions(call: Call) -> Response:
 
 
 async def _all_shown(call: Call, rows: bytes) -> bytes:
-    return orjson.dumps([shown(call, row) for row in orjson.loads(rows)])
+    return encode([shown(call, session) for session in decode(rows, type=list[Session])])
 
 
-def shown(call: Call, row: Row) -> dict[str, Any]:
-    """The API's session."""
+def shown(call: Call, session: Session) -> Session:
+    """The session, completed by what its tenant's configuration says now."""
     config: TenantConfig = call.tenant.config
-    own = {name: row[name] for name in SHOWN}
-    return own | {name: getattr(config, name) for name in OF_TENANT if own[name] is None}
+    return replace(session, **{name: getattr(config, name) for name in OF_TENANT if getattr(session, name) is UNSET})
 
 
-async def session_of(call: Call) -> Row:
+async def session_of(call: Call) -> SessionRow:
     """The row of the session that the path names. Raises ``NotFound`` or ``SessionAgentMismatch``."""
     names = call.path_params
     with named_in(IN_PATH):
         return await session_row(call.tenant.views, names["sid"], call.end_user, names["name"])
 
 
-def address_of(row: Row, more: str = "") -> str:
+def address_of(session: Session, more: str = "") -> str:
     """The path of a session, or of what is below it."""
-    return f"/a1/agents/{quote(row['agent'], safe='')}/sessions/{row['id']}{more}"
+    return f"/a1/agents/{quote(session.agent, safe='')}/sessions/{session.id}{more}"
 
 
 async def session(call: Call) -> Response:
     """One session."""
     call.allow_query()
-    return JsonResponse(shown(call, await session_of(call)))
+    return JsonResponse(encode(shown(call, (await session_of(call)).public)))
 
 
 async def delete_session(call: Call) -> Response:
@@ -202,11 +202,11 @@ async def history(call: Call) -> Response:
     call.allow_query(*HISTORY.takes)
     row = await session_of(call)
 
-    return await lists.list_of(call, HISTORY, Where("session_id", "=", row["id"]))
+    return await lists.list_of(call, HISTORY, Where("session_id", "=", row.public.id))
 
 
 async def _with_text(call: Call, rows: bytes) -> bytes:
-    return orjson.dumps(await messages(call.tenant.log, orjson.loads(rows), await session_of(call)))
+    return orjson.dumps(await messages(call.tenant.log, decode(rows, type=list[MessagePlace]), await session_of(call)))
 
 
 async def uncompact_session(call: Call) -> Response:
@@ -217,7 +217,7 @@ async def uncompact_session(call: Call) -> Response:
     with named_in(IN_PATH):
         begun = await uncompact(call.tenant, names["sid"], caller_of(call, names["name"]))
     row = await session_row(call.tenant.views, begun.session_id, call.end_user)
-    return JsonResponse(shown(call, row), 201, {"location": address_of(row)})
+    return JsonResponse(encode(shown(call, row.public)), 201, {"location": address_of(row.public)})
 
 
 async def lineage_of(call: Call) -> Response:
@@ -225,7 +225,8 @@ async def lineage_of(call: Call) -> Response:
     call.allow_query()
     names = call.path_params
     with named_in(IN_PATH):
-        return JsonResponse(await lineage(call.tenant, names["sid"], call.end_user, names["name"]))
+        found = await lineage(call.tenant, names["sid"], call.end_user, names["name"])
+    return JsonResponse(encode(found))
 
 
 def caller_of(call: Call, agent: str) -> Caller:

@@ -14,7 +14,7 @@ from pydantic import Field, TypeAdapter
 from pydantic.json_schema import GenerateJsonSchema
 from typing_extensions import TypeAliasType, TypedDict, is_typeddict  # pydantic wants these below Python 3.12
 
-from organism.model.words import Content
+from organism.model.words import COMPLETED
 
 Schema = dict[str, Any]
 TEMPLATE: Final = "#/components/schemas/{model}"
@@ -85,8 +85,9 @@ def _record(kind: Any) -> Any:
 
 
 def _type_of(field: FieldInfo) -> Any:
-    """Whatever may be unset may be left out, but for the content, which completes each row that is shown."""
-    return NotRequired[field.type] if field.default is UNSET and field.type != Content else field.type
+    """Whatever may be unset may be left out, but for what completes each row that is shown."""
+    is_completed = COMPLETED in getattr(field.type, "__metadata__", ())
+    return NotRequired[field.type] if field.default is UNSET and not is_completed else field.type
 
 
 @cache

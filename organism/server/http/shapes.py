@@ -9,13 +9,13 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
 
 from organism.config.settings import Limits, Retry, Taint
-from organism.config.tenant import CompactStrategy
 from organism.model import words
 from organism.views.approvals import Approval
 from organism.views.dead_letters import DeadLetter, Indeterminate
 from organism.views.foreign_tools import PinnedTool
 from organism.views.library import LibraryIndex
 from organism.views.organism import Agent
+from organism.views.sessions import Session
 from organism.views.threads import Message, Thread
 
 
@@ -286,23 +286,6 @@ class SessionTurn(ChatTurn):
     session_id: words.SessionId
 
 
-class Session(TypedDict):
-    """A user's conversation with an agent; what it was not given is as the tenant's configuration says now."""
-
-    id: words.SessionId
-    agent: words.AgentName
-    user_id: Annotated[str, Field(examples=["dan"])]
-    created_at: words.Time
-    last_activity: words.Time
-    message_count: words.Count
-    compact_strategy: CompactStrategy
-    compact_keep_last_n: Annotated[int, Field(ge=0, le=200, examples=[10])]
-    compact_observation_mask: bool
-    parent_session_id: words.SessionId | None
-    successor_session_id: words.SessionId | None
-    archived_at: words.Time | None
-
-
 class SessionList(Page):
     """Sessions, newest activity first."""
 
@@ -336,23 +319,6 @@ class SessionCompacted(TypedDict):
     summary_id: words.MessageId
     summary_text: str
     tokens: Annotated[words.Count, Field(description="About how many the source had come to.")]
-
-
-class InLine(TypedDict):
-    """A session of a line; of one that was deleted nothing but its id is known."""
-
-    id: words.SessionId
-    deleted: bool
-    created_at: NotRequired[words.Time]
-    archived_at: NotRequired[words.Time | None]
-
-
-class Lineage(TypedDict):
-    """The sessions before this one and after it, nearest first, and the summaries with which they begin."""
-
-    backward: list[InLine]
-    forward: list[InLine]
-    summaries: list[dict[str, Any]]
 
 
 class SessionMessageList(Page):

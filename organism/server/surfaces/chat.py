@@ -84,7 +84,7 @@ async def session_turn(call: Call) -> Response:
     try:
         turn = await begin(call, asked)
     except Archived as moved:
-        return Response(status_code=308, headers={"location": address_of(moved.row, "/messages")})
+        return Response(status_code=308, headers={"location": address_of(moved.row.public, "/messages")})
     return await answer(call, turn, _writer(call, turn), partial(_shown, call, turn, agent))
 
 

@@ -69,10 +69,10 @@ def _writer(wanted: request.InvokeRequest, turn: Turn) -> Writer:
 
 async def _shown(call: Call, turn: Turn, whole: dict[str, Any], _run: Folded) -> dict[str, Any]:
     thread_id = turn.sent.thread_id
-    shown = {"data": {"outputs": whole}, "session_id": session_of(thread_id), "thread_id": thread_id}
+    shown: dict[str, Any] = {"data": {"outputs": whole}, "session_id": session_of(thread_id), "thread_id": thread_id}
     if shown["session_id"] is not None:
         row = await call.tenant.views.private_row(SESSION_MESSAGES, turn.sent.message_id)
-        shown["position"] = row and row["position"]
+        shown["position"] = row.position if row is not None else None
     return shown
 
 

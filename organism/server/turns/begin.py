@@ -11,7 +11,6 @@ from functools import partial
 from typing import Any, Final
 
 from organism.agents.invoke import Flags, Shape, delivers, resolved
-from organism.compaction import Compacted, compact, compact_if_full
 from organism.config.settings import Listener
 from organism.config.tenant import OnBusy
 from organism.errors import InvalidField, NotFound, OrganismError, Paused, SessionCompactConflict
@@ -21,9 +20,10 @@ from organism.server.http.bodies import Places, named_in
 from organism.server.http.call import IN_PATH, Call, caller_fields
 from organism.server.turns.costs import tell_cost
 from organism.server.turns.follow import Seen
+from organism.sessions.compaction import Compacted, compact, compact_if_full
+from organism.sessions.lineage import live_end
 from organism.views.keyed import Answer
-from organism.views.sessions import session_row
-from organism.views.views import Row
+from organism.views.sessions import SessionRow, session_row
 
 COMPACTED: Final = "SPASS-Session-Compacted"
 COMPACTED_TOKENS: Final = "SPASS-Session-Compacted-Tokens"
@@ -78,7 +78,7 @@ class Turn:
 class Archived(OrganismError):
     """The session was archived: ``row`` is that of the session which goes on with it."""
 
-    def __init__(self, row: Row) -> None:
+    def __init__(self, row: SessionRow) -> None:
         super().__init__()
         self.row = row
 
@@ -163,17 +163,17 @@ async def _next_turn(call: Call, asked: Asked, fields: Mapping[str, Any]) -> Tur
     tenant, user, session_id = call.tenant, call.named_user, asked.session_id or ""
     with named_in(asked.places):
         row = await session_row(tenant.views, session_id, user, asked.agent)
-        if row["archived_at"] is not None:
-            row = await _live_end(call, row, user)
+        if row.public.archived_at is not None:
+            row = await live_end(tenant, row, user)
             if not asked.follows:
                 raise Archived(row)
         on_busy = asked.on_busy or tenant.config.on_busy
-        asked = replace(asked, session_id=row["id"], on_busy=on_busy)
+        asked = replace(asked, session_id=row.public.id, on_busy=on_busy)
         _refuse_paused(call, asked)
         since = tenant.log.head
-        compacted = await compact_if_full(tenant, row["id"], caller_of(call, asked.agent))
+        compacted = await compact_if_full(tenant, row.public.id, caller_of(call, asked.agent))
     command = SendTurn(
-        session_id=row["id"] if compacted is None else compacted.successor_session_id,
+        session_id=row.public.id if compacted is None else compacted.successor_session_id,
         user=user,
         to=asked.agent,
         json=asked.json,
@@ -194,15 +194,8 @@ async def compact_now(call: Call, session_id: str, agent: str) -> Compacted:
     """Compact the session that the path names, and tell what that cost."""
     with named_in(IN_PATH):
         done = await compact(call.tenant, session_id, caller_of(call, agent))
-    await tell_cost(call, Injected(done.threads[0], "", 0))
+    await tell_cost(call, Injected(done.thread_id, "", 0))
     return done
-
-
-async def _live_end(call: Call, row: Row, user: str) -> Row:
-    """The session that goes on with an archived one. Raises ``NotFound`` if that was deleted."""
-    while row["archived_at"] is not None:
-        row = await session_row(call.tenant.views, row["successor_session_id"], user)
-    return row
 
 
 def _seen_of(call: Call, shape: Shape) -> Seen | None:

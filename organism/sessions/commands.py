@@ -1,4 +1,4 @@
-"""Operate on sessions: begin one, send a turn, replace it by a successor, delete it.
+"""The commands for sessions: begin one, send a turn, compact it, replace it by a successor, delete it.
 
 The state knows the sessions with open turns, rows know all. So the commands for one session run one by one, and the row
 of an idle session is read after all earlier decisions are on disk.
@@ -7,47 +7,58 @@ of an idle session is read after all earlier decisions are on disk.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, Final
 from weakref import WeakValueDictionary
+
+import orjson
 
 from organism.errors import SessionBusy, SessionCompactConflict, StalePosition
 from organism.events import vocabulary as events
-from organism.events.record import Content
+from organism.events.record import Actor, Content
 from organism.model import commands as c
 from organism.model.ids import turn_thread
-from organism.model.thread import Session, Thread
+from organism.model.thread import Session
 from organism.pump.decide import inject
 from organism.pump.decide.decision import Decision
 from organism.pump.history import Histories
+from organism.pump.operate import Acts, finish
+from organism.pump.pump import Pump
 from organism.pump.recover import erase_session
-from organism.pump.writer import Writer
-from organism.views.sessions import session_row
-from organism.views.views import Row
+from organism.tenants import Tenant
+from organism.views.sessions import SessionRow, session_row
 
 MOST_OPEN_TURNS: Final = 100
 """Open turns of a session, the running one included; another one is refused."""
 
-T = TypeVar("T")
-Finish = Callable[[Decision, c.Command, dict[str, Any], int], Awaitable[int]]
-"""Writes a decision with the answer to its command; gives the position of the record at the index."""
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Whose session it must be, and with which agent (None: any). The rest is that of what is done (``Inject``)."""
+
+    user: str
+    agent: str | None = None
+    actor: Actor = c.HOST_PROGRAM
+    caller_depth: int = 0
+    caller_request: str | None = None
 
 
 class Sessions:
-    """Carries out the commands for sessions. ``finish``, ``queued`` and ``kill`` are the operator's."""
+    """Carries out the commands for a tenant's sessions, once each for the operator."""
 
-    def __init__(
-        self,
-        writer: Writer,
-        queued: Callable[[str], int],
-        kill: Callable[[Decision, Thread], None],
-        finish: Finish,
-        histories: Histories,
-    ) -> None:
-        self._writer = writer
-        self._histories = histories
-        self._queued, self._kill, self._finish = queued, kill, finish
+    def __init__(self, pump: Pump, histories: Histories) -> None:
+        self._writer, self._histories = pump.writer, histories
+        self._queued, self._kill, self._finish = pump.mailboxes.waiting, pump.kill, partial(finish, pump.writer)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
+        self.acts: Acts = {
+            c.CreateSession: self.create,
+            c.SendTurn: self.send,
+            c.CompactSession: self.compact,
+            c.ReplaceSession: self.replace,
+            c.DeleteSession: self.delete,
+        }
 
     async def create(self, command: c.CreateSession) -> c.SessionBegun:
         """Begin a session."""
@@ -77,13 +88,13 @@ class Sessions:
                 check(sent[0].encoded.payload)
             decision = Decision.on(state, None, None, command.actor)
             decision.expect[session_id] = session.head
-            authors = {*row["_authors"]}
+            authors = {*row.private.authors}
             if command.on_busy == "force":
                 authors.update(self._kill_turns(decision, session))
             decision.correlation = message_id = sent[0].message_id
             thread_id = turn_thread(session_id, session.number + 1)
             decision.add_to_session(
-                session_id, events.TurnStarted(thread_id, message_id, command.on_busy, row["budget"])
+                session_id, events.TurnStarted(thread_id, message_id, command.on_busy, row.private.settings.budget)
             )
             decision.open_thread(thread_id, events.ThreadCreated())
             first = len(decision.records)
@@ -93,12 +104,29 @@ class Sessions:
             body = {"thread_id": thread_id, "message_id": message_id}
             return c.Injected(thread_id, message_id, await self._finish(decision, command, body, first))
 
-    async def within(self, session_id: str, act: Callable[[], Awaitable[T]]) -> T:
-        """What ``act`` gives, which begins work on the text of a session that must not be deleted meanwhile."""
+    async def compact(self, command: c.CompactSession) -> c.Injected:
+        """Begin the compaction of an idle session, in a thread of its own; one that is under way is joined."""
+        session_id = command.session_id
         async with self._lock(session_id):
-            await self._writer.settled()
-            await session_row(self._writer.views, session_id, None)
-            return await act()
+            row, session = await self._current(session_id, command.user, None)
+            state = self._writer.state
+            for message in state.folded.messages.values():
+                if message.to == command.to and message.thread.owner == session_id:
+                    return c.Injected(message.thread.id, message.id, message.position)
+            _refuse_archived(row)
+            if session.turns:
+                raise SessionBusy
+            if command.if_position not in {None, session.head}:
+                raise SessionCompactConflict
+            prepared = inject.prepare(state, command, None, self._queued)
+            decision = Decision.on(state, None, None, command.actor)
+            decision.correlation = prepared[0].message_id
+            thread_id, message_id = state.ids.thread(session_id), prepared[0].message_id
+            decision.open_thread(thread_id, events.ThreadCreated())
+            first = len(decision.records)
+            inject.add(decision, prepared, command)
+            body = {"thread_id": thread_id, "message_id": message_id}
+            return c.Injected(thread_id, message_id, await self._finish(decision, command, body, first))
 
     async def replace(self, command: c.ReplaceSession) -> c.SessionBegun:
         """Archive the session and begin its successor, in one unit."""
@@ -122,8 +150,10 @@ class Sessions:
                 decision.add_to_session(
                     session_id, events.SessionCompacted(successor, command.compacted_before, summary)
                 )
-            authors = tuple(sorted({*row["_authors"], *command.authors}))
-            begun = events.SessionCreated(row["agent"], row["user_id"], _settings(row), session_id, authors)
+            authors = tuple(sorted({*row.private.authors, *command.authors}))
+            begun = events.SessionCreated(
+                row.public.agent, row.public.user_id, row.private.settings, session_id, authors
+            )
             decision.add_to_session(successor, begun)
             for message_id, kept in zip(ids, command.messages, strict=True):
                 decision.add_to_session(
@@ -137,8 +167,8 @@ class Sessions:
         session_id, writer = command.session_id, self._writer
         async with self._lock(session_id):
             row, session = await self._current(session_id, command.user, command.agent, is_deleted=True)
-            position = row["position"]
-            if row["_status"] != "deleted":
+            position = row.private.position
+            if row.private.status != "deleted":
                 decision = Decision.on(writer.state, None, None, command.actor)
                 decision.expect[session_id] = session.head
                 self._kill_turns(decision, session)
@@ -152,7 +182,7 @@ class Sessions:
 
     async def _current(
         self, session_id: str, user: str, agent: str | None, *, is_deleted: bool = False
-    ) -> tuple[Row, Session]:
+    ) -> tuple[SessionRow, Session]:
         """The session's row, and where the session stands. Its lock must be taken: else it may move on meanwhile.
 
         ``is_deleted``: also if it is deleted and not erased yet. Raises as ``session_row`` does.
@@ -166,7 +196,7 @@ class Sessions:
             row = await session_row(self._writer.views, session_id, user, agent, is_deleted=may_be_deleted)
             session = folded.sessions.get(session_id)
             if is_open == (session is not None):  # else its last turn has ended meanwhile
-                return row, session or Session(row["_number"], row["position"])
+                return row, session or Session(row.private.number, row.private.position)
 
     def _kill_turns(self, decision: Decision, session: Session) -> set[str]:
         """End all open turns; gives whose text they have brought into the session."""
@@ -181,10 +211,22 @@ class Sessions:
         return self._locks.setdefault(session_id, asyncio.Lock())
 
 
-def _refuse_archived(row: Row) -> None:
-    if row["archived_at"] is not None:
-        raise SessionCompactConflict(f"The session was archived; {row['successor_session_id']} is its successor.")
+def _refuse_archived(row: SessionRow) -> None:
+    if row.public.archived_at is not None:
+        raise SessionCompactConflict(f"The session was archived: {row.public.successor_session_id} goes on with it.")
 
 
-def _settings(row: Row) -> events.SessionSettings:
-    return events.SessionSettings(**{name: row[name] for name in events.SessionSettings.__struct_fields__})
+async def idle(tenant: Tenant, session_id: str, caller: Caller) -> SessionRow:
+    """The row of a session that can be replaced now. Raises ``SessionBusy`` or ``SessionCompactConflict``."""
+    await tenant.pump.settled()
+    row = await session_row(tenant.views, session_id, caller.user, caller.agent)
+    _refuse_archived(row)
+    if session_id in tenant.pump.state.folded.sessions:
+        raise SessionBusy
+    return row
+
+
+def copied(message: Mapping[str, Any]) -> c.KeptMessage:
+    """The message as a successor begins with it: that of the same turn and time, in the same words."""
+    kept = {name: value for name, value in message.items() if name not in {"id", "compacted_at"}}
+    return c.KeptMessage(message["role"], orjson.dumps(kept))

@@ -1,0 +1,426 @@
+"""Compaction: a session goes on as a successor that begins with a summary.
+
+It is a thread of the session, whose one handling asks the summarizer and begins the successor, each as a recorded step:
+after a crash it goes on where it was, and no summary is paid for twice. Nothing is lost: the source keeps its messages
+until it is deleted.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from typing import Any, Final
+
+import orjson
+import structlog
+
+from organism.agents import bundled_prompt
+from organism.codec import repair_json
+from organism.config.settings import Handler, Limits, Listener
+from organism.config.tenant import CompactStrategy, TenantConfig
+from organism.errors import (
+    InvalidPayload,
+    NotFound,
+    OrganismError,
+    SessionBusy,
+    SessionCompactConflict,
+    Stopping,
+    Upstream,
+    UpstreamTimeout,
+)
+from organism.events import vocabulary as events
+from organism.events.record import Actor
+from organism.log.log import EventFilter
+from organism.model.commands import CompactSession, Injected, KillThread, ReplaceSession
+from organism.model.completion import WITHHELD
+from organism.model.handler import AskError, HandlerMetadata, HandlerResponse, NonRetryable
+from organism.model.ids import CONSOLE, SYSTEM_CHAT, SYSTEM_COMPACTION, session_of, turn_thread
+from organism.model.sessions import (
+    CHARS_PER_TOKEN,
+    MOST_FILLED,
+    CompactionFailure,
+    CompactionRequest,
+    SessionSuccessor,
+    cut,
+    estimate_tokens,
+    summary_message,
+    transcript,
+)
+from organism.model.thread import NO_ROOT
+from organism.pump.rules import Rules
+from organism.sessions.commands import Caller, copied, idle
+from organism.tenants import Tenant
+from organism.views.run import Message
+from organism.views.sessions import SESSION_MESSAGES, SessionRow, session_row
+from organism.views.threads import ENDS, THREADS
+
+SUMMARIZER: Final = "summarizer"
+"""The listener that makes summaries; without one the organism's own agent does."""
+EXPECTED: Final = (
+    "It takes `text`, `is_talk` and `model`, and answers with a `text`, as handlers/summarizer.py of Organism does."
+)
+MOST_PIECE_CHARS: Final = 100_000
+"""Of what the organism's own agent summarises at once: of more, too much would be lost."""
+REQUEST: Final = "Summarise this conversation:\n\n"
+SUMMARY_SECONDS: Final = 300.0
+"""How long the summary of a piece of a history may take."""
+HANDLING_SECONDS: Final = 24 * 3600.0
+"""How long a compaction may take at most, with all its pieces."""
+MOST_BYTES_A_CHARACTER: Final = 8
+"""What a character of a text may take in an envelope."""
+MOST_READ: Final = 100
+"""Events read back from the end of a thread, among which that lies which is looked for."""
+
+logger = structlog.get_logger("organism")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Compacted:
+    """A compaction, made in ``thread_id``. ``tokens``: about how much of its model's context the source had filled."""
+
+    source_session_id: str
+    successor_session_id: str
+    summary_id: str
+    summary_text: str
+    tokens: int
+    thread_id: str
+
+
+# -- asking for it
+
+
+async def compact(
+    tenant: Tenant, session_id: str, caller: Caller, summary_seconds: float = SUMMARY_SECONDS
+) -> Compacted:
+    """Compact the session now, or join the compaction that is under way.
+
+    Raises ``SessionBusy`` while a turn is open, ``SessionCompactConflict`` if the session is archived, must not be
+    compacted, has nothing to summarise or changes meanwhile, and ``Upstream`` or ``UpstreamTimeout`` if no summary
+    comes.
+    """
+    row = await idle(tenant, session_id, caller)
+    if strategy_of(tenant, row) == "off":
+        raise SessionCompactConflict("The session is not compacted: its `compact_strategy` is off.")
+    return await _compact(tenant, row, caller, await _tokens(tenant, row), summary_seconds)
+
+
+async def compact_if_full(
+    tenant: Tenant, session_id: str, caller: Caller, summary_seconds: float = SUMMARY_SECONDS
+) -> Compacted | None:
+    """Compact the session before a turn, if its strategy is ``auto`` and its model's context is nearly full.
+
+    A failure is logged, and the turn goes on with the session as it is.
+    """
+    row = await session_row(tenant.views, session_id, caller.user, caller.agent)
+    is_idle = row.public.archived_at is None and session_id not in tenant.pump.state.folded.sessions
+    if not is_idle or strategy_of(tenant, row) != "auto" or row.public.message_count <= _keep_last_n(tenant, row):
+        return None
+    tokens, rules = await _tokens(tenant, row), tenant.pump.state.rules
+    if tokens <= MOST_FILLED * rules.settings.context_window(_model_of(rules, row.public.agent)):
+        return None
+    try:
+        return await _compact(tenant, row, caller, tokens, summary_seconds)
+    except OrganismError as error:
+        logger.warning("session_not_compacted", session_id=session_id, code=error.code, error=error.message)
+        return None
+
+
+def strategy_of(tenant: Tenant, row: SessionRow) -> CompactStrategy:
+    """The session's own strategy, else its tenant's."""
+    return row.private.settings.compact_strategy or tenant.config.compact_strategy
+
+
+def _keep_last_n(tenant: Tenant, row: SessionRow) -> int:
+    own = row.private.settings.compact_keep_last_n
+    return tenant.config.compact_keep_last_n if own is None else own
+
+
+async def _compact(tenant: Tenant, row: SessionRow, caller: Caller, tokens: int, summary_seconds: float) -> Compacted:
+    request = await _request(tenant, row, summary_seconds)
+    command = CompactSession(
+        session_id=request.session_id,
+        user=row.public.user_id,
+        json=asdict(request),
+        if_position=request.position,
+        actor=caller.actor,
+        caller_depth=caller.caller_depth,
+        caller_request=caller.caller_request,
+    )
+    sent = await tenant.do(command)
+    assert isinstance(sent, Injected)  # noqa: S101 - a CompactSession is answered by nothing else; narrows the type
+    made = await _successor(tenant, sent, summary_seconds)
+    return Compacted(
+        source_session_id=request.session_id,
+        successor_session_id=made.successor_session_id,
+        summary_id=made.summary_id,
+        summary_text=made.text,
+        tokens=tokens,
+        thread_id=sent.thread_id,
+    )
+
+
+async def _request(tenant: Tenant, row: SessionRow, summary_seconds: float) -> CompactionRequest:
+    """What the handling is to do, fixed once: it does the same after a restart with another configuration.
+
+    Raises ``SessionCompactConflict`` if there is nothing to summarise, or nobody who can.
+    """
+    keep_last_n, own = _keep_last_n(tenant, row), row.private.settings.compact_observation_mask
+    is_masked = tenant.config.compact_observation_mask if own is None else own
+    before = tenant.log.head + 1
+    messages = await _messages(tenant, row.public.id, before)
+    if cut(messages, keep_last_n) == 0:
+        raise SessionCompactConflict(
+            f"There is nothing to summarise: of {len(messages)} messages the newest {keep_last_n} stay "
+            "(`compact_keep_last_n`), each tool call with its result."
+        )
+    rules, state = tenant.pump.state.rules, tenant.pump.state
+    own_listener = rules.listeners.get(SUMMARIZER)
+    name = SYSTEM_CHAT if own_listener is None else own_listener.name
+    model = tenant.config.compact_summary_model or (own_listener.model if own_listener is not None else None)
+    model = model or _model_of(rules, row.public.agent)
+    if own_listener is not None:
+        if fault := _summarizer_fault(rules, own_listener):
+            raise SessionCompactConflict(fault)
+        model = None if model == own_listener.model else model
+        most_chars = own_listener.max_payload_bytes // MOST_BYTES_A_CHARACTER
+    elif model is None:
+        raise SessionCompactConflict(
+            f"Nobody can summarise the session: {row.public.agent} names no model. Name one as "
+            f"`compact_summary_model`, or add a listener `{SUMMARIZER}`. {EXPECTED}"
+        )
+    else:
+        half = rules.settings.context_window(model) * CHARS_PER_TOKEN / 2  # the answer has room as well
+        most_chars = int(min(half, MOST_PIECE_CHARS))
+    if name in state.folded.paused_agents:
+        raise SessionCompactConflict(f"The listener `{name}` is paused: resume it first.")
+    return CompactionRequest(
+        session_id=row.public.id,
+        position=row.private.position,
+        before=before,
+        keep_last_n=keep_last_n,
+        is_masked=is_masked,
+        summarizer=name,
+        model=model,
+        most_chars=most_chars,
+        summary_seconds=summary_seconds,
+    )
+
+
+async def _messages(tenant: Tenant, session_id: str, before: int) -> list[Message]:
+    return await tenant.histories.said_before(tenant.log, tenant.views, session_id, before)
+
+
+async def _tokens(tenant: Tenant, row: SessionRow) -> int:
+    """What the session fills of its model's context: as the provider counted it last, else as its length suggests."""
+    if row.private.number:
+        wanted = EventFilter((turn_thread(row.public.id, row.private.number),), (events.ModelCalled,))
+        for record in await tenant.log.read(wanted=wanted, limit=MOST_READ, reverse=True):
+            event = record.event
+            if isinstance(event, events.ModelCalled) and event.agent == row.public.agent and event.input_tokens:
+                return event.input_tokens + event.output_tokens
+    return estimate_tokens(await _messages(tenant, row.public.id, tenant.log.head + 1))
+
+
+def _model_of(rules: Rules, name: str) -> str | None:
+    listener = rules.listeners.get(name)
+    return listener.model if listener is not None else None
+
+
+# -- what came of it
+
+
+async def _successor(tenant: Tenant, sent: Injected, summary_seconds: float) -> SessionSuccessor:
+    """The answer of a compaction, once it has come; its failure is raised."""
+    thread_id = sent.thread_id
+    wanted = EventFilter((thread_id,), (events.MessageSent, *ENDS), content=True)
+    async for records in tenant.log.follow(sent.position, wanted):
+        for record in records:
+            event, content = record.event, record.content
+            if not isinstance(event, events.MessageSent):
+                raise await _given_up(tenant, thread_id, summary_seconds)
+            if event.to != CONSOLE or content is None:
+                continue
+            if content.erased:
+                raise SessionCompactConflict("The session was deleted while it was compacted.")
+            answer = orjson.loads(content.json)
+            if event.type == SessionSuccessor.__name__:
+                return SessionSuccessor(**answer)
+            if answer["code"] == SessionCompactConflict.code:
+                raise SessionCompactConflict(answer["message"])
+            cause = answer["message"] or await _cause(tenant, thread_id)
+            raise Upstream(f"The summarizer gave no summary: {cause} Thread {thread_id} shows all of it.")
+    raise Stopping
+
+
+async def _given_up(tenant: Tenant, thread_id: str, summary_seconds: float) -> OrganismError:
+    """Why a thread has ended without an answer: no summary came in time, it was killed, or its handling failed."""
+    wanted = EventFilter((thread_id,), (events.StepRecorded,))
+    for record in await tenant.log.read(wanted=wanted, limit=MOST_READ, reverse=True):
+        event = record.event
+        if isinstance(event, events.StepRecorded) and event.error is not None and event.error.code == "timeout":
+            return UpstreamTimeout(f"The summarizer gave no summary within {summary_seconds:g} s; thread {thread_id}.")
+    row = await tenant.views.private_row(THREADS, thread_id)
+    if row is not None and row.status == "killed":
+        return SessionCompactConflict(f"The compaction was killed; thread {thread_id} shows by whom.")
+    cause = await _cause(tenant, thread_id)
+    return Upstream(f"The session was not compacted: {cause} Thread {thread_id} shows all of it.")
+
+
+async def _cause(tenant: Tenant, thread_id: str) -> str:
+    """Why the thread gave no summary: what its model said. What the handler's code says is for the operator alone."""
+    wanted = EventFilter((thread_id,), (events.StepRecorded, events.MessageDead))
+    happened = [record.event for record in await tenant.log.read(wanted=wanted, limit=MOST_READ, reverse=True)]
+    calls = [each for each in happened if isinstance(each, events.StepRecorded) and each.kind == "complete"]
+    errors = [each.error.message for each in calls if each.error is not None]
+    death = next((each for each in happened if isinstance(each, events.MessageDead)), None)
+    if death is None:
+        return errors[0] if errors else "its answer has no `text`."
+    if death.code != "handler_error":
+        return death.reason
+    raised = f"its handler raised {death.reason.partition(':')[0]}."
+    return next((message for message in errors if message in death.reason), raised)
+
+
+# -- the handling
+
+
+def compaction_listener(limits: Limits) -> Listener:
+    """The organism's own listener for compactions. Its code is bound to each tenant (``compaction_handler``)."""
+    return Listener(
+        name=SYSTEM_COMPACTION,
+        description="Compacts a session",
+        any_peer=True,
+        payload_class=CompactionRequest,
+        payload_class_path=f"{CompactionRequest.__module__}.{CompactionRequest.__qualname__}",
+        accepts=frozenset({CompactionRequest}),
+        max_concurrent=limits.max_concurrent_handlers,
+        timeout_s=HANDLING_SECONDS,
+        max_payload_bytes=limits.max_payload_bytes,
+        section={},
+        version="",
+        replies=(SessionSuccessor, CompactionFailure),
+    )
+
+
+def compaction_handler(tenant: Tenant) -> Handler:
+    """The handler of ``SYSTEM_COMPACTION`` for a tenant."""
+    return partial(_handle, tenant)
+
+
+async def _handle(tenant: Tenant, request: CompactionRequest, metadata: HandlerMetadata) -> HandlerResponse:
+    if metadata.from_id != CONSOLE or session_of(metadata.thread_id) != request.session_id:
+        raise NonRetryable("A compaction is asked for by `POST /a1/agents/{name}/sessions/{sid}/compact`.")
+    messages = await _messages(tenant, request.session_id, request.before)
+    end = cut(messages, request.keep_last_n)
+    try:
+        text = await _summary(request, transcript(messages[:end], masked=request.is_masked), metadata)
+    except AskError as error:
+        if error.code == "timeout":  # what was asked may work on: it ends with the thread
+            await metadata.effect("give-up", partial(_give_up, tenant, metadata.thread_id))
+        return HandlerResponse.respond(CompactionFailure(Upstream.code, ""))
+    answered = await tenant.log.read(wanted=EventFilter((metadata.thread_id,), (events.MessageSent, events.RunDone)))
+    reasons = [each.event.stop_reason for each in answered if isinstance(each.event, events.RunDone)]
+    if withheld := WITHHELD.intersection(reasons):  # a part would pass for the whole
+        return HandlerResponse.respond(CompactionFailure(Upstream.code, f"its model withheld it ({min(withheld)})."))
+    if not text:
+        return HandlerResponse.respond(CompactionFailure(Upstream.code, ""))
+    authors = {
+        author for each in answered if isinstance(each.event, events.MessageSent) for author in each.event.authors
+    }
+    command = ReplaceSession(
+        session_id=request.session_id,
+        user=(await session_row(tenant.views, request.session_id, None)).public.user_id,
+        messages=tuple(map(copied, (summary_message(request.session_id, text), *messages[end:]))),
+        if_position=request.position,
+        compacted_before=await _position_of(tenant, messages[end:]) or request.before,
+        authors=tuple(authors),
+        actor=_actor(tenant, metadata.thread_id),
+    )
+    found = await metadata.effect("successor", partial(_replace, tenant, command))
+    if "code" in found:
+        return HandlerResponse.respond(CompactionFailure(**found))
+    return HandlerResponse.respond(SessionSuccessor(**found, text=text))
+
+
+async def _summary(request: CompactionRequest, text: str, metadata: HandlerMetadata) -> str:
+    """Ask the summarizer, piece by piece where the text is longer than it takes; so are long summaries of pieces."""
+    most = request.most_chars
+    while True:
+        before = text
+        pieces = [repair_json(text[begin : begin + most])[0] for begin in range(0, len(text), most)]
+        summaries: list[str] = []
+        for piece in pieces:
+            reply = await metadata.ask(request.summarizer, _asked(request, piece), request.summary_seconds)
+            summaries.append(str(getattr(reply, "text", "")).strip())
+        if not all(summaries):
+            return ""
+        text = "\n\n".join(summaries)
+        if len(text) <= most or len(text) >= len(before):  # what does not get shorter will not
+            return text
+
+
+def _asked(request: CompactionRequest, text: str) -> dict[str, Any]:
+    if request.summarizer != SYSTEM_CHAT:
+        more = {} if request.model is None else {"model": request.model}
+        return {"text": text, "is_talk": request.is_masked, **more}
+    prompt = bundled_prompt("summarize_talk" if request.is_masked else "summarize")
+    messages = [{"role": "system", "content": prompt}, {"role": "user", "content": REQUEST + text}]
+    return {
+        "model": request.model,
+        "request": orjson.dumps({"messages": messages}).decode(),
+        "has_charter": False,
+    }
+
+
+async def _give_up(tenant: Tenant, thread_id: str, _key: str) -> None:
+    await tenant.do(KillThread(thread_id=thread_id, actor=_actor(tenant, thread_id)))
+
+
+async def _replace(tenant: Tenant, command: ReplaceSession, _key: str) -> dict[str, str]:
+    """The ids of successor and summary, or why there are none: also where an attempt died after it had made them."""
+    try:
+        row = await session_row(tenant.views, command.session_id, None)
+        if not row.private.summary:
+            await tenant.do(command)
+            row = await session_row(tenant.views, command.session_id, None)
+    except (NotFound, SessionBusy, SessionCompactConflict) as error:
+        return {"code": SessionCompactConflict.code, "message": error.message}
+    return {
+        "successor_session_id": row.public.successor_session_id or "",
+        "summary_id": row.private.summary or "",
+    }
+
+
+async def _position_of(tenant: Tenant, messages: Sequence[Message]) -> int | None:
+    """Where the first of the messages stands; None if there are none."""
+    place = await tenant.views.private_row(SESSION_MESSAGES, messages[0]["id"]) if messages else None
+    return None if place is None else place.position
+
+
+def _actor(tenant: Tenant, thread_id: str) -> Actor:
+    """For whom the thread works."""
+    thread = tenant.pump.state.folded.threads[thread_id]
+    root = next(iter((thread.roots or {}).values()), NO_ROOT)
+    return Actor(tenant.id, root.user, None, root.principal)
+
+
+# -- whether it can work
+
+
+def _summarizer_fault(rules: Rules, own: Listener) -> str:
+    """Why the listener cannot be asked; empty if it can."""
+    try:
+        rules.codec.draft(own.payload_class.__name__, {"text": "", "is_talk": True})
+    except InvalidPayload as error:
+        return f"The listener `{own.name}` cannot be asked for summaries ({error.message}). {EXPECTED}"
+    return ""
+
+
+def faults(rules: Rules, config: TenantConfig) -> Iterator[str]:
+    """What keeps a tenant's sessions from being compacted, as far as the configuration shows it."""
+    model, own = config.compact_summary_model, rules.listeners.get(SUMMARIZER)
+    if model is not None and model not in rules.settings.models:
+        yield f"`compact_summary_model` is {model!r}: there is no such model under `models` in organism.yaml."
+    if own is not None and (fault := _summarizer_fault(rules, own)):
+        yield fault
