@@ -45,8 +45,7 @@ async def answer(call: Call) -> Response:
 
     async def receive() -> dict[str, Any]:
         if not bodies:
-            await call.until_left()
-            return {"type": "http.disconnect"}
+            return dict(await call.receive())  # the body has come, so this is that the client has left
         return bodies.pop()
 
     async def send(message: MutableMapping[str, Any]) -> None:
@@ -108,7 +107,7 @@ async def _result(call: Call, name: str, arguments: dict[str, Any]) -> Any:
     sent, ending = await call_tool(call, command, "")
     if ending is None:
         return {"thread_id": sent.thread_id, "status": "running"}
-    return result_of(sent, ending)
+    return await result_of(call.tenant.log, sent, ending)
 
 
 _SERVER: Final[Server[Any]] = Server("organism", version=VERSION, on_list_tools=_listed, on_call_tool=_called)

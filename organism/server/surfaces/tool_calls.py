@@ -23,11 +23,14 @@ from organism.errors import (
     ThreadKilled,
     ToolFailed,
 )
+from organism.log.log import EventLog
 from organism.model.commands import Injected
 from organism.model.tool import ConfirmRequired, ToolError
 from organism.pump.rules import Rules, replies_of
+from organism.server.http import problems
 from organism.server.http.call import Call
 from organism.server.http.rights import Right
+from organism.server.turns.failures import failure_of
 from organism.server.turns.replies import Ending
 
 REFUSALS: Final[Mapping[str, type[OrganismError]]] = {
@@ -114,8 +117,8 @@ def result_schema(tool: Listener) -> dict[str, Any]:
     return {**schema, "anyOf": [*schema["anyOf"], _RUNNING]}
 
 
-def result_of(sent: Injected, ending: Ending) -> Any:
-    """The first reply's payload, if there is one. Raises the error that the tool answered with."""
+async def result_of(log: EventLog, sent: Injected, ending: Ending) -> Any:
+    """The first reply's payload, if there is one. Raises the error that the tool answered with, or its model failed."""
     replies = [orjson.loads(reply) for reply in ending.replies]
     if replies and replies[0]["payload_type"] == ToolError.__name__:
         error = replies[0]["payload"]
@@ -129,5 +132,8 @@ def result_of(sent: Injected, ending: Ending) -> Any:
     if thread["status"] == "killed":
         raise ThreadKilled(f"Thread {sent.thread_id} was killed before the tool had answered.")
     if thread["status"] == "error":
-        raise HandlingFailed(f"The tool failed for good in thread {sent.thread_id}, whose dead letter says why.")
+        error = problems.told((await failure_of(log, sent))["data"])
+        if isinstance(error, HandlingFailed):
+            error = HandlingFailed(f"The tool failed for good in thread {sent.thread_id}, whose dead letter says why.")
+        raise error
     return None

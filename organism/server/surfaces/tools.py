@@ -16,13 +16,13 @@ from starlette.responses import Response
 
 from organism.codec import Codec
 from organism.config.settings import Listener, Model
-from organism.errors import HandlingFailed, ModelNotFound, NotAcceptable, NotFound, Stopping
+from organism.errors import ModelNotFound, NotAcceptable, NotFound, Stopping
 from organism.model.commands import Inject
 from organism.model.words import Object
 from organism.pump.rules import call_json, tool_spec
 from organism.server.http.bodies import Name, body
 from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, Tag, caller_fields, tagged
-from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
+from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Gives, gives
 from organism.server.http.problems import MCP
 from organism.server.http.rights import Right
 from organism.server.http.shapes import Injected as Sent
@@ -79,7 +79,7 @@ async def execute(call: Call) -> Response:
     sent, ending = await call_tool(call, command, "/arguments", {"/to": "/name"})
     if ending is None:
         return JsonResponse(sent, 202)
-    return JsonResponse({"result": result_of(sent, ending)})
+    return JsonResponse({"result": await result_of(call.tenant.log, sent, ending)})
 
 
 async def _payload(call: Call, body: ExecuteBody) -> Mapping[str, Any]:
@@ -200,7 +200,7 @@ FOR_MODELS: Final = (
             gives=gives(ToolExecuted, Gives(Sent, status=202)),
             takes=ExecuteBody,
             headers=(*ACT, *CALLER, USER),
-            refuses=(*SENDING_REFUSED, *REFUSALS.values(), HandlingFailed),
+            refuses=(*SENDING_REFUSED, *REFUSALS.values(), *RUN_REFUSED),
         ),
     ),
 )

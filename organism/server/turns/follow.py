@@ -6,14 +6,14 @@ A handler that shows no run has entries made of its replies.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterable
 from contextlib import aclosing
 from typing import Any, Final, Self
 
 import orjson
 from msgspec import field
 
-from organism.errors import HandlingFailed, ThreadKilled
+from organism.errors import ThreadKilled
 from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Content, Record
@@ -24,6 +24,7 @@ from organism.model.ids import CONSOLE, session_of
 from organism.model.run import RunEntry
 from organism.model.unseen import Unseen
 from organism.pump.run.feed import Delta, LiveText
+from organism.server.turns.failures import failure_of
 from organism.server.turns.folded import KILLED, Folded
 from organism.tenants import Tenant
 from organism.views.run import entry_of
@@ -36,7 +37,6 @@ _SHOWN: Final[tuple[type[events.Event], ...]] = (
     events.MessageDead,
 )
 """What is read of a handling: its run, and its end."""
-_DEAD: Final = "The handling failed; the operator finds it among the dead letters."
 MAX_WAITING_PIECES: Final = 1000
 """Pieces of text that may wait for a slow client; what comes beyond reaches it from the log, gathered."""
 
@@ -52,7 +52,7 @@ async def entries_of(tenant: Tenant, sent: Injected) -> AsyncGenerator[RunEntry,
         async for entry in entries:
             yield entry
     if run.outcome in {"killed", "dead"}:
-        for entry in _failed(is_killed=run.outcome == "killed"):
+        for entry in await _failed(tenant.log, sent, is_killed=run.outcome == "killed"):
             yield entry
     elif run.outcome == "appended":
         async with aclosing(entries_of(tenant, await _taken_in(tenant.log, sent))) as entries:
@@ -116,11 +116,19 @@ class _RunFollower:
         wanted = EventFilter((self._sent.thread_id,), _SHOWN, content=True)
         async for records in self._tenant.log.follow(self._sent.position, wanted):
             for record in records:
+                if self._lacks_reason(record):
+                    self._entries.put_nowait(await failure_of(self._tenant.log, self._sent))
                 self._take(record)
                 if self._is_over:
                     return
             if self._entries.qsize() > MAX_WAITING_PIECES:
                 await self._entries.join()
+
+    def _lacks_reason(self, record: Record[Any]) -> bool:
+        """Whether the run ends with an error and has told none."""
+        event = record.event
+        is_end = isinstance(event, events.RunDone) and event.message == self._sent.message_id
+        return is_end and event.stop_reason == "error" and not self._has_reason
 
     def _take(self, record: Record[Any]) -> None:
         """Add the part of an event that was not live before, then live text that came early and waited for it."""
@@ -132,8 +140,6 @@ class _RunFollower:
             waited = self._live.read(record)
             entry = entry_of(record)
             self._has_reason = self._has_reason or entry["type"] == "error"
-            if not self._has_reason and entry["data"].get("stopReason") == "error":
-                self._entries.put_nowait(_entry("error", code=HandlingFailed.code, message=_DEAD))
             new = heard.take_delta(entry) if heard is not None and "delta" in entry["data"] else entry
             if new is not None:
                 self._entries.put_nowait(new)
@@ -157,8 +163,10 @@ async def _replies(log: EventLog, sent: Injected) -> AsyncIterator[RunEntry]:
                 if event.to == CONSOLE and record.correlation == sent.message_id:
                     yield _entry("message", text=_text(event, record.content))
                 continue
-            ended = _failed(is_killed=isinstance(event, events.ThreadKilled))
-            for entry in [_entry("done", stopReason="stop")] if isinstance(event, events.ThreadCompleted) else ended:
+            if isinstance(event, events.ThreadCompleted):
+                yield _entry("done", stopReason="stop")
+                return
+            for entry in await _failed(log, sent, is_killed=isinstance(event, events.ThreadKilled)):
                 yield entry
             return
 
@@ -169,12 +177,10 @@ def _text(sent: events.MessageSent, content: Content | None) -> str:
     return str(payload["text"]) if is_answer else orjson.dumps(payload).decode()
 
 
-def _failed(*, is_killed: bool) -> Iterator[RunEntry]:
+async def _failed(log: EventLog, sent: Injected, *, is_killed: bool) -> list[RunEntry]:
     if is_killed:
-        yield _entry("error", code=ThreadKilled.code, message=KILLED)
-    else:
-        yield _entry("error", code=HandlingFailed.code, message=_DEAD)
-    yield _entry("done", stopReason="killed" if is_killed else "error")
+        return [_entry("error", code=ThreadKilled.code, message=KILLED), _entry("done", stopReason="killed")]
+    return [await failure_of(log, sent), _entry("done", stopReason="error")]
 
 
 def _entry(kind: str, **data: Any) -> RunEntry:
