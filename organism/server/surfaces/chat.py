@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, NotRequired
 
 import orjson
 from pydantic import Field, Strict
 from starlette.responses import Response
+from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
 
 from organism import errors
 from organism.agents.invoke import Flags
@@ -16,6 +17,7 @@ from organism.config.tenant import OnBusy
 from organism.events import vocabulary as events
 from organism.events.record import Record
 from organism.log.log import EventFilter
+from organism.model import words
 from organism.model.agent import Answer
 from organism.model.commands import Injected
 from organism.model.ids import CONSOLE, session_of
@@ -23,11 +25,10 @@ from organism.server.api.sessions import A1, CHAT, OF_SESSION, OF_USER, address_
 from organism.server.http.bodies import NoBody, body
 from organism.server.http.call import CALLER, FOR_USER, Call, JsonResponse, Route, tagged
 from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Gives, gives
-from organism.server.http.shapes import ChatTurn, SessionCompacted, SessionTurn
 from organism.server.http.streaming import SSE
 from organism.server.turns.answer import answer
 from organism.server.turns.begin import LAST_EVENT, Archived, Asked, Turn, begin, compact_now, event_id, shape_of
-from organism.server.turns.folded import Folded
+from organism.server.turns.folded import FoldedRun, RunError
 from organism.server.turns.write.sse import EventWriter
 
 STREAM_IN_BODY: Final = {"/flags/stream": "/stream"}
@@ -54,6 +55,37 @@ class SessionTurnBody(ChatTurnBody):
 
     on_busy: OnBusy | None = None
     on_disconnect: Literal["continue", "kill"] = "continue"
+
+
+class ChatTurn(TypedDict):
+    """What came of a turn."""
+
+    reply: Annotated[str, Field(description="The agent's last words.", examples=["Tennis."])]
+    messages: Annotated[list[dict[str, Any]], Field(examples=[[{"role": "assistant", "content": "Tennis."}]])]
+    stop_reason: Annotated[str, Field(examples=["stop"])]
+    pending_interaction: NotRequired[dict[str, Any]]
+    error: NotRequired[Annotated[RunError, Field(description="Of a turn that failed after it had shown something.")]]
+    usage: Annotated[dict[str, int], Field(examples=[{"input": 40, "output": 4, "total": 44}])]
+    citations: NotRequired[Annotated[list[str], Field(description="The sources that the answer names.")]]
+    agent: words.AgentName
+    model: Annotated[str | None, Field(examples=["llama-4-scout"])]
+    thread_id: words.ThreadId
+
+
+class SessionTurn(ChatTurn):
+    """What came of a turn of a session."""
+
+    session_id: words.SessionId
+
+
+class SessionCompacted(TypedDict):
+    """A compaction: the source is archived, and its successor begins with the summary."""
+
+    source_session_id: words.SessionId
+    successor_session_id: words.SessionId
+    summary_id: words.MessageId
+    summary_text: str
+    tokens: Annotated[words.Count, Field(description="About how many the source had come to.")]
 
 
 async def chat(call: Call) -> Response:
@@ -92,7 +124,7 @@ def _writer(call: Call, turn: Turn) -> EventWriter:
     return EventWriter(partial(event_id, call, turn))
 
 
-async def _shown(call: Call, turn: Turn, agent: Listener, whole: dict[str, Any], run: Folded) -> dict[str, Any]:
+async def _shown(call: Call, turn: Turn, agent: Listener, whole: dict[str, Any], run: FoldedRun) -> dict[str, Any]:
     texts = (each["content"] for each in reversed(whole["messages"]) if each["role"] == "assistant")
     shown = {"reply": next(filter(None, texts), ""), **whole, "usage": run.usage}
     if citations := await _citations(call, turn.sent):

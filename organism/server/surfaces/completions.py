@@ -8,26 +8,28 @@ again.
 from __future__ import annotations
 
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Annotated, Any, Final, Literal, NamedTuple, NotRequired
 
 import orjson
+from pydantic import Field
 from starlette.responses import Response
+from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
 
 from organism.agents.completions import MOST_REQUEST_BYTES
 from organism.agents.functions import function_names
 from organism.agents.invoke import Shape
 from organism.errors import InvalidField, ModelNotInAllowlist, OrganismError, Paused, PayloadTooLarge
+from organism.model import words
 from organism.model.ids import SYSTEM_CHAT
 from organism.server.http import problems
 from organism.server.http.call import CALLER, USER, Call, Route, Tag, tagged, unused_header
 from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Gives, gives
 from organism.server.http.rights import Right
-from organism.server.http.shapes import ChatCompleted
 from organism.server.http.streaming import SSE
 from organism.server.surfaces.completion_bodies import CompletionBody, ToolChoice, request_of, unused_in
 from organism.server.turns.answer import answer
 from organism.server.turns.begin import Asked, begin
-from organism.server.turns.folded import Folded
+from organism.server.turns.folded import FoldedRun
 from organism.server.turns.write.openai import CompletionWriter, Head
 
 AUGMENT: Final = "SPASS-Augment"
@@ -49,6 +51,43 @@ class Additions(NamedTuple):
         """The additions as the answer tells them. No memory is added to what comes here."""
         charter, tools = "on" if self.has_charter else "off", " ".join(self.tools) or "off"
         return f"system-prompt={charter}, server-tools={tools}, memory=off"
+
+
+class CompletionUsage(TypedDict):
+    """Tokens of all of the answer's model calls, as the provider counted them."""
+
+    prompt_tokens: words.Count
+    completion_tokens: words.Count
+    total_tokens: words.Count
+
+
+class CompletionMessage(TypedDict):
+    """What the model said, and the calls of the caller's own functions."""
+
+    role: Literal["assistant"]
+    content: Annotated[str | None, Field(examples=["Hello!"])]
+    reasoning_content: NotRequired[Annotated[str, Field(description="What the model thought aloud.")]]
+    tool_calls: NotRequired[list[words.Object]]
+
+
+class CompletionChoice(TypedDict):
+    """The one answer."""
+
+    index: Annotated[int, Field(examples=[0])]
+    message: CompletionMessage
+    finish_reason: Literal["stop", "length", "tool_calls", "content_filter"]
+
+
+class ChatCompleted(TypedDict):
+    """The answer in the form of OpenAI's API."""
+
+    id: words.ThreadId
+    object: Literal["chat.completion"]
+    created: Annotated[int, Field(description="Seconds since 1970.")]
+    model: Annotated[str, Field(description="As it was asked for.", examples=["gpt-4.1-mini"])]
+    choices: list[CompletionChoice]
+    usage: CompletionUsage
+    served_by: Annotated[str, Field(description="The provider that answered.", examples=["offline"])]
 
 
 async def complete(call: Call) -> Response:
@@ -85,7 +124,7 @@ async def complete(call: Call) -> Response:
     )
 
 
-async def _shown(whole: dict[str, Any], _run: Folded) -> dict[str, Any]:
+async def _shown(whole: dict[str, Any], _run: FoldedRun) -> dict[str, Any]:
     return whole
 
 

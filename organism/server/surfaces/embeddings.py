@@ -8,14 +8,15 @@ from typing import Annotated, Any, Final, Literal
 from pydantic import BeforeValidator, Field, Strict
 from pydantic_core import PydanticCustomError
 from starlette.responses import Response
+from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
 
 from organism import errors
 from organism.errors import InvalidField, ModelNotInAllowlist
+from organism.model import words
 from organism.server.http.bodies import Name, body
 from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, Tag, caller_fields, tagged, unused_header
 from organism.server.http.contract import EMBEDDING_REFUSED, gives
 from organism.server.http.rights import Right
-from organism.server.http.shapes import EmbeddingList
 from organism.server.turns.answer import embedded
 
 MOST_INPUTS: Final = 256
@@ -50,6 +51,32 @@ class EmbeddingsBody:
     encoding_format: Literal["float", "base64"] | None = None
     dimensions: Annotated[int, Strict(), Field(ge=1)] | None = None
     user: Annotated[str, Field(max_length=1000)] | None = None
+
+
+class EmbeddingShown(TypedDict):
+    """The vector of one input."""
+
+    object: Literal["embedding"]
+    index: words.Count
+    embedding: Annotated[
+        list[float] | str, Field(description="Numbers, or as `base64` their bytes: float32, little-endian.")
+    ]
+
+
+class EmbeddingUsage(TypedDict):
+    """Tokens, as the provider counted them; those of the built-in model are estimated."""
+
+    prompt_tokens: words.Count
+    total_tokens: words.Count
+
+
+class EmbeddingList(TypedDict):
+    """The vectors, in the order of the inputs."""
+
+    object: Literal["list"]
+    data: list[EmbeddingShown]
+    model: str
+    usage: EmbeddingUsage
 
 
 async def embed(call: Call) -> Response:

@@ -16,9 +16,9 @@ from organism.server.http.call import CALLER, Call, JsonResponse, Route, Tag, ca
 from organism.server.http.contract import ACT_ON_THREAD, SENDING_REFUSED, Gives, gives
 from organism.server.http.rights import Right
 from organism.server.http.shapes import Injected as Sent
-from organism.server.http.shapes import InjectedAndEnded
 from organism.server.json import encoded, splice
 from organism.server.turns.replies import hold_budget, send_and_wait
+from organism.views.threads import Message, Thread
 
 OF_XML: Final = ("to", "thread_id", "wait")
 """What the query says of an XML body; a JSON body says it itself."""
@@ -35,6 +35,13 @@ class InjectBody:
     payload: Annotated[Any, Field(examples=[{"name": "Dan"}])]
     thread_id: Name | None = None
     wait: Wait | None = None
+
+
+class InjectedAndEnded(Sent):
+    """The message's thread has ended; all of it is as it stood at that end."""
+
+    replies: Annotated[list[Message], Field(description="The messages to `console` that this injection caused.")]
+    thread: Thread
 
 
 async def inject(call: Call) -> Response:

@@ -7,26 +7,52 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import partial
-from typing import Any, Final
+from typing import Annotated, Any, Final, NotRequired
 
+from pydantic import Field
 from starlette.responses import Response
+from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
 
 from organism import errors
 from organism.config.settings import Listener
+from organism.model import words
 from organism.model.agent import Prompt
 from organism.model.ids import session_of
 from organism.server.http.call import CALLER, USER, Call, Route, Tag, tagged
 from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Gives, gives
 from organism.server.http.rights import Right
-from organism.server.http.shapes import Invoked
 from organism.server.surfaces import requests as request
 from organism.server.turns.answer import Writer, answer
 from organism.server.turns.begin import Asked, Turn, begin, permitted_agent, shape_of
-from organism.server.turns.folded import Folded
+from organism.server.turns.folded import FoldedRun, RunError
 from organism.server.turns.write.ndjson import LineWriter
 from organism.server.turns.write.sse import EventWriter
 from organism.server.turns.write.vercel import FORMAT, STREAM, UiWriter
 from organism.views.sessions import SESSION_MESSAGES
+
+
+class Folded(TypedDict):
+    """A run as it was in the end: what is null is left out."""
+
+    messages: Annotated[list[dict[str, Any]], Field(examples=[[{"role": "assistant", "content": "Hello"}]])]
+    stop_reason: Annotated[str, Field(examples=["stop"])]
+    pending_interaction: NotRequired[dict[str, Any]]
+    error: NotRequired[Annotated[RunError, Field(description="Of a run that failed after it had shown something.")]]
+
+
+class Output(TypedDict):
+    """What came of it."""
+
+    outputs: Folded
+
+
+class Invoked(TypedDict):
+    """The turn of an agent, all at once."""
+
+    data: Output
+    session_id: str | None
+    thread_id: words.ThreadId
+    position: NotRequired[Annotated[words.Position, Field(description="In a session: where the message was taken up.")]]
 
 
 async def invoke(call: Call) -> Response:
@@ -67,7 +93,7 @@ def _writer(wanted: request.InvokeRequest, turn: Turn) -> Writer:
     return EventWriter() if wanted.kind == request.EVENTS else LineWriter(wanted.kind)
 
 
-async def _shown(call: Call, turn: Turn, whole: dict[str, Any], _run: Folded) -> dict[str, Any]:
+async def _shown(call: Call, turn: Turn, whole: dict[str, Any], _run: FoldedRun) -> dict[str, Any]:
     thread_id = turn.sent.thread_id
     shown: dict[str, Any] = {"data": {"outputs": whole}, "session_id": session_of(thread_id), "thread_id": thread_id}
     if shown["session_id"] is not None:

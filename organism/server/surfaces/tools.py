@@ -13,10 +13,12 @@ from typing import Annotated, Any, Final, Literal
 
 from pydantic import Field
 from starlette.responses import Response
+from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
 
 from organism.codec import Codec
 from organism.config.settings import Listener, Model
 from organism.errors import ModelNotFound, NotAcceptable, NotFound, Stopping
+from organism.model import words
 from organism.model.commands import Inject
 from organism.model.words import Object
 from organism.pump.rules import call_json, tool_spec
@@ -26,7 +28,6 @@ from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Giv
 from organism.server.http.problems import MCP
 from organism.server.http.rights import Right
 from organism.server.http.shapes import Injected as Sent
-from organism.server.http.shapes import ModelList, ModelShown, ToolExecuted, ToolList
 from organism.server.surfaces.tool_calls import (
     REFUSALS,
     checked,
@@ -58,6 +59,60 @@ class McpBody:
     params: dict[str, Any] | None = None
     result: Any = None
     error: dict[str, Any] | None = None
+
+
+class ToolFunction(TypedDict):
+    """A tool as models are shown it."""
+
+    name: Annotated[str, Field(examples=["calculator"])]
+    description: str
+    parameters: Annotated[words.Object, Field(description="The JSON Schema of its arguments.")]
+
+
+class Tool(TypedDict):
+    """A tool, in the form in which OpenAI-compatible models take it."""
+
+    type: Literal["function"]
+    function: ToolFunction
+    brings_outside_text: Annotated[bool, Field(description="Its answers may hold text of strangers.")]
+    approval: Annotated[bool, Field(description="A person consents to each call.")]
+    confirm: Annotated[bool, Field(description="A call is previewed, then confirmed.")]
+    read_only: Annotated[bool, Field(description="A call changes nothing.")]
+    destructive: Annotated[bool, Field(description="A call may change what is there, as far as it is known.")]
+    idempotent: Annotated[bool, Field(description="A repeated call changes nothing more.")]
+    open_world: Annotated[bool, Field(description="A call may reach what is outside of the organism.")]
+    result: Annotated[words.Object, Field(description="The JSON Schema of its result.")]
+
+
+class ToolList(TypedDict):
+    """The tools that may be called."""
+
+    object: Literal["list"]
+    data: list[Tool]
+
+
+class ModelShown(TypedDict):
+    """A model that the token may use, in the form in which OpenAI-compatible clients read it."""
+
+    id: Annotated[str, Field(description="Its name in organism.yaml.", examples=["gpt-4.1-mini"])]
+    object: Literal["model"]
+    created: Annotated[int, Field(description="Since when it is served: the organism's start, in seconds since 1970.")]
+    owned_by: Annotated[str, Field(description="Its provider.", examples=["offline"])]
+    context_window: Annotated[int, Field(description="Tokens of a request and its answer together.")]
+    description: Annotated[str, Field(description="What it is, unless it is a model of a provider.")]
+
+
+class ModelList(TypedDict):
+    """The models that the token may use."""
+
+    object: Literal["list"]
+    data: list[ModelShown]
+
+
+class ToolExecuted(TypedDict):
+    """What a tool answered."""
+
+    result: Annotated[Any, Field(description="Of the tool's own shape.", examples=[{"value": "42", "exact": True}])]
 
 
 async def tools(call: Call) -> Response:

@@ -21,7 +21,7 @@ from organism.server.http.call import Call, JsonResponse
 from organism.server.http.streaming import live_response
 from organism.server.turns.begin import Turn
 from organism.server.turns.costs import cost_of, tell_cost, tell_embedding
-from organism.server.turns.folded import Folded
+from organism.server.turns.folded import FoldedRun
 from organism.server.turns.follow import begun, entries_of
 
 
@@ -43,11 +43,11 @@ class Writer(Protocol):
     def end(self, cost: Mapping[str, str]) -> bytes:
         """What comes after the last entry; ``cost`` is what the turn cost, by the names of the cost headers."""
 
-    def whole(self, folded: Folded) -> dict[str, Any]:
+    def whole(self, folded: FoldedRun) -> dict[str, Any]:
         """The run in this form, all at once. Raises the error of a failed run if the form has no place for it."""
 
 
-Shown = Callable[[dict[str, Any], Folded], Awaitable[dict[str, Any]]]
+Shown = Callable[[dict[str, Any], FoldedRun], Awaitable[dict[str, Any]]]
 """What a surface answers: what its writer made of the run, and what else the surface shows."""
 
 
@@ -74,7 +74,7 @@ async def _answer(call: Call, turn: Turn, writer: Writer, shown: Shown) -> Respo
             raise
     if turn.shape.is_stream:
         return await live_response(call, _stream(call, turn, writer, entries), writer.media_type, headers)
-    run = Folded(is_trimmed=turn.shape.is_trimmed)
+    run = FoldedRun(is_trimmed=turn.shape.is_trimmed)
     async with aclosing(entries):
         async for entry in entries:
             run.add(entry)

@@ -24,16 +24,13 @@ async def failure_of(log: EventLog, sent: Injected) -> RunEntry:
     death = deaths.get(sent.message_id) or next(iter(deaths.values()), None)
     while death is not None and death.root in deaths:
         death = deaths[death.root]
-    for record in records if death is not None else ():
+    for record in records:
         event = record.event
-        if isinstance(event, events.StepRecorded) and event.message == death.message and _is_reason(event, death):
+        if death is None or not isinstance(event, events.StepRecorded) or event.message != death.message:
+            continue
+        if event.kind == "complete" and event.error is not None and event.error.message in death.reason:
             return {"type": "error", "data": _told(event.error)}
     return {"type": "error", "data": {"code": HandlingFailed.code, "message": DEAD}}
-
-
-def _is_reason(step: events.StepRecorded, death: events.MessageDead) -> bool:
-    """Whether the handling failed with this step, a call of a model: its handler may have failed for another reason."""
-    return step.kind == "complete" and step.error is not None and step.error.message in death.reason
 
 
 def _told(error: events.StepError) -> dict[str, Any]:

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Annotated, Any, Final
 
 from msgspec import field
+from pydantic import Field
+from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
 
 from organism.errors import OrganismError, ThreadKilled
 from organism.events.entity import Entity
@@ -16,12 +18,19 @@ from organism.views.run import Fold, Message, trim_to_trailing_unit
 KILLED: Final = "The thread was killed."
 
 
+class RunError(TypedDict):
+    """Why a run failed."""
+
+    code: Annotated[str, Field(examples=["upstream_error"])]
+    message: str
+
+
 def waiting_entry(reason: str) -> RunEntry:
     """What a stream says first that waits. It is no entry of the run, and not in the log."""
     return {"type": "waiting", "data": {"reason": reason}}
 
 
-class Folded(Entity):
+class FoldedRun(Entity):
     """A run so far; ``add`` takes its next entry.
 
     ``is_trimmed``: of its messages the last unit is shown. ``usage`` are the tokens of all its model calls,

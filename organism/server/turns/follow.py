@@ -25,7 +25,7 @@ from organism.model.run import RunEntry
 from organism.model.unseen import Unseen
 from organism.pump.run.feed import Delta, LiveText
 from organism.server.turns.failures import failure_of
-from organism.server.turns.folded import KILLED, Folded
+from organism.server.turns.folded import KILLED, FoldedRun
 from organism.tenants import Tenant
 from organism.views.run import entry_of
 from organism.views.threads import ENDS
@@ -198,7 +198,7 @@ async def begun(entries: AsyncGenerator[RunEntry, None]) -> AsyncGenerator[RunEn
 
     After an error the next attempt may still succeed.
     """
-    first, run = list[RunEntry](), Folded()
+    first, run = list[RunEntry](), FoldedRun()
     async for entry in entries:
         first.append(entry)
         run.add(entry)

@@ -19,7 +19,7 @@ from organism.server.http.bodies import Places
 from organism.server.http.call import IN_PATH, Call
 from organism.server.push.frames import message_json
 from organism.server.turns.costs import tell_cost
-from organism.server.turns.folded import Folded
+from organism.server.turns.folded import FoldedRun
 from organism.views.run import entry_of
 from organism.views.threads import ENDS
 
@@ -64,7 +64,7 @@ async def send_and_wait(
     waiting = asyncio.ensure_future(_replies(call.tenant.log, sent))
     left = asyncio.ensure_future(call.until_left())
     try:
-        ends = {waiting, left, call.process.stopping}
+        ends: set[asyncio.Future[Any]] = {waiting, left, call.process.stopping}
         await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
         replies = waiting.result() if waiting.done() else None
     finally:
@@ -100,7 +100,7 @@ async def hold_budget(log: EventLog, sent: Injected, until: int) -> None:
     """Raise ``BudgetExhausted`` if a budget kept the turn of what was injected from calling a model at all."""
     wanted = EventFilter((sent.thread_id,), tuple(events.RUN_ENTRIES.values()), content=True)
     records: list[Record[Any]] = await log.read(sent.position, until, wanted, _PAGE_EVENTS)
-    entries, run = [entry_of(record) for record in records if record.event.message == sent.message_id], Folded()
+    entries, run = [entry_of(record) for record in records if record.event.message == sent.message_id], FoldedRun()
     for entry in entries:
         run.add(entry)
     if isinstance(run.failure, BudgetExhausted) and not any(entry["type"] == "usage" for entry in entries):

@@ -6,7 +6,7 @@ import pytest
 
 from organism.errors import BudgetExhausted, ThreadKilled, Upstream
 from organism.model.run import RunEntry
-from organism.server.turns.folded import Folded
+from organism.server.turns.folded import FoldedRun
 from organism.views.run import fold, trim_to_trailing_unit
 
 RUN: tuple[RunEntry, ...] = (
@@ -22,8 +22,8 @@ RUN: tuple[RunEntry, ...] = (
 FAILED: RunEntry = {"type": "error", "data": {"code": "upstream_error", "message": "Away."}}
 
 
-def folded(*entries: RunEntry, is_trimmed: bool = False) -> Folded:
-    run = Folded(is_trimmed=is_trimmed)
+def folded(*entries: RunEntry, is_trimmed: bool = False) -> FoldedRun:
+    run = FoldedRun(is_trimmed=is_trimmed)
     for entry in entries:
         run.add(entry)
     return run

@@ -41,7 +41,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Served]:
         yield serving
 
 
-async def ask(server: Served, surface: str, *, waits: bool = False, **headers: str) -> httpx2.Response:
+async def ask(server: Served, surface: str, *, waits: bool = False, key: str = "") -> httpx2.Response:
     path, body, given = ASKING[surface]
     is_header = "completion" in surface
     if "{session}" in path + str(body):
@@ -49,8 +49,9 @@ async def ask(server: Served, surface: str, *, waits: bool = False, **headers: s
         path = path.replace("{session}", begun.json()["id"])
         body = orjson.loads(orjson.dumps(body).replace(b"{session}", begun.json()["id"].encode()))
     more = {"SPASS-Wait": "true"} if waits and is_header else {}
+    more |= {"Idempotency-Key": key} if key else {}
     body = {**body, "wait": True} if waits and not is_header else body
-    return await server.call("POST", path, json=body, headers={**given, **headers, **more})
+    return await server.call("POST", path, json=body, headers={**given, **more})
 
 
 @pytest.mark.parametrize("surface", ASKING)
@@ -138,13 +139,12 @@ async def test_a_client_that_leaves_while_it_waits_goes_on_by_the_id_of_what_it_
 
 
 async def test_a_turn_that_was_accepted_before_the_pause_is_answered_under_its_key(server: Served) -> None:
-    once = {"Idempotency-Key": "one"}
-    first = await ask(server, "chat", **once)
+    first = await ask(server, "chat", key="one")
     await server.call("POST", "/agents/teller/pause")
-    assert (await ask(server, "chat", **once)).json() == first.json()
-    refused = await ask(server, "chat", **{"Idempotency-Key": "two"})
+    assert (await ask(server, "chat", key="one")).json() == first.json()
+    refused = await ask(server, "chat", key="two")
     await server.call("POST", "/agents/teller/resume")
-    done = await ask(server, "chat", **{"Idempotency-Key": "two"})
+    done = await ask(server, "chat", key="two")
     assert (refused.status_code, done.status_code) == (503, 200)
 
 

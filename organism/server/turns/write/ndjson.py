@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from organism.model.run import RunEntry
-from organism.server.turns.folded import Folded, waiting_entry
+from organism.server.turns.folded import FoldedRun, waiting_entry
 
 
 class LineWriter:
@@ -27,5 +27,5 @@ class LineWriter:
     def end(self, _cost: Mapping[str, str]) -> bytes:
         return b""
 
-    def whole(self, folded: Folded) -> dict[str, Any]:
+    def whole(self, folded: FoldedRun) -> dict[str, Any]:
         return folded.outputs()

@@ -14,7 +14,7 @@ from organism.events.entity import Entity
 from organism.model.run import RunEntry
 from organism.model.unseen import AppendOnly
 from organism.server.http.streaming import SSE
-from organism.server.turns.folded import Folded
+from organism.server.turns.folded import FoldedRun
 from organism.server.turns.write.sse import DONE, event
 
 FINISHES: Final = {"stop": "stop", "content_filter": "content_filter", "refusal": "content_filter"}
@@ -82,7 +82,7 @@ class CompletionWriter(Entity):
     headers: Mapping[str, str] = field(default_factory=dict)
     _includes_usage: bool = False
     media_type: str = SSE
-    _run: Folded = field(default_factory=Folded)
+    _run: FoldedRun = field(default_factory=FoldedRun)
     _has_begun: bool = False
     _said: Said = field(default_factory=Said)
     _thought: Said = field(default_factory=Said)
@@ -118,7 +118,7 @@ class CompletionWriter(Entity):
         whole = {**self._head.of("chat.completion.chunk"), "choices": [], "usage": _usage(run), **told}
         return self._chunk(delta, _finish(run), served_by=run.served_by) + event(whole) + DONE
 
-    def whole(self, folded: Folded) -> dict[str, Any]:
+    def whole(self, folded: FoldedRun) -> dict[str, Any]:
         """The completion. Raises the error that the run ended with."""
         if folded.failure is not None:
             raise folded.failure
@@ -142,7 +142,7 @@ def _texts(messages: Iterable[Mapping[str, Any]]) -> Iterator[str]:
     return (message["content"] for message in messages if message["role"] == "assistant")
 
 
-def _called(run: Folded) -> list[dict[str, Any]]:
+def _called(run: FoldedRun) -> list[dict[str, Any]]:
     """The calls that are for the caller to make."""
     shown = []
     for call in run.unanswered.values():
@@ -152,13 +152,13 @@ def _called(run: Folded) -> list[dict[str, Any]]:
     return shown
 
 
-def _finish(run: Folded) -> str:
+def _finish(run: FoldedRun) -> str:
     """Why the answer ends, in the API's words."""
     reason = run.stop_reason or ""
     return "tool_calls" if run.unanswered and reason == "stop" else FINISHES.get(reason, "length")
 
 
-def _usage(run: Folded) -> dict[str, int]:
+def _usage(run: FoldedRun) -> dict[str, int]:
     """The tokens of all calls of the turn, as the provider counted them."""
     read, written = run.usage["input"], run.usage["output"]
     return {"prompt_tokens": read, "completion_tokens": written, "total_tokens": read + written}

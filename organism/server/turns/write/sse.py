@@ -9,7 +9,7 @@ import orjson
 
 from organism.model.run import RunEntry
 from organism.server.http.streaming import SSE
-from organism.server.turns.folded import Folded, waiting_entry
+from organism.server.turns.folded import FoldedRun, waiting_entry
 
 DONE: Final = b"data: [DONE]\n\n"
 """The last line of the forms of OpenAI and of the AI SDK."""
@@ -38,5 +38,5 @@ class EventWriter:
     def end(self, cost: Mapping[str, str]) -> bytes:
         return event(cost, "spass.cost")
 
-    def whole(self, folded: Folded) -> dict[str, Any]:
+    def whole(self, folded: FoldedRun) -> dict[str, Any]:
         return folded.outputs()

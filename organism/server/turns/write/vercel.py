@@ -15,7 +15,7 @@ from organism.events.entity import Entity
 from organism.model.run import RunEntry
 from organism.model.unseen import AppendOnly
 from organism.server.http.streaming import SSE
-from organism.server.turns.folded import Folded
+from organism.server.turns.folded import FoldedRun
 from organism.server.turns.write.sse import DONE, event
 
 Part = dict[str, Any]
@@ -104,7 +104,7 @@ class UiWriter(Entity):
     def end(self, _cost: Mapping[str, str]) -> bytes:
         return b""  # the AI SDK refuses events that it does not know
 
-    def whole(self, folded: Folded) -> dict[str, Any]:
+    def whole(self, folded: FoldedRun) -> dict[str, Any]:
         found = folded.outputs()
         return {**found, "messages": with_parts(found["messages"])}
 
