@@ -232,7 +232,7 @@ class Listener:
 
     @property
     def looks_up(self) -> tuple[str, ...]:
-        """The tools that its turns ask unbidden: for the passages of its index, and for which indices there are."""
+        """The tools that its turns call without being asked: for passages of its index, and for the list of indices."""
         passages = self.agent is not None and self.agent.rag_index is not None
         return (INDEX_TOOL,) * passages + (INDICES_TOOL,) * (INDEX_TOOL in self.tools)
 
