@@ -105,7 +105,7 @@ class History(Protocol):
     def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Record[events.Event]]]:
         """Lists of events after ``after`` until the log closes; an empty one says that none up to the head passes.
 
-        Of a stream that becomes a fork later on, a follower gets the events after that alone.
+        Of a stream that becomes a fork later, a follower gets only the events after that.
         """
 
     async def type_spans(self, types: Sequence[type[events.Event]], low: int, high: int, limit: int) -> list[int]:

@@ -35,7 +35,7 @@ class Tail:
         self.is_closed = False
 
     def add(self, records: Records, size: int) -> None:
-        """Add a commit that is on disk; ``wake`` lets the followers know."""
+        """Add a commit that is on disk; ``wake`` notifies the followers."""
         self._commits.append((records, size))
         self._bytes += size
         while self._bytes > TAIL_BYTES and len(self._commits) > 1:
@@ -51,7 +51,7 @@ class Tail:
                     record.content = Content(owner, b"", erased=True)
 
     def skip_to(self, head: int) -> None:
-        """Go on from ``head``; followers read what lies before it from the disk."""
+        """Go on from ``head``; followers read what is before it from the disk."""
         self._commits.clear()
         self._bytes = 0
         self.head = head
@@ -98,7 +98,7 @@ class Tail:
                 yield records if is_wanted is None else [record for record in records if is_wanted(record)]
 
     def _after(self, position: int) -> list[Records] | None:
-        """The commits after ``position``, oldest first; None if some of it is not here any more."""
+        """The commits after ``position``, oldest first; None if some of them are no longer here."""
         newest_first = takewhile(
             lambda records: records[-1].position > position, (c[0] for c in reversed(self._commits))
         )
