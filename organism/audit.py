@@ -1,8 +1,9 @@
 """The audit file: a line for each model call, tool call and act of a token, for the operator.
 
 ``data/audit/audit.jsonl.YYYY-MM-DD`` (of UTC) is a view of the logs of all tenants. A follower of each log writes it,
-and goes on after the last line that the files hold of its tenant: no line is missing or stands twice, whatever dies.
-What a model was asked stands in it only where the tenant says ``audit_prompts``, a secret never.
+and goes on after the last line that the files hold of its tenant: no line is missing or written twice after a
+crash.
+It has what a model was asked only where the tenant sets ``audit_prompts``, and never a secret.
 """
 
 from __future__ import annotations
@@ -43,11 +44,11 @@ ACTS: Final = (
 WANTED: Final = EventFilter(types=(*ACTS, events.StepStarted, events.ModelCalled, events.TextsEmbedded))
 READ_EVENTS: Final = 1000
 MOST_WAITING: Final = 1000
-"""So many lines wait for the disk; then the followers do."""
+"""How many lines may wait for the disk; then the followers wait."""
 AGAIN_SECONDS: Final = 1.0
 CLOSE_SECONDS: Final = 2.0
 MOST_REQUESTS: Final = 10_000
-"""Requests whose messages are remembered; of others the log is asked."""
+"""How many requests are remembered with their messages; others are read from the log."""
 _PRIVATE_FILE: Final = 0o600
 _PRIVATE_DIRECTORY: Final = 0o700
 _log: Final = structlog.get_logger("organism")
@@ -175,7 +176,7 @@ class AuditLines:
 
 
 def _place(stream: str) -> dict[str, str | None]:
-    """The thread and the session that a record is of."""
+    """The thread and the session of a record."""
     if session_of(f"{stream}.") == stream:
         return {"session_id": stream}
     return {"thread_id": stream or None, "session_id": session_of(stream)}
@@ -212,7 +213,7 @@ def _embedding(event: events.TextsEmbedded) -> dict[str, Any]:
 
 
 def _act(event: events.Event) -> dict[str, Any]:
-    """What the act concerns; never what it says."""
+    """What the act concerns; never its text."""
     named = {name: getattr(event, name, None) for name in ("agent", "approval", "message", "to", "dead", "decision")}
     keys = None
     if isinstance(event, events.TenantConfigChanged | events.ForeignToolsAccepted):
@@ -239,14 +240,14 @@ class AuditFiles:
                     file.truncate(whole)
 
     def last_position(self, tenant: str, timeline: str) -> int:
-        """That of the last line of the tenant's log; 0 if there is none."""
+        """The position of the last line of the tenant's log; 0 if there is none."""
         begin = json.dumps({"tenant": tenant, "log": timeline}, separators=(",", ":"))[:-1].encode() + b',"position":'
         for path in self._paths():
             with path.open("rb") as file:
                 if not path.stat().st_size:
                     continue
                 with mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as lines:
-                    at = lines.rfind(b"\n" + begin) + 1  # a line has no newline in it: nobody forges its beginning
+                    at = lines.rfind(b"\n" + begin) + 1  # no line has a newline in it: none can be forged
                     if at or lines[: len(begin)] == begin:
                         digits = lines[at + len(begin) : at + len(begin) + 20]
                         return int(digits.partition(b",")[0])
@@ -329,7 +330,7 @@ class Audit:
                 await self._lines.put(line)
 
     async def _write(self) -> None:
-        """Write at once what waits."""
+        """Write what waits, at once."""
         while True:
             lines = [await self._lines.get()]
             while not self._lines.empty():

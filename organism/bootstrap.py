@@ -177,7 +177,7 @@ class Organism:
 
     @property
     def awaited_servers(self) -> Sequence[str]:
-        """The MCP servers that have not told their tools yet."""
+        """The MCP servers that have not listed their tools yet."""
         return self._tools.awaited
 
     async def open_tenants(self, ids: Iterable[str]) -> None:
@@ -332,7 +332,7 @@ class Organism:
     ) -> Reloaded:
         """Load organism.yaml and the handlers again, or return the answer recorded for the key ``once``.
 
-        ``asks_again``: MCP servers tell their tools again; else what they have told is taken up.
+        ``asks_again``: MCP servers list their tools again; else what they have listed is used.
         Raises ``ConfigInvalid``, ``Unavailable`` or ``IdempotencyKeyReused``; then nothing has changed.
         """
         refuse_unless_writable(self.tenants.values())
@@ -348,7 +348,7 @@ class Organism:
                 refuse_unless_writable(self.tenants.values())
                 codec, served = self._new_codec(settings), self._gateways.registry.prepared(settings.models)
             except OrganismError:
-                self._importer.take_back(self.settings.modules)
+                self._importer.restore(self.settings.modules)
                 await self._tools.take_back()
                 raise
             self._codec = codec
@@ -450,8 +450,8 @@ def report_ended(what: str, follower: asyncio.Task[None]) -> None:
 def with_turns(settings: Settings, codec: Codec) -> Settings:
     """The settings with a handler for each listener without one: the turn loop, or the prompt that it names.
 
-    Next to them stand the organism's own agent, for callers that bring their own conversation, and its own listener
-    for compactions.
+    The organism's own agent, for callers that bring their own conversation, and its own listener for compactions are
+    added.
     """
     charter = settings.charter.text if settings.charter.text is not None else bundled_charter()
     known: dict[str, Listener] = {listener.name: listener for listener in settings.receivers}
@@ -473,7 +473,7 @@ def with_turns(settings: Settings, codec: Codec) -> Settings:
 
 
 def payload_check() -> CheckPayload:
-    """A check for one load: the faults of a class as a payload, alone and beside those checked before."""
+    """A check for one load: the faults of a class as a payload, alone and together with those checked before."""
     known: dict[str, type] = {cls.__name__: cls for cls in OWN_PAYLOADS}
 
     def faults(cls: type) -> list[str]:
@@ -503,7 +503,7 @@ def declared(listener: Listener) -> events.Declared:
 
 
 def key_path_of(given: Path | None, folder: str) -> Path | None:
-    """The key file of a tenant's folder: ``given`` is that of ``default``, others are beside it."""
+    """The key file of a tenant's folder: ``given`` is that of ``default``, others are next to it."""
     if given is None or folder == DEFAULT_TENANT:
         return given
     return given.with_name(f"{given.name}.{folder}")

@@ -66,7 +66,7 @@ class CallPlan:
 
 
 class AnswerBuffer:
-    """The current attempt's answer: ``tell`` gets its parts without secrets; far beyond ``most_tokens`` it is cut."""
+    """The current attempt's answer: ``on_part`` gets its parts without secrets; ``most_tokens`` bounds it."""
 
     def __init__(self, redactor: Redactor, most_tokens: int, on_part: Callable[[StreamPart], None]) -> None:
         self._redactor = redactor
@@ -179,9 +179,9 @@ class Attempts:
             else:
                 return served
         last = next(reversed(failures.values()))
-        told = next((error for error in failures.values() if error.may_retry), last)
-        told.message = " ".join([f"{name}: {error.message}" for name, error in failures.items()])
-        raise told
+        raised = next((error for error in failures.values() if error.may_retry), last)
+        raised.message = " ".join([f"{name}: {error.message}" for name, error in failures.items()])
+        raise raised
 
     async def _ask(self, served: ServedModel) -> None:
         wait = served.rate.take(self._plan.tokens, self._timing.now()) / SECOND_US

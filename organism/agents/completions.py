@@ -37,7 +37,7 @@ def _parsed(request: str) -> tuple[dict[str, Any], list[ToolSpec]]:
 
 
 def _holds_results(payload: ChatCompletionRequest) -> bool:
-    """Whether the conversation holds what is not of the caller or the model, as results of the caller's own tools."""
+    """Whether the conversation holds text of others than the caller and the model, as results of the caller's tools."""
     try:
         asked, _ = _parsed(payload.request)
     except NonRetryable:  # it is never handled

@@ -112,7 +112,7 @@ class Fenced(NamedTuple):
     text: str
 
 
-def parted(content: str) -> tuple[list[str], str]:
+def split_fences(content: str) -> tuple[list[str], str]:
     """The texts of the fences with which a message begins, and what follows them."""
     texts, end = list[str](), 0
     while (found := _FENCED.match(content, end)) is not None and found.end() < len(content):

@@ -19,11 +19,11 @@ import structlog
 from msgspec import Struct
 from numpy.typing import NDArray
 
+from organism.agents.fair_queue import FairQueue
 from organism.agents.providers import ProviderError
 from organism.agents.providers.answer import token_count
 from organism.agents.providers.messages import tokens_of
 from organism.agents.providers.openai import OpenAIProvider
-from organism.agents.turns import Turns
 from organism.config.check import record_of
 from organism.config.load import EmbeddingSection
 from organism.config.settings import Retry, Settings
@@ -48,14 +48,14 @@ BUILTIN: Final = "builtin"
 """The model that ships with the organism: Google's multilingual universal sentence encoder, 16 languages."""
 TIMEOUT_SECONDS: Final = 60.0
 TURN_BYTES: Final = 4096
-"""So much text of a tenant becomes vectors before the next tenant's turn: some tenths of a second."""
+"""How much text of a tenant is embedded before the next tenant's turn: some tenths of a second."""
 MOST_WAITING_BYTES: Final = 4 << 20
-"""So much text of a tenant waits for the built-in model at most: two of the largest requests."""
+"""How much text of a tenant may wait for the built-in model: two of the largest requests."""
 
-TOLD: Final[Mapping[str, type[OrganismError]]] = {
+CALLER_ERRORS: Final[Mapping[str, type[OrganismError]]] = {
     kind.code: kind for kind in (ContextLengthExceeded, UpstreamRefused, RateLimitExceeded, UpstreamTimeout)
 }
-"""What failed calls of a server raise, by the code; any other one raises ``Upstream``."""
+"""What a failed call of a server raises, by the code; any other code raises ``Upstream``."""
 
 Matrix = NDArray[np.float32]
 
@@ -72,14 +72,14 @@ class Builtin:
     """The model in this process: its weights are loaded at the first call, one call runs at a time, in a thread."""
 
     def __init__(self) -> None:
-        self._turns = Turns(MOST_WAITING_BYTES)
+        self._queue = FairQueue(MOST_WAITING_BYTES)
         self._model: Any = None
 
     async def embed(self, texts: Sequence[str], tenant: str) -> AsyncGenerator[Embedded, None]:
-        """Vectors of the texts, a turn's at a time. Tokens are estimated. Raises ``RateLimitExceeded``."""
-        with self._turns.room(tenant, sum(_size(text) for text in texts)):
+        """Vectors of the texts, those of one turn at a time. Tokens are estimated. Raises ``RateLimitExceeded``."""
+        with self._queue.room(tenant, sum(_size(text) for text in texts)):
             for portion in _portions(texts, TURN_BYTES):
-                async with self._turns.turn(tenant):
+                async with self._queue.turn(tenant):
                     vectors = await anyio.to_thread.run_sync(self._encoded, portion)
                 yield Embedded(vectors, sum(map(tokens_of, portion)))
 
@@ -96,7 +96,7 @@ def _size(text: str) -> int:
 
 
 def _portions(texts: Sequence[str], most_bytes: int) -> Iterator[list[str]]:
-    """The texts in order, as many at a time as have so many bytes together, and at least one."""
+    """The texts in order, in portions of at most ``most_bytes``, each with at least one text."""
     portion: list[str] = []
     left = most_bytes
     for text in texts:
@@ -134,7 +134,7 @@ class Remote:
         self._server = OpenAIProvider(terms.base_url or None, key, terms.api_key_env or None)
 
     async def embed(self, texts: Sequence[str]) -> AsyncGenerator[Embedded, None]:
-        """Vectors of the texts, a request's at a time. Raises ``ProviderError``."""
+        """Vectors of the texts, those of one request at a time. Raises ``ProviderError``."""
         for at in range(0, len(texts), self._terms.batch):
             yield await self._patiently(texts[at : at + self._terms.batch])
 
@@ -202,7 +202,7 @@ class Embeddings:
 
     @property
     def default(self) -> str:
-        """The model that is named as the default one; else the built-in one."""
+        """The model that the configuration names as the default, else the built-in one."""
         return next((name for name, terms in self._terms.items() if terms.default), BUILTIN)
 
     def dim(self, model: str) -> int:
@@ -234,15 +234,15 @@ class Embeddings:
                 async for part in parts:
                     yield part
         except ProviderError as error:
-            raise self._told(model, error) from None
+            raise self._caller_error(model, error) from None
 
-    def _told(self, model: str, error: ProviderError) -> OrganismError:
-        """The failure as callers are told it."""
-        told = TOLD.get(error.code, Upstream)(f"{model}: {self._redactor.text(error.message)}")
-        told.is_final = not error.may_retry
-        if isinstance(told, RateLimitExceeded) and error.retry_after_s is not None:
-            told.retry_after_s = max(1, ceil(error.retry_after_s))
-        return told
+    def _caller_error(self, model: str, error: ProviderError) -> OrganismError:
+        """The failure as callers get it."""
+        raised = CALLER_ERRORS.get(error.code, Upstream)(f"{model}: {self._redactor.text(error.message)}")
+        raised.is_final = not error.may_retry
+        if isinstance(raised, RateLimitExceeded) and error.retry_after_s is not None:
+            raised.retry_after_s = max(1, ceil(error.retry_after_s))
+        return raised
 
 
 class TenantEmbeddings:
@@ -269,7 +269,7 @@ class TenantEmbeddings:
         return self._models.default
 
     async def embed(self, model: str, texts: Sequence[str]) -> Embedded:
-        """A vector for each text, none for none, for the library. The built-in model costs nothing: it is not recorded.
+        """A vector for each text, for the library. The built-in model costs nothing, so its calls are not recorded.
 
         Raises ``InvalidField`` if there is no such model, ``BudgetExhausted``, ``RateLimitExceeded``, ``Upstream``.
         """
@@ -285,9 +285,9 @@ class TenantEmbeddings:
         actor: Actor = HOST_PROGRAM,
         on_recorded: Callable[[events.TextsEmbedded], None] = lambda _: None,
     ) -> Embedded:
-        """The same of any model, under the tenant's budget of the day. The call is recorded whatever comes of it.
+        """The same for any model, within the tenant's daily budget. The call is recorded whatever its outcome.
 
-        One whose caller is gone counts with all that was reserved for it: how far it came nobody knows.
+        A call whose caller has gone counts with all that was reserved: it is not known how far it came.
         """
         terms, dim = self._models.terms(model), self._models.dim(model)
         most, began, call = sum(map(tokens_of, texts)), self._now_us(), self._new_id()
@@ -339,7 +339,7 @@ class TenantEmbeddings:
         return joined(parts, dim)
 
     def _settle_later(self, command: RecordEmbedding) -> None:
-        """Settle it though the caller is gone; if that fails, the next start does it."""
+        """Settle it although the caller has gone; if that fails, the next start does it."""
         settling = asyncio.ensure_future(self._do(command))
         self._settling.add(settling)
         settling.add_done_callback(self._settled)

@@ -81,7 +81,7 @@ def functions_of(agent: Listener, listeners: Mapping[str, Listener], codec: Code
 
 
 def lookups_of(agent: Listener, listeners: Mapping[str, Listener], codec: Codec) -> dict[str, Function]:
-    """The tools that its turns ask unbidden, by name."""
+    """The tools that its turns call without being asked, by name."""
     return {name: function_of(listeners[name], name, codec) for name in agent.looks_up if name in listeners}
 
 

@@ -154,7 +154,7 @@ def _texts_in(text: str) -> Iterator[str]:
 
 
 def _read(text: str) -> Iterator[Any]:
-    """The value of a text that is JSON; nothing of another."""
+    """The value of a text that is JSON; nothing for any other text."""
     with suppress(ValueError):
         yield orjson.loads(text)
 

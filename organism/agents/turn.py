@@ -36,11 +36,11 @@ MOST_CALLS: Final = 32
 OF_FUNCTIONS: Final = frozenset({"tool_choice", "parallel_tool_calls"})
 """The parameters that servers refuse where no function is offered."""
 LONGEST_QUERY: Final = 2_000
-"""So many characters of a prompt passages are looked for by."""
+"""How many characters of a prompt are used to search for passages."""
 ANSWER_TOKENS: Final = 1024
-"""So much of a model's context is left for an answer whose length nobody has set."""
+"""How many tokens of a model's context are left for an answer without a set length."""
 ANSWER_SHARE: Final = 8
-"""An answer is left at most this part of the context."""
+"""At most one part in this many of the context is left for an answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,17 +52,17 @@ class Agent:
     codec: Codec
     charter: str
     notes: tuple[str, ...] = ()
-    """What the model and the reader of its answer are told about it."""
+    """What the model and the reader of its answer learn about it."""
     response_format: Mapping[str, Any] | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     lookups: Mapping[str, Function] = field(default_factory=dict)
-    """The tools that its turns ask unbidden, by name."""
+    """The tools that its turns call without being asked, by name."""
     window: float = math.inf
     """How many tokens a turn takes; infinite where all is sent as it came."""
 
     @property
     def prompt_tokens(self) -> float:
-        """How many tokens of messages have room beside the tools and an answer.
+        """How many tokens of messages have room next to the tools and an answer.
 
         At least half of the context, here and below: the figures are estimates, and the provider has its own.
         """
@@ -72,7 +72,7 @@ class Agent:
 
     @property
     def message_tokens(self) -> float:
-        """How many tokens of a user's message, with its passages, have room beside the instructions too."""
+        """How many tokens of a user's message, with its passages, have room next to the instructions too."""
         instructions = sum(map(tokens_of, (self.charter, self.listener.prompt or "", *self.notes)))
         return max(self.prompt_tokens - instructions, self.window / 2)
 
@@ -87,7 +87,7 @@ class Agent:
             )
 
     def options(self, round_number: int, tools: tuple[ToolSpec, ...]) -> CompleteOptions:
-        """Of one round's call. A call that the model must make is that of the first: then it goes on as it likes."""
+        """The options of one round's call. A call that the model must make is only demanded in the first round."""
         agent = self.listener.agent
         options: CompleteOptions = {"tools": tools}
         if not self.notes:  # else they are added to the text before it is shown
@@ -123,7 +123,7 @@ class Result(NamedTuple):
 def with_turn(
     listener: Listener, listeners: Mapping[str, Listener], codec: Codec, charter: str, window: float = math.inf
 ) -> Listener:
-    """A listener without a handler, with one: each message is a turn of its model, of so many tokens at most."""
+    """The listener with the turn loop as its handler: each message is a turn of at most ``window`` tokens."""
     agent = Agent(
         *(listener, functions_of(listener, listeners, codec), codec, charter),
         notes=tuple(missing_tools(listener, listeners)),
@@ -175,7 +175,7 @@ class Turn:
             reason = await self._rounds()
         except CompleteError as error:
             if error.code != "budget_exhausted" or not self._has_called:
-                await self._metadata.emit("error", error.told)
+                await self._metadata.emit("error", error.entry)
             if error.code != "budget_exhausted":
                 raise
             reason = "budget"
@@ -247,7 +247,7 @@ class Turn:
         return passages
 
     async def _offered(self) -> tuple[ToolSpec, ...]:
-        """The functions; that which searches the library says which indices there are."""
+        """The functions; the one that searches the library names the indices that there are."""
         specs, listing = self._agent.functions.specs, self._agent.lookups.get(INDICES_TOOL)
         if listing is None:
             return specs
@@ -431,7 +431,7 @@ def prompted_turn_of(listener: Listener, config: PromptConfig, codec: Codec) -> 
             answered = prompt.parse_and_validate(_whole(completion))
         except (CompleteError, AgentPromptValidationError) as error:
             failed = error if isinstance(error, CompleteError) else CompleteError("upstream_error", str(error))
-            await metadata.emit("error", failed.told)
+            await metadata.emit("error", failed.entry)
             raise
         found, notes = repair_json(answered)
         text = orjson.dumps(found).decode()

@@ -1,6 +1,7 @@
-"""What of a conversation a model is sent: all of it, or what fits its context, marked where something was left out.
+"""The part of a conversation that a model is sent: all, or what fits its context, with a mark for what is left out.
 
-The instructions and the user's newest message always go whole; a session refuses a message for which there is no room.
+The instructions and the user's newest message are always sent whole; a session refuses a message for which there is no
+room.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ MARK: Final = "[left out, since the model's context has no room: {}]"
 
 
 def fitted(messages: Sequence[ChatMessage], most_tokens: float, secret: str) -> list[ChatMessage]:
-    """The messages, of which at most so many estimated tokens are left where that can be.
+    """The messages, cut to at most ``most_tokens`` estimated tokens where that is possible.
 
     First long texts are cut, then results of tools are left out, then whole turns, the oldest first.
     ``secret`` is that of the fences around the results.
@@ -44,7 +45,7 @@ def fitted(messages: Sequence[ChatMessage], most_tokens: float, secret: str) -> 
 
 
 def _cut(message: ChatMessage, most_tokens: int, secret: str) -> ChatMessage:
-    """The message with so much of its text. A result is cut in its fence, whose label says so."""
+    """The message with at most ``most_tokens`` of its text. A result is cut in its fence, whose label says so."""
     content, most_chars = message["content"], most_tokens * CHARS_PER_TOKEN
     quoted = unfenced(content) if message["role"] == "tool" else None
     text = content if quoted is None else quoted.text

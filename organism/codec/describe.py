@@ -193,7 +193,7 @@ class _Filler:
         self._open.pop()
 
     def _returns(self, shape: Shape) -> bool:
-        """Whether the example of ``shape`` would come back to a record that is being filled."""
+        """Whether the example of ``shape`` would lead back to a record that is being filled."""
         match inner(shape):
             case Nested(cls):
                 return cls in self._open

@@ -34,7 +34,7 @@ def said_by(error: BaseException) -> str:
 
 
 def carried_fault(text: str) -> str | None:
-    """What XML has against ``text`` (S11); None if nothing."""
+    """Why XML cannot carry ``text`` (S11); None if it can."""
     found = uncarried(text)
     if found is None:
         return None

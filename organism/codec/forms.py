@@ -350,7 +350,7 @@ def _table(shape: Table, form: Form) -> Form:
 
 
 def _while_right(items: Iterable[_Item], faults: list[Fault]) -> Iterator[_Item]:
-    """The items up to the first that gets a fault: a refusal costs no more the longer a list is."""
+    """The items up to the first with a fault: refusing a long list costs no more than a short one."""
     before = len(faults)
     return takewhile(lambda _: len(faults) == before, items)
 
@@ -382,7 +382,7 @@ def _wrong(faults: list[Fault], at: Place, message: str) -> object:
 
 
 def _other(faults: list[Fault], at: Place, expected: str, value: object) -> object:
-    """Note that something else came; an ``Unfit`` says itself what it was."""
+    """Note that something else came; an ``Unfit`` itself says what."""
     return _wrong(faults, at, str(value) if isinstance(value, Unfit) else f"expected {expected}, came {came(value)}")
 
 

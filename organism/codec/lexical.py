@@ -76,7 +76,7 @@ def _int_text(value: object) -> str:
         if LEAST_INT <= value <= MOST_INT:
             return int.__repr__(value)
         raise _beyond(_big(value))
-    if isinstance(value, float) and value.is_integer() and abs(value) > MOST_INT:  # JSON's large numbers are read so
+    if isinstance(value, float) and value.is_integer() and abs(value) > MOST_INT:  # JSON's large numbers
         raise _beyond(repr(value))
     raise _wrong(Kind.INT, value)
 
@@ -245,7 +245,7 @@ def _json_read(text: str) -> Any:
 
 
 def _json_object(value: object) -> Any:
-    """An object may come as the text of its JSON: so do models write it, and earlier versions of some payloads."""
+    """An object may come as the text of its JSON: models write it so, and earlier versions of some payloads did."""
     found = _json_read(value) if isinstance(value, str) and value.lstrip().startswith("{") else value
     if not isinstance(found, dict):
         raise _wrong(Kind.JSON_OBJECT, value)
@@ -296,7 +296,7 @@ LEXICAL: dict[Kind, Lexical] = {
 
 
 def checker(scalar: Scalar) -> Callable[[Any], str | None]:
-    """A function from a value of the scalar's kind to what its facets have against it; None if nothing."""
+    """A function from a value of the scalar's kind to the reason why its facets refuse it, or None."""
     pattern = scalar.facets.pattern
     if scalar.kind not in (Kind.STR, Kind.BYTES):
         return _bounds(RANGES, scalar.facets)
@@ -313,7 +313,7 @@ def checker(scalar: Scalar) -> Callable[[Any], str | None]:
 
 
 def length_checker(facets: Facets, what: str) -> Callable[[int], str | None]:
-    """A function from a length to what the facets have against it; None if nothing."""
+    """A function from a length to the reason why the facets refuse it, or None."""
     return _bounds(LENGTHS, facets, what)
 
 
@@ -330,7 +330,7 @@ def _bounds(limits: Iterable[Limit], facets: Facets, what: str = "") -> Callable
 
 
 def facet_words(facets: Facets, what: str) -> str:
-    """The constraints as a person says them; lengths count ``what``."""
+    """The constraints in words; lengths count ``what``."""
     pattern = [f"of the pattern {facets.pattern.text}"] if facets.pattern else []
     lengths, ranges = (
         [limit.words.format(limit.of(facets), what) for limit in limits if limit.of(facets) is not None]

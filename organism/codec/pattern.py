@@ -22,7 +22,7 @@ from organism.model.linear import Linear, linear, searchable
 MAX_PATTERN_CHARS = 500
 _MAX_NESTING = 20
 _MAX_COUNT = 1000
-"""As RE2 has it."""
+"""RE2's own bound."""
 _SPECIAL = ".\\?*+{}()|[]^"
 _SPECIAL_IN_CLASS = "\\[]^-"
 _CONTROLS = {"\n": "\\n", "\r": "\\r", "\t": "\\t"}
@@ -50,7 +50,7 @@ class PatternRefused(ValueError):
 
 
 class _Part(NamedTuple):
-    """A part of a pattern, and a function to a value that fits, of so many characters if it can grow so far."""
+    """A part of a pattern, and a function from a length to a value that fits, of that length if it can grow so far."""
 
     text: str
     sample: Callable[[int], str]

@@ -51,7 +51,7 @@ FREE = Facets()
 
 
 class Limit(NamedTuple):
-    """A facet that bounds a length or a value: its names, its words, and the test that finds it broken."""
+    """A facet that bounds a length or a value: its names, its words, and the test for a violation."""
 
     name: str
     words: str

@@ -68,7 +68,7 @@ class RepairedPayload(NamedTuple):
 
 
 class _Entry(NamedTuple):
-    """A class in use, its envelope's template, and the first class of its name: documents have names, not classes."""
+    """A class in use, its envelope's template, and the first class of its name: documents carry names, not classes."""
 
     schema: PayloadSchema
     template: str
@@ -78,8 +78,8 @@ class _Entry(NamedTuple):
 class Codec:
     """Knows a set of payload classes; immutable. One compiled XSD holds the envelope and all of them.
 
-    ``schemas`` are those of its payload classes, one a name, in the order of their registration. Not for several
-    threads at a time: everything is to run in the event loop's own.
+    ``schemas`` are those of its payload classes, one a name, in the order of their registration. Not thread-safe:
+    everything runs in the event loop's thread.
     """
 
     __slots__ = ("_by_class", "_by_name", "_names", "_validate", "_xsd", "limits", "schemas")
@@ -261,7 +261,7 @@ def _refusal(schema: PayloadSchema, payload: object, error: BaseException) -> In
 
 
 def _unfit(schema: PayloadSchema, element: _Element, reason: str) -> InvalidPayload:
-    """The refusal of a document with all its faults; ``reason`` is given where the reader of JSON finds none."""
+    """The refusal of a document with all its faults; ``reason`` is used where the reader of JSON finds none."""
     return invalid(f"The {schema.name} does not fit", schema.document_faults(element) or [Fault("", reason)])
 
 

@@ -88,7 +88,7 @@ def parse_foreign(
 
 
 def first_fault(element: _Element, schema: etree.XMLSchema) -> str:
-    """What ``schema`` has against ``element`` first; nothing if it is valid.
+    """The first fault of ``element`` by ``schema``; empty if it is valid.
 
     Validating a tree finds the place of each fault, which costs libxml2 time that grows with the square of the elements
     (20,000 wrong ones: 3.4 s); validating while it parses does not (0.05 s).

@@ -201,7 +201,7 @@ class _Types:
         return self._json_type(shape.kind) if shape.kind in _JSON_TYPES else _BASES[shape.kind]
 
     def _json_type(self, kind: Kind) -> str:
-        """The name of the type of JSON as text, which stands once in a schema. Whether it is JSON no XSD can say."""
+        """The name of the type of JSON as text, declared once in a schema. No XSD can check that it is JSON."""
         name = _JSON_TYPES[kind]
         if not any(each.get("name") == name for each in self._schema):
             json_type = _sub(self._schema, "simpleType", name=name)
@@ -227,7 +227,7 @@ def _repeat(element: _Element, shape: Shape, facets: Facets) -> None:
 
 
 def _schema(namespaces: dict[str, str]) -> _Element:
-    """No type of a schema may be taken for another (``xsi:type``)."""
+    """No type of a schema may take the place of another (``xsi:type``)."""
     return etree.Element(f"{{{XSD}}}schema", {"blockDefault": "#all"}, nsmap=namespaces)
 
 
@@ -239,7 +239,7 @@ def _sub(parent: _Element, *tags: str, **attributes: str) -> _Element:
 
 
 def _document(parent: _Element, text: str) -> None:
-    """An annotation comes first in its element."""
+    """The annotation must come first in its element."""
     if text:
         annotation = etree.Element(f"{{{XSD}}}annotation")
         etree.SubElement(annotation, f"{{{XSD}}}documentation").text = text

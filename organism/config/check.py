@@ -117,7 +117,7 @@ class Section:
     faults: Faults
 
     def add(self, message: str, *way: str | int) -> None:
-        """Note a fault of what is, or is missing, at ``way`` within."""
+        """Note a fault of what is at ``way`` within, or is missing there."""
         self.faults.add(self.node.nearest(way).line, (*self.place, *way), message)
 
     def has(self, key: str) -> bool:
@@ -214,12 +214,12 @@ def _known_keys(kind: Any, way: Place) -> list[str]:
 
 
 def _inner(kind: Any) -> Any:
-    """The type of a container's members, or the one type that may be None besides."""
+    """The type of a container's members, or the one type that may also be None."""
     return [each for each in get_args(kind) if each not in (NoneType, ...)][-1]
 
 
 def without(plain: Any, wrong: Sequence[ErrorDetails]) -> Any:
-    """``plain`` loses its faulty values; of a list the last goes first, so that indexes stay valid."""
+    """Remove the faulty values from ``plain``; in a list from the end, so that indexes stay valid."""
     places = {detail["loc"][1:] for detail in wrong}
     for place in sorted(places, key=lambda place: [(isinstance(step, int), step) for step in place], reverse=True):
         if not place:

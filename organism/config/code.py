@@ -50,7 +50,7 @@ class Named:
 class Code:
     """Finds the code of one load. A cause that several keys share is reported once, at the first of them.
 
-    ``prefixes`` is None if they have a fault: then nothing is looked up, and nothing more is reported.
+    ``prefixes`` is None if they have a fault: then nothing is looked up or reported.
     """
 
     def __init__(self, modules: ModuleSet, prefixes: tuple[str, ...] | None, check_payload: CheckPayload) -> None:

@@ -22,7 +22,7 @@ Place = tuple[FrameType, int]
 
 
 def lines_of_error(error: BaseException, modules: ModuleSet) -> tuple[events.CodeLine, ...]:
-    """Where it was raised; of several, which a task group holds, where the first was."""
+    """Where it was raised; for an exception group, where its first one was."""
     return attempt(lambda: _own(_raised(error), modules)).result or ()
 
 
@@ -37,7 +37,7 @@ def lines_of_frame(frame: FrameType | None, modules: ModuleSet | None) -> tuple[
 
 
 def lines_of_function(function: Any, modules: ModuleSet) -> tuple[events.CodeLine, ...]:
-    """Where a handler's own code begins; nothing of one that is no code of the organism's modules."""
+    """Where a handler's own code begins; empty if its code is not in the organism's modules."""
     code = getattr(unwrap(function) if callable(function) else None, "__code__", None)
     module = str(getattr(function, "__module__", ""))
     return (_line(module, code, code.co_firstlineno, modules),) if code and modules.sources.owns(module) else ()

@@ -20,17 +20,17 @@ MAX_TEXT: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Outcome(Generic[Result]):
-    """What came of it: the result, or the error (then ``result`` is None)."""
+    """The outcome: the result, or the error (then ``result`` is None)."""
 
     result: Result | None = None
     error: BaseException | None = None
 
 
 def attempt(action: Callable[[], Result]) -> Outcome[Result]:
-    """Run foreign code. An end of the program that it asks for is an error of its own like any other."""
+    """Run foreign code. An attempt to end the program is an error like any other."""
     try:
         return Outcome(action())
-    except BaseException as error:  # noqa: BLE001 - code of others may raise anything; it is told with its line
+    except BaseException as error:  # noqa: BLE001 - code of others may raise anything; it is reported with its line
         return Outcome(error=error)
 
 
@@ -76,7 +76,7 @@ def shown(value: object) -> str:
 
 
 def _said(say: Callable[[], str]) -> str:
-    """What foreign code says, as a text of no class of its own; empty if it raises."""
+    """What foreign code says, as a plain ``str``; empty if it raises."""
     return attempt(lambda: str.__str__(say())).result or ""
 
 

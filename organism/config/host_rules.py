@@ -57,7 +57,7 @@ def host_rule(text: str) -> HostRule:
 
 
 def canonical_host(text: str) -> str | None:
-    """A host in its one form: ASCII in small letters, four plain numbers, or IPv6 in brackets; None if it is none."""
+    """A host in its canonical form: lower-case ASCII, four plain numbers, or IPv6 in brackets; else None."""
     if text.startswith("["):
         return _canonical_6(text)
     name = text.lower().removesuffix(".")

@@ -19,7 +19,7 @@ TYPES: Final[Mapping[str, str]] = {
     "array": "a list",
     "null": "null",
 }
-"""The types of JSON Schema, and what to call them."""
+"""The types of JSON Schema, and their names in messages."""
 
 MAX_NAMED: Final = 20
 MAX_MESSAGE: Final = 200
@@ -54,7 +54,7 @@ class JsonSchema:
 
 
 def _described(error: Any) -> list[tuple[str | None, str]]:
-    """The member that is to blame, or None for the value itself, and what was expected and came."""
+    """The member at fault, or None for the value itself; what was expected and what came."""
     kind, value = error.kind, error.instance
     match kind.name:
         case "required":

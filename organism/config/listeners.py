@@ -84,7 +84,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class Listeners:
-    """Those of the file, the agents, the shipped tools that these name; the other shipped tools; those that are off."""
+    """Those of the file, with the agents and tools that these name; the other shipped tools; those that are off."""
 
     named: tuple[Listener, ...]
     unlisted: tuple[Listener, ...]
@@ -103,7 +103,7 @@ def names_used(root: Section, files: AgentFiles) -> frozenset[str]:
 
 
 class ListenerReader:
-    """Makes listeners of their sections, with the shipped tools, the files of agents and the models beside them."""
+    """Makes listeners from their sections, the shipped tools, the files of agents and the models."""
 
     def __init__(
         self,
@@ -144,7 +144,7 @@ class ListenerReader:
         return _Entry(section, ListenerSection(**asdict(section.record(ShippedSection))), tool)
 
     def _with_room(self, taken: Mapping[str, str]) -> list[AgentEntry]:
-        """The agents whose names are free; that one's is not is a fault of its file, but a bundled one gives way."""
+        """The agents whose names are free. A taken name is a fault of its file, but a bundled agent gives way."""
         free = []
         for name, entry in self._files.agents.items():
             if is_reserved(name):
@@ -326,7 +326,7 @@ class ListenerReader:
         }
 
     def _with_shipped(self, own: tuple[Listener, ...]) -> Listeners:
-        """Own listeners go before shipped ones of their name; and what nobody names gives way to their classes, too."""
+        """Own listeners replace shipped ones of their name and, unless they are named, of their classes."""
         names = {listener.name for listener in own}
         wanted = {name for listener in own for name in (*listener.peers, *listener.tools, *listener.looks_up)}
         wanted |= {tool.name for tool in self._shipped.values() if tool.is_listed}
@@ -351,7 +351,7 @@ def version_of(written: Any, code: bytes = b"") -> str:
 
 
 def _taken_names(entries: Sequence[_Entry]) -> dict[str, str]:
-    """Note reserved names and those given twice; gives those that are left, each with where it stands."""
+    """Note reserved names and those given twice; gives the rest, each with its place."""
     first: dict[str, tuple[str, int]] = {}
     for entry in entries:
         name, line = entry.given.name, entry.node.node.nearest(("name",)).line

@@ -51,7 +51,7 @@ class OrganismSection:
 
 @dataclass(frozen=True, slots=True)
 class EmbeddingSection:
-    """One of ``embeddings``: so many texts at once become vectors of ``dim`` numbers. An index takes the default."""
+    """One of ``embeddings``: ``batch`` texts at once become vectors of ``dim`` numbers. An index takes the default."""
 
     REQUIRED: ClassVar = ("provider",)
 
@@ -92,7 +92,7 @@ def load(
     """Read the file and the files of agents, and import what they name.
 
     ``check_payload`` says what keeps a dataclass from becoming a schema. ``imports`` is the organism's importer, the
-    same at each reload; without one the load stands for itself. ``ship`` gives the shipped tools, ``bundled`` is
+    same at each reload; without one the load is independent. ``ship`` gives the shipped tools, ``bundled`` is
     the folder of the agents that are served where there are none. Raises ``ConfigInvalid`` with all faults, in the
     order of their lines, each with the pointer ``organism.yaml:LINE:KEY``. Must not run in two threads at the same
     time.
@@ -139,7 +139,7 @@ def mcp_servers(path: Path) -> Mapping[str, McpServer]:
     """The MCP servers that a file names: they are asked before the rest is read. ``load`` reports what is wrong."""
     faults = Faults(path.name)
     try:
-        if "mcp" not in path.read_text("utf-8", "replace"):  # most files: so they are not read twice
+        if "mcp" not in path.read_text("utf-8", "replace"):  # as in most files, which then are not read twice
             return {}
         return read_tools(_read(path, faults)[1]).mcp
     except (ConfigInvalid, OSError):

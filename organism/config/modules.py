@@ -4,7 +4,7 @@
 that lies below the top names of the prefixes (``a`` for the prefix ``a.b``), and these rules hold:
 
 * A module is looked up next to organism.yaml first, and keeps its own dotted name. Its source is read once; compiled
-  files (``.pyc``) are neither used nor written, since two edits within one second look alike to them.
+  files (``.pyc``) are neither used nor written, since they cannot tell apart two edits within one second.
 * From then on ``sys.modules`` shows the new set and nothing else below its top names; if the load fails, what it showed
   before. Two loads must not run at the same time in two threads.
 * All that the modules import below the top names belongs to the set and runs at load, what is imported inside
@@ -13,7 +13,7 @@ that lies below the top names of the prefixes (``a`` for the prefix ``a.b``), an
 * An import statement of a loaded module, whenever it runs, gives modules of its own set: a handling that outlives a
   reload stays in its code, and two organisms never mix. (Only ``importlib.import_module`` sees ``sys.modules``.)
 * Annotations of dataclasses that stand as text are resolved at load: later they would be looked up in ``sys.modules``.
-* The package ``organism`` itself, and what lies outside the top names, is imported as ever and never reloaded.
+* The package ``organism`` itself, and what lies outside the top names, is imported as usual and never reloaded.
 """
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class ModuleSet(MetaPathFinder):
         _replace(self.sources.tops, self._modules)
 
     def hide(self) -> None:
-        """Take from ``sys.modules`` what is of this set."""
+        """Remove the modules of this set from ``sys.modules``."""
         for name, module in self._modules.items():
             if sys.modules.get(name) is module:
                 del sys.modules[name]
@@ -159,14 +159,14 @@ class Importer:
         if self.allowed is None:
             self.allowed = prefixes
 
-    def take_back(self, modules: ModuleSet) -> None:
-        """Show an earlier set again: what was loaded after it is not used after all."""
+    def restore(self, modules: ModuleSet) -> None:
+        """Show an earlier set again: what was loaded after it is dropped."""
         self.close()
         modules.show()
         self.current = modules
 
     def close(self) -> None:
-        """Take from ``sys.modules`` what this organism put there."""
+        """Remove from ``sys.modules`` what this organism put there."""
         if self.current is not None:
             self.current.hide()
             self.current = None
@@ -322,7 +322,7 @@ def _imported(tree: ast.Module, package: str) -> Iterator[str]:
 
 
 def _run(tree: ast.Module) -> Iterator[ast.AST]:
-    """Every node that can run: what stands below ``if TYPE_CHECKING`` is left out."""
+    """Every node that can run: what is below ``if TYPE_CHECKING`` is left out."""
     ahead: list[ast.AST] = [tree]
     while ahead:
         node = ahead.pop()

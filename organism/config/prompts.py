@@ -46,8 +46,8 @@ Prompts = Mapping[PromptKey, PromptConfig]
 SERVED: Final[ContextVar[Prompts | None]] = ContextVar("organism_served_prompts", default=None)
 """The prompts of the handling under way, as they were loaded with its code; None outside of all handlings.
 
-``AgentFactory.create`` is asked for a name and a version, and for nothing else: whose folder is meant follows from who
-asks. The pump alone sets it.
+``AgentFactory.create`` is asked for a name and a version alone: the folder follows from the handling that asks. The
+pump alone sets it.
 """
 
 
@@ -60,7 +60,7 @@ class BadPrompt(ValueError):
 
 
 def is_prompt_name(name: object) -> bool:
-    """Whether a prompt or a version may be called that: no path leads out of its folder by it."""
+    """Whether it may name a prompt or a version: no such name leads out of the folder."""
     return isinstance(name, str) and len(name) <= MAX_NAME and bool(_NAME.fullmatch(name))
 
 
@@ -70,7 +70,7 @@ def prompt_path(name: str, version: str) -> str:
 
 
 def read_prompt(text: str, name: str, version: str) -> PromptConfig:
-    """The prompt that the text of ``{name}/{version}.json`` says. Raises ``BadPrompt``."""
+    """The prompt in the text of ``{name}/{version}.json``. Raises ``BadPrompt``."""
     try:
         plain = read_json(text)
     except NotJson as error:
@@ -104,7 +104,7 @@ def _without_notes(schema: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def filled(value: Mapping[str, Any], defaults: Mapping[str, Any]) -> dict[str, Any]:
-    """The value with the defaults of what is missing; what is there stays, null too."""
+    """The value with defaults for what is missing; what is there stays, even null."""
     return {**{name: default for name, default in defaults.items() if name not in value}, **value}
 
 
@@ -169,7 +169,7 @@ def _enum_faults(
 
 
 def _enum_of(schema: Mapping[str, Any]) -> list[Any] | None:
-    """What a field is chosen from: its own enum, or that of its items where several may be chosen."""
+    """The values of a field: its own enum, or that of its items where several may be chosen."""
     inner = schema.get("items", {}) if schema.get("type") == "array" else schema
     found: list[Any] | None = inner.get("enum")
     return found

@@ -1,7 +1,7 @@
 """What organism.yaml says, checked and frozen.
 
-Nothing here reads a file: ``load`` makes these records, everyone else only reads them. The bounds that stand beside
-fields are the ones that ``load`` enforces; ``REQUIRED`` names the keys that must be in the file.
+Nothing here reads a file: ``load`` makes these records, everyone else only reads them. The bounds next to fields are
+the ones that ``load`` enforces; ``REQUIRED`` names the keys that must be in the file.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """How often a handling is tried in all, and how long it waits in between (seconds, growing to ``max_delay_s``)."""
+    """How often a handling is tried, and how long it waits in between (seconds, growing to ``max_delay_s``)."""
 
     attempts: Annotated[int, Field(ge=1, le=1000)] = 3
     base_delay_s: Annotated[float, Field(ge=0, le=86_400)] = 0.2
@@ -173,8 +173,8 @@ class Listener:
     names: a reply of any other class goes unread. ``max_concurrent``, ``timeout_s`` and
     ``max_payload_bytes`` are the listener's own or those of the limits. ``section`` is its part of the YAML.
     ``version`` changes with the section, with the modules of handler and payload class, and with whatever these
-    import under the prefixes. ``brings_outside_text`` says that an answer of its may hold text of strangers (S20),
-    ``destroys`` whether a call of it cannot be undone: always (as with ``confirm``), never, or where it replaces a
+    import under the prefixes. ``brings_outside_text`` says that its answers may hold text of strangers (S20),
+    ``destroys`` whether a call cannot be undone: always (as with ``confirm``), never, or where it replaces a
     row. ``quotes`` says whether a request holds text from outside that its sender brings. ``check`` raises
     ``InvalidPayload`` for a payload that its class allows and the listener does not take. ``replies`` are classes that
     it is known to answer with. ``effect`` is ``pure`` if calls change nothing, ``idempotent`` if a repeated
@@ -232,12 +232,12 @@ class Listener:
 
     @property
     def looks_up(self) -> tuple[str, ...]:
-        """The tools that its turns ask unbidden: for the passages of its index, and for which indices there are."""
+        """The tools that its turns call without being asked: for passages of its index, and for the list of indices."""
         passages = self.agent is not None and self.agent.rag_index is not None
         return (INDEX_TOOL,) * passages + (INDICES_TOOL,) * (INDEX_TOOL in self.tools)
 
     def may_send_to(self, name: str) -> bool:
-        """Whether ``name`` is a peer: so named, a tool of its, by ``"*"``, itself, or ``system.todo``, always one."""
+        """Whether ``name`` is a peer: by name, by ``"*"``, as a tool, itself, or as ``system.todo``, always one."""
         named = self.any_peer or name in self.peers or name in self.tools or name in {self.name, SYSTEM_TODO}
         return named or name in self.looks_up
 
@@ -248,7 +248,7 @@ class ShippedTool:
 
     Its description is what it ``says``, else the docstring of ``payload_class``. ``replies``, ``brings_outside_text``,
     ``destroys``, ``effect``, ``confirm``, ``check``, ``parameters`` and ``scope`` are as in ``Listener``.
-    ``is_listed``: it is a listener though nobody names it. ``settings`` is what ``tools`` of organism.yaml says of it,
+    ``is_listed``: it is a listener even if no one names it. ``settings`` is what ``tools`` of organism.yaml says of it,
     a dataclass. ``release`` is the version of its code. ``is_off`` says why it cannot be used, if so.
     """
 
@@ -293,7 +293,7 @@ class Settings:
 
     ``embeddings`` and ``fx`` are plain mappings whose shape was checked. ``listeners`` are those of the file, then the
     conversational agents, then the shipped tools that one of them names; ``unlisted`` are the other shipped tools: they
-    take messages, and stand in no list. ``off`` says of shipped tools that cannot be used why not. ``prompts`` are
+    take messages, and stand in no list. ``off`` says why some shipped tools cannot be used. ``prompts`` are
     those of AgentStack, by name and version. ``digest`` is the SHA-256 over all files of the load, ``folder`` where
     organism.yaml lies (absolute).
     """
@@ -349,7 +349,7 @@ def diff(old: Settings, new: Settings) -> Changes:
 
 
 def is_reserved(name: str) -> bool:
-    """Whether a name belongs to the organism itself: the outside, and all of ``system``."""
+    """Whether a name is reserved for the organism itself: the console, and all of ``system``."""
     return name in {CONSOLE, "system"} or name.startswith("system.")
 
 

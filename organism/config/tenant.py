@@ -50,7 +50,7 @@ READ_ONLY: Final[Mapping[str, Source]] = {
     "providers": "process",
     "limits": "process",
 }
-"""What the operator alone says: of a token in config/tokens.yaml, or the program itself."""
+"""What only the operator sets: for a token in config/tokens.yaml, or in the program itself."""
 
 
 def effective(yaml: Mapping[str, Any], written: Mapping[str, Any]) -> TenantConfig:
@@ -59,7 +59,7 @@ def effective(yaml: Mapping[str, Any], written: Mapping[str, Any]) -> TenantConf
 
 
 def readable(written: Mapping[str, Any]) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """What of the written keys can be read, and where the rest stood: another version's, or masked in the log."""
+    """The written keys that can be read, and the places of others: of another version, or masked in the log."""
     try:
         record_of(TenantConfig, dict(written))
     except ValidationError as error:
@@ -75,7 +75,7 @@ def sources(yaml: Mapping[str, Any], written: Mapping[str, Any]) -> dict[str, So
 
 
 def plain(config: TenantConfig) -> dict[str, Any]:
-    """The values as JSON has them: of a budget only what is bounded."""
+    """The values as JSON has them; a budget has only the keys that are bounded."""
     return {**asdict(config), "budget": {name: _bounds(spend) for name, spend in asdict(config.budget).items()}}
 
 

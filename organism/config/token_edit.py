@@ -72,7 +72,7 @@ def _rewritten(text: str, tenant_id: str, change: Callable[[list[Any]], list[Any
 
 
 def _better(by_lines: str | None, whole: str) -> str:
-    """The text as edited by lines, if it says exactly what the document says that was written as a whole."""
+    """The text as edited by lines, if it says exactly what the document written as a whole says."""
     wanted = parse_tokens(whole)
     with suppress(ConfigInvalid):
         if by_lines is not None and parse_tokens(by_lines) == wanted:
@@ -143,7 +143,7 @@ def edit_tokens(path: Path, edit: Callable[[str], str]) -> None:
 
 @contextmanager
 def _alone(folder: Path) -> Iterator[None]:
-    """One edit at a time: of two at once the later would undo the earlier."""
+    """One edit at a time: of two at once, the later would undo the earlier."""
     folder.mkdir(parents=True, exist_ok=True)
     handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:

@@ -16,7 +16,7 @@ from organism.model.ids import DEFAULT_TENANT, TenantId
 from organism.model.principal import ADMIN, KINDS, OPERATOR, PAGE, SCOPES, Principal, is_grant
 
 TOKENS_FILE: Final = Path("config") / "tokens.yaml"
-"""Its place, relative to the folder of organism.yaml."""
+"""Its path, relative to the folder of organism.yaml."""
 EVERY: Final = "*"
 """Among ``models`` or ``tools``: all of them."""
 

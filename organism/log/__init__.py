@@ -1,1 +1,1 @@
-"""The log: the only door to durable state. See ``log.py`` for the port and its numbered guarantees."""
+"""The log: the only way to durable state. See ``log.py`` for the port and its numbered guarantees."""

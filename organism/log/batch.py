@@ -22,7 +22,7 @@ Touched = tuple[str, int, int]
 """A stream, the first position of a unit that holds events of it, and the position of the last of them."""
 TypeSpan = tuple[str, int]  # A type of events, and a span that holds some
 Erasure = tuple[int, int, str, int]
-"""From where to where contents are erased, whose, and the position of the event that says so."""
+"""The span of positions whose contents are erased, their owner, and the position of the event that says so."""
 GENERATION_STREAMS: Final = 4096
 SAFE_FIELDS: Final = frozenset({"event", "outcome", "kind", "effect", "why", "status", "type", "decision"})
 """Fields whose values are the program's own words: they are never masked."""

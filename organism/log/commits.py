@@ -26,7 +26,7 @@ from organism.log.verify import BEFORE_ALL, is_of_rows, last_position
 from organism.sqlite.driver import Connection, Parameters, json_text, set_up, statements, uri_of
 from organism.views.views import ReadModel
 
-PAGE_ROWS: Final = 1024  # So many rows are compared in one read: a longer one would keep the WAL from being reset
+PAGE_ROWS: Final = 1024  # How many rows are compared in one read: a longer one would keep the WAL from being reset
 AFTER_ALL: Final = b""  # To SQLite any blob is greater than any number and any text
 _COMPARING: Final = ("next_page", "differs")
 REBUILD: Final = "`organism log rebuild` has all rows made again"
@@ -83,14 +83,14 @@ class Commits:
         connection.execute(self._statement, parameters)
 
     def are_current(self, connection: Connection) -> bool:
-        """Whether the derived tables were filled by these models, and are as they define them."""
+        """Whether these models filled the derived tables, and still define them so."""
         rows = connection.execute(_SQL["defined"]).fetchall()
         there = {text for kind, _, table, text in rows if text is not None and is_of_rows(kind, table)}
         made = dict(connection.execute(_SQL["model_versions"]).fetchall())
         return made == self._versions and there == {text.rstrip() for text in self._definition}
 
     def unknown_tables(self, connection: Connection) -> list[str]:
-        """Tables and views named like those of read models that are of none of these: ``rebuild`` drops them."""
+        """Tables and views named like those of read models that belong to none of these: ``rebuild`` drops them."""
         known = {name for _, name in self._defined()}
         return sorted(name for _, name in _tables(connection) if name not in known)
 
@@ -118,7 +118,7 @@ class Commits:
             if last is None or not self.are_current(connection):
                 return []
         first, head = last[0], last_position(last[0], last[2])
-        with TemporaryDirectory() as folder, closing(beside(directory, Path(folder) / "rows.sqlite")) as connection:
+        with TemporaryDirectory() as folder, closing(attached(directory, Path(folder) / "rows.sqlite")) as connection:
             schema = statements("log", "schema.sql")
             for text in (schema["streams"], schema["types"], *self._definition):
                 connection.execute(text)
@@ -170,7 +170,7 @@ class Commits:
 
 
 class Derived(NamedTuple):
-    """A derived table: the column by whose values it is read, the least one, which of its rows, and what of each."""
+    """A derived table: the column that orders its reads, the least value, and which rows and columns are compared."""
 
     table: str
     key: str
@@ -180,7 +180,7 @@ class Derived(NamedTuple):
 
 
 def _differ(connection: Connection, derived: Derived) -> Iterator[bool]:
-    """For one page after the other, whether the log's rows are other ones than those in this file."""
+    """For each page in turn, whether the log's rows differ from those in this file."""
     table, key, begin, made, row = derived
     parts = (("$table", table), ("$key", key), ("$made", made), ("$row", row))
     next_page, differs = (reduce(lambda text, part: text.replace(*part), parts, _SQL[name]) for name in _COMPARING)
@@ -201,7 +201,7 @@ def _tables(connection: Connection) -> list[tuple[str, str]]:
     return [(kind, name) for name, kind in connection.execute(_SQL["tables"]).fetchall() if is_of_rows(kind, name)]
 
 
-def beside(directory: LogDirectory, path: Path) -> Connection:
+def attached(directory: LogDirectory, path: Path) -> Connection:
     """A connection to a new file, to which the log is attached."""
     directory.create_private(path)
     was_stopped = not directory.wal.exists()

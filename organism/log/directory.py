@@ -25,7 +25,7 @@ from organism.sqlite.driver import Connection, Failure, Pysqlite, set_up
 PRIVATE_FILE: Final = 0o600
 PRIVATE_DIRECTORY: Final = 0o700
 OPEN_TO_OTHERS: Final = stat.S_IWGRP | stat.S_IRWXO
-"""A key file must not have these: a group may read it, as it does where an orchestrator mounts secrets."""
+"""The permissions that a key file must not have. A group may read it, as where an orchestrator mounts secrets."""
 KEY_BYTES: Final = 32
 TIMELINE_BYTES: Final = 16
 ANCHOR_BYTES: Final = 512  # One sector, so that a power cut leaves the old anchor or the new one
@@ -34,8 +34,8 @@ SQLITE_ENDINGS: Final = ("", "-wal", "-shm")
 CACHE_PRAGMA: Final = "PRAGMA cache_size = -2048"
 """A log grows at its end: a larger cache would hold pages that are not asked for again."""
 _HOLDER: Final = re.compile(r"process \d+ since [^\n]+")
-_held: Final[dict[tuple[int, int, int], str]] = {}
-"""What this process holds, by its id and the lock's file, and since when. See ``LogDirectory.hold``."""
+_own_locks: Final[dict[tuple[int, int, int], str]] = {}
+"""This process, in words, for each lock that it holds: by its id and the lock's file. See ``LogDirectory.hold``."""
 ROWS_REMEDY: Final = (
     "Run `organism log verify --data DIR`: if it names rows alone, stop and run `organism log rebuild`, "
     "which makes them again from the events; else restore a backup."
@@ -100,7 +100,7 @@ class LogDirectory:
             raise NotFound(f"{self.path} holds no log: {self.log.name} is missing.")
 
     def check_room(self) -> None:
-        """Raise ``OSError`` if no file can be written next to the log: SQLite makes some also to read it."""
+        """Raise ``OSError`` if no file can be written next to the log: SQLite writes some even to read it."""
         with TemporaryFile(dir=self.path) as probe:
             probe.write(bytes(ROOM_BYTES))
             probe.flush()
@@ -128,20 +128,21 @@ class LogDirectory:
         """Take a directory that is there, whatever state it is in. Raises ``LogHeld``.
 
         The lock is a record lock, the only kind that no child inherits however it is made: an flock, and a record
-        lock of an open file, are held until the last forked child has ended. It does not keep this process itself out,
-        and goes with any handle of the file that this process closes; so it looks into ``_held`` before it opens it.
+        lock of an open file, are held until the last forked child has ended. It does not keep out this process itself,
+        and is released with any handle of the file that this process closes; so ``_own_locks`` is asked before the file
+        is opened.
         """
         self.create_private(self.lock_path)
         me, key = f"process {os.getpid()} since {spoken(now_us())}", self._lock_key()
-        if (holder := _held.setdefault(key, me)) is not me:
-            raise self._is_held(holder)
+        if (holder := _own_locks.setdefault(key, me)) is not me:
+            raise self._held_by(holder)
         try:
             handle = self._locked()
         except BaseException:
-            del _held[key]
+            del _own_locks[key]
             raise
         self._lock = handle, key
-        self.copy.unlink(missing_ok=True)  # a killed process may have left it, with text that has been erased since
+        self.copy.unlink(missing_ok=True)  # a killed process may have left it, with text that was erased later
         os.ftruncate(handle, 0)
         os.pwrite(handle, f"{me}\n".encode(), 0)
 
@@ -154,14 +155,14 @@ class LogDirectory:
             holder = _written_by_holder(handle)
             os.close(handle)
             if isinstance(error, BlockingIOError):
-                raise self._is_held(holder) from None
+                raise self._held_by(holder) from None
             raise
         return handle
 
     def holder(self) -> str | None:
         """The process that holds it, in words; None if there is none. Changes nothing."""
         try:
-            if (holder := _held.get(self._lock_key())) is not None:
+            if (holder := _own_locks.get(self._lock_key())) is not None:
                 return holder
             handle = os.open(self.lock_path, os.O_RDONLY | os.O_CLOEXEC)
         except OSError:
@@ -178,14 +179,14 @@ class LogDirectory:
         file = self.lock_path.stat()
         return os.getpid(), file.st_dev, file.st_ino
 
-    def _is_held(self, holder: str) -> LogHeld:
+    def _held_by(self, holder: str) -> LogHeld:
         return LogHeld(f"{self.path} is held by {holder}: stop it, or serve another directory.")
 
     def unlock(self) -> None:
         if self._lock is not None:
             handle, key = self._lock
             os.close(handle)
-            del _held[key]
+            del _own_locks[key]
             self._lock = None
 
     def without_paths(self, text: str) -> str:
@@ -279,7 +280,7 @@ class LogDirectory:
 
 
 def _written_by_holder(handle: int) -> str:
-    """What the process that holds a lock has written into its file; anybody may have written something else."""
+    """What the holder of a lock has written into its file; others may have written anything there."""
     found = _HOLDER.search(os.pread(handle, 200, 0).decode("utf-8", "replace"))
     return found[0] if found else "another process"
 

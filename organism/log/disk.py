@@ -45,7 +45,7 @@ PURGE_AGAIN_SECONDS: Final = 0.2
 FULL_WAL_BYTES: Final = 8 << 20  # From here on the WAL is moved into the database while commits go on
 HELD_WAL_BYTES: Final = 16 << 20  # From here on commits wait for the readers that keep it from beginning again
 MOVE_AGAIN_BYTES: Final = 2 << 20
-USED_WAL_BYTES: Final = 256 << 10  # From here on the WAL is lengthened at once to its full size
+USED_WAL_BYTES: Final = 256 << 10  # From here on the WAL is extended at once to its full size
 ROOM_PORTION_BYTES: Final = 1 << 20
 IDLE_WAL_BYTES: Final = 1 << 20  # The same as FULL_WAL_BYTES while nothing waits
 SHOWN_DAMAGES: Final = 3
@@ -209,7 +209,7 @@ class Disk:
             self.head = Anchor(batch.last, chained, self.head.epoch, self.head.timeline)
             if batch.erasures:
                 self._purge()
-        self._tell(batch, error)
+        self._report(batch, error)
         if self._wal_bytes > self._move_at_bytes:
             self._checkpoint()
         elif self._wal_bytes > USED_WAL_BYTES and self._wants_room:
@@ -218,12 +218,12 @@ class Disk:
         if self._timer is None:
             self._timer = self._loop.call_later(ANCHOR_SECONDS, self._pause)
 
-    def _tell(self, batch: Batch, error: Exception | None) -> None:
+    def _report(self, batch: Batch, error: Exception | None) -> None:
         if self.done is not None:
             self.done(batch, error)
 
     def _pause(self) -> None:
-        """Now and then while writing: write the anchor, and move the WAL into the database if nothing waits."""
+        """From time to time while writing: write the anchor, and move the WAL into the database if nothing waits."""
         self._timer = None
         self.anchor()
         if not self._is_writing and self._wal_bytes > IDLE_WAL_BYTES:
@@ -261,7 +261,7 @@ class Disk:
     def _checkpointed(self, _: Any, error: Exception | None) -> None:
         """A checkpoint without room is tried again later; after any other failure nothing on the disk is certain."""
         if error is not None and self.failure(error) is Failure.BROKEN:
-            self._tell(Batch(), error)
+            self._report(Batch(), error)
 
 
 class Memory:

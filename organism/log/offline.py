@@ -1,4 +1,4 @@
-"""Work on the files of a log, of which all but ``rebuild`` may be done beside a running server.
+"""Work on the files of a log, all of which but ``rebuild`` may run next to a running server.
 
 ``organism log verify``, ``rebuild``, ``backup``, ``restore`` and ``stats``, and ``organism doctor``.
 """
@@ -16,7 +16,7 @@ from organism.errors import BadPosition, LogDamaged, LogHeld, LogUnavailable
 from organism.events import vocabulary as events
 from organism.events.record import Record
 from organism.events.stored import decode_unit
-from organism.log.commits import REBUILD, Commits, beside
+from organism.log.commits import REBUILD, Commits, attached
 from organism.log.directory import TIMELINE_BYTES, Anchor, LogDirectory, put_file
 from organism.log.disk import make_tables
 from organism.log.encode import GENESIS, RandomBytes, link, parse
@@ -122,7 +122,7 @@ def copy_log(files: LogDirectory, copy: LogDirectory, companion: str, facts: tup
     if files.key_path.parent == files.path:
         put_file(copy.key_path, files.key_path.read_bytes())
     try:
-        with closing(beside(files, copy.log)) as log:
+        with closing(attached(files, copy.log)) as log:
             make_tables(log)
             for attempt in range(MOST_ATTEMPTS):
                 until = _copy_companion(files, copy, companion, facts)

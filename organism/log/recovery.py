@@ -11,7 +11,7 @@ from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable, O
 from organism.log.disk import Disk, LastCommit, Memory
 from organism.sqlite.driver import Failure
 
-Refusal = Callable[[], OrganismError]  # Makes the error that a refused unit gets
+Refusal = Callable[[], OrganismError]  # Makes the error of a refused unit
 FIRST_RETRY_SECONDS: Final = 0.1
 LAST_RETRY_SECONDS: Final = 5.0
 

@@ -39,7 +39,7 @@ from organism.sqlite.driver import Pysqlite
 from organism.views.views import ReadModel
 
 EARLY_UNITS: Final = 32
-"""So many units are written before the loop's iteration ends: the disk works while the loop makes the rest."""
+"""How many units are written before the loop's iteration ends: the disk works while the loop makes the rest."""
 LOOK_AGAIN_SECONDS: Final = 0.1
 _log = structlog.get_logger("organism")
 

@@ -15,7 +15,7 @@ from organism.log.log import EventFilter, History
 from organism.model.times import iso
 
 PAGE_EVENTS: Final = 64
-"""So many events, with their contents, are in memory at a time."""
+"""How many events, with their contents, are in memory at a time."""
 
 
 async def export(log: History, stream: str) -> AsyncIterator[bytes]:
@@ -65,7 +65,7 @@ def shown(record: Record[events.Event]) -> dict[str, Any]:
 
 
 def _parts(content: Content) -> dict[str, Any]:
-    """JSON byte for byte, but for line breaks between its tokens: it lies on one line."""
+    """The JSON byte for byte, without line breaks between its tokens: one line."""
     if content.erased:
         return {"erased": True}
     return {"json": orjson.Fragment(content.json.replace(b"\n", b" ")), "xml": content.xml.decode()}

@@ -36,7 +36,7 @@ class Tail:
         self.is_closed = False
 
     def add(self, records: Records, size: int) -> None:
-        """Add a commit that is on disk; ``wake`` lets the followers know, those of single streams do at once."""
+        """Add a commit that is on disk; ``wake`` notifies the followers, those of single streams are notified at once."""
         if self._waiting:
             self._wake_streams({record.stream for record in records} & self._waiting.keys())
         self._commits.append((records, size))
@@ -54,7 +54,7 @@ class Tail:
                     record.content = Content(owner, b"", erased=True)
 
     def skip_to(self, head: int) -> None:
-        """Go on from ``head``; followers read what lies before it from the disk."""
+        """Go on from ``head``; followers read what is before it from the disk."""
         self._wake_streams(tuple(self._waiting))
         self._commits.clear()
         self._bytes = 0
@@ -126,7 +126,7 @@ class Tail:
                 yield records if is_wanted is None else [record for record in records if is_wanted(record)]
 
     def _after(self, position: int) -> list[Records] | None:
-        """The commits after ``position``, oldest first; None if some of it is not here any more."""
+        """The commits after ``position``, oldest first; None if some of them are no longer here."""
         newest_first = takewhile(
             lambda records: records[-1].position > position, (c[0] for c in reversed(self._commits))
         )

@@ -161,7 +161,7 @@ def meta_damage(connection: Connection, key: bytes, anchor: Anchor) -> list[str]
 
 
 def content_damage(connection: Connection, after: int) -> Iterator[str]:
-    """What does not fit among the contents of the events after ``after``, and contents that no event names."""
+    """Contents of the events after ``after`` that do not fit, and contents that no event names."""
     unit = connection.execute(_SQL["unit_at"], (after + 1,)).fetchone() if after else None
     begin = BEFORE_ALL if unit is None else unit[0]
     last = begin - 1 if unit is not None else BEFORE_ALL
@@ -202,7 +202,7 @@ def _sealed(rows: Sequence[tuple[Any, ...]]) -> dict[int, str]:
 def verify(connection: Connection, key: bytes, after: int, anchor: Anchor) -> Verification:
     """Check the tables, every commit's hash, every event's digest and every content after ``after``."""
     damage = schema_damage(connection)
-    if damage:  # what is asked of such tables proves nothing
+    if damage:  # such tables prove nothing
         return Verification(0, 0, 0, tuple(damage))
     state = Walk(key)
     try:

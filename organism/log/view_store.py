@@ -27,7 +27,7 @@ class SqliteViews:
         self._is_whole = True
 
     async def begin(self, position: int) -> RowFolding:
-        """Fold what comes after ``position``: of an opened log, and after each failed commit."""
+        """Fold what comes after ``position``: when the log is opened, and after each failed commit."""
         store, models = self._store, list(self._models.values())
         live = await store.read(live_rows_at, store.snapshots, models, position)
         load = partial(store.read_now, pages.newest_version)

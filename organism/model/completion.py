@@ -173,7 +173,7 @@ class CompleteError(Exception):
         self.retry_after_s = retry_after_s
 
     @property
-    def told(self) -> dict[str, Any]:
+    def entry(self) -> dict[str, Any]:
         """The data of the run's ``error`` entry."""
         final = {"isFinal": True} if self.is_final else {}
         wait = {} if self.retry_after_s is None else {"retryAfterSeconds": self.retry_after_s}

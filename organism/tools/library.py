@@ -41,7 +41,7 @@ from organism.tools.web import ToolFailure, as_step, clean, written_bytes
 from organism.views.library import StoredIndex
 
 MOST_BYTES: Final = 160 * 1024
-"""So much text an answer has at most, as XML: the rest of the documents is left out."""
+"""How much text an answer may have, as XML: the rest of the documents is left out."""
 MOST_INDICES: Final = 100
 MOST_SHOWN: Final = 200
 """Characters of a text in a preview."""
@@ -322,8 +322,8 @@ class LibraryTools:
         async def show(payload: Any) -> Preview | ToolError:
             try:
                 # What changes between the two is found to have changed, since the version is the older one.
-                version = await _told(partial(self._library.version, payload.index_id, ids_of(payload)))
-                return Preview(await _told(partial(preview, payload)), version, quotes)
+                version = await _asked(partial(self._library.version, payload.index_id, ids_of(payload)))
+                return Preview(await _asked(partial(preview, payload)), version, quotes)
             except ToolFailure as failure:
                 return ToolError(failure.code, failure.message)
 
@@ -331,8 +331,8 @@ class LibraryTools:
             # A further attempt has the same key, so it is done once.
             once = Idempotency(confirmed.message, "TOOL", f"/a1/rag/indices/{payload.index_id}", "")
             by = By(once=once, cause=confirmed.message, version=confirmed.version)
-            told = partial(_told, partial(change, payload, by))
-            response = await as_step(metadata, "write", told, SECONDS, reply, "idempotent")
+            write = partial(_asked, partial(change, payload, by))
+            response = await as_step(metadata, "write", write, SECONDS, reply, "idempotent")
             brings_text = isinstance(response.payload, RagDocument)
             return Recorded(response.payload, authors=frozenset({"rag_doc_patch"})) if brings_text else response
 
@@ -459,10 +459,10 @@ async def _as_step(
     ask: Callable[[], Awaitable[dict[str, Any]]],
     reply: Callable[..., object],
 ) -> HandlerResponse:
-    return await as_step(metadata, key, partial(_told, ask), SECONDS, reply)
+    return await as_step(metadata, key, partial(_asked, ask), SECONDS, reply)
 
 
-async def _told(ask: Callable[[], Awaitable[T]]) -> T:
+async def _asked(ask: Callable[[], Awaitable[T]]) -> T:
     """What the library gives. Raises ``ToolFailure``."""
     try:
         return await ask()

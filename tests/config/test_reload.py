@@ -135,7 +135,7 @@ def test_taking_back_a_set_takes_the_other_prefixes_of_the_new_one_away(place: P
     place.yaml(wide)
     place.load()
     assert "more.hello" in sys.modules
-    place.importer.take_back(old.modules)
+    place.importer.restore(old.modules)
     assert "more.hello" not in sys.modules
     assert "handlers.hello" in sys.modules
 

@@ -17,7 +17,7 @@ from typing import Any, Final
 import orjson
 import pytest
 
-from organism.agents.conversation import parted, unfenced
+from organism.agents.conversation import split_fences, unfenced
 from organism.agents.written_calls import written_calls
 from organism.bootstrap import Parts
 from organism.events.vocabulary import ApprovalRequested, MessageSent, ThreadCompleted
@@ -179,7 +179,7 @@ class Obedient(Played):
         texts = list(texts_of(messages[-1]))
         if "I store what I read." in messages[0]["content"] and messages[-1]["role"] == "tool":
             return self._stored(texts)
-        is_order = messages[-1]["role"] == "user" and not parted(messages[-1]["content"])[0]
+        is_order = messages[-1]["role"] == "user" and not split_fences(messages[-1]["content"])[0]
         arguments = {tool.name: tuple(tool.parameters["properties"]) for tool in call.options.get("tools", ())}
         told = [each for text in texts for each in written_calls(text, arguments, lambda _: False)[0]]
         if again := confirmed(messages):
@@ -202,7 +202,7 @@ def answered(**completion: Any) -> Outcome:
 
 def texts_of(message: ChatMessage) -> Iterator[str]:
     """Every text in a message: of a question also the passages before it, of a result each text in its JSON."""
-    passages, rest = parted(message["content"])
+    passages, rest = split_fences(message["content"])
     found = unfenced(rest)
     text = rest if found is None else found.text
     if message["role"] == "tool":

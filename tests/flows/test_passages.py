@@ -9,7 +9,7 @@ from typing import Any
 import orjson
 import pytest
 
-from organism.agents.conversation import parted
+from organism.agents.conversation import split_fences
 from organism.bootstrap import Parts
 from organism.events.record import Actor
 from organism.events.vocabulary import ApprovalRequested, MessageSent
@@ -80,7 +80,7 @@ async def test_the_best_passages_stand_in_fences_before_the_prompt_and_the_answe
         asked = [record.event.to for record in await o.records(MessageSent)]
     (prompt,) = play.models.calls
     assert [message["role"] for message in prompt] == ["system", "user"]
-    assert parted(prompt[-1]["content"]) == ([PARK.text], "Which park is the largest?")
+    assert split_fences(prompt[-1]["content"]) == ([PARK.text], "Which park is the largest?")
     assert outcome.replies == ({"text": "The Tiergarten.", "citations": ["berlin/d2"]},)
     assert asked == ["guide", "rag_query", "guide", "console"]
 
@@ -95,7 +95,7 @@ async def test_passages_take_half_of_the_models_context_at_most(play: Thinking) 
     documents = [Document(f"d{number}", f"The largest park is number {number}. " * 14) for number in range(5)]
     async with reading(play, *documents) as o:
         outcome = await o.inject("guide", {"message": "Which park is the largest?"}, wait=True)
-    passages, _ = parted(play.models.calls[0][-1]["content"])
+    passages, _ = split_fences(play.models.calls[0][-1]["content"])
     assert len(passages) == 3 == len(outcome.replies[0]["citations"])
 
 
@@ -125,7 +125,7 @@ async def test_a_passage_stays_in_its_fence_whatever_it_says_and_taints_the_run(
     async with reading(play, hostile) as o:
         await o.inject("guide", {"message": "Which park is the largest?"})
         approval = await o.until(ApprovalRequested)
-    assert parted(play.models.calls[0][-1]["content"]) == ([HOSTILE], "Which park is the largest?")
+    assert split_fences(play.models.calls[0][-1]["content"]) == ([HOSTILE], "Which park is the largest?")
     assert approval.event.agent == "remove"
 
 

@@ -13,7 +13,7 @@ import orjson
 import pytest
 from msgspec.structs import replace
 
-from organism.agents.conversation import parted, unfenced
+from organism.agents.conversation import split_fences, unfenced
 from organism.agents.written_calls import written_calls
 from organism.bootstrap import Parts
 from organism.events.record import Actor
@@ -129,7 +129,7 @@ def made_before(messages: Any) -> Iterator[tuple[str, Any]]:
 
 def texts_of(message: ChatMessage) -> Iterator[str]:
     """Every text in a message, also those in JSON in it, unless a user wrote it."""
-    passages, rest = parted(message["content"])
+    passages, rest = split_fences(message["content"])
     found = unfenced(rest)
     for text in (*passages, *((found.text,) if found is not None else ())):
         yield from texts_in(text)

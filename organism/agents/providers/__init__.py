@@ -17,7 +17,7 @@ CODES: Final[Mapping[Fault, CompleteCode]] = {
     "rate_limited": "rate_limit_exceeded",
     "timeout": "upstream_timeout",
 }
-"""As callers are told a fault; any other one is the operator's or the provider's, ``upstream_error``."""
+"""The API's code for each fault; any other fault is the operator's or the provider's: ``upstream_error``."""
 
 
 class ProviderError(Exception):
@@ -26,7 +26,7 @@ class ProviderError(Exception):
     ``unauthorized`` is a wrong or missing key, ``rejected`` a request that the provider refuses, ``too_long`` one that
     does not fit the model's window, ``withheld`` one whose answer its content filter does not let through,
     ``malformed`` an answer that cannot be understood. The others may be tried again, after ``retry_after_s`` if it is
-    given. ``is_operators``: it is not the request that has to be mended, but how this organism is set up.
+    given. ``is_operators``: the fault is in the setup of this organism, not in the request.
     """
 
     def __init__(

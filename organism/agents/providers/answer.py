@@ -55,7 +55,7 @@ _MARKS: Final = re.compile(r'\\.?|["{}]', re.DOTALL)
 
 
 class CallInPieces(Entity):
-    """A tool call; what is asked of it while it comes takes no longer the more has come."""
+    """A tool call while it arrives; looking at it takes no longer the more of it has arrived."""
 
     id: str = ""
     name: str = ""

@@ -44,7 +44,7 @@ KEY_CHARACTERS: Final = frozenset(map(chr, range(0x21, 0x7F)))
 SHOWN_CHARS: Final = 300
 READ_CHARS: Final = 4000
 REVEALING_WORDS: Final = 3
-"""So many words in a row in both texts count as quoted; so do two long words, or one with digits."""
+"""How many words in a row, found in both texts, count as quoted; so do two long words, or one with digits."""
 REVEALING_CHARS: Final = 4
 LONG_WORD_CHARS: Final = 5
 
@@ -125,7 +125,7 @@ class Refused(ProviderError):
 
     @property
     def code(self) -> CompleteCode:
-        """The API's code for it. An account without credit is told as its server tells it, as asked too often."""
+        """The API's code for it. An account without credit is a rate limit, as its server says."""
         return "rate_limit_exceeded" if self.status == TOO_MANY else super().code
 
 
@@ -275,7 +275,7 @@ def quotable(text: str, request: ModelRequest, key: str | None) -> str:
 
 
 def _shows(line: str, key: str) -> bool:
-    """Whether the line shows an end of the key, as servers like to do. A short key is made up, and no secret."""
+    """Whether the line shows an end of the key, as servers tend to do. A short key is a placeholder, not a secret."""
     if len(key) < SHORTEST:
         return False
     shown = max(REVEALING_CHARS, len(key) // 8)

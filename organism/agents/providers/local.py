@@ -26,7 +26,7 @@ MOST_CONTEXT: Final = 8192
 """The context that the model was made for."""
 FIRST: Final = '{"messages":[{"role":"user","content":"-"}],"max_tokens":1,"stream":true}'
 THREADS: Final = 1
-"""More threads wait for each other on a machine that does other things too, and are slower in the end."""
+"""More threads wait for each other on a busy machine, and are slower in the end."""
 
 
 class Engine(Protocol):
@@ -81,7 +81,7 @@ def local(context_window: int) -> Local:
 
 
 class Llama:
-    """The engine: llama.cpp's server, which this user alone can reach, by a key that is kept nowhere else."""
+    """The engine: llama.cpp's server, which only this user can reach, with a key that is stored nowhere."""
 
     def __init__(self, weights: Path, context_window: int) -> None:
         import xllamacpp

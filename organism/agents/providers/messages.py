@@ -21,7 +21,7 @@ TOKENS_PER_IMAGE: Final = 1600
 
 
 def text_of(content: Any) -> str:
-    """The text of a message's content, which is text or a list of parts; other parts than text have none."""
+    """The text of a message's content, which is text or a list of parts; parts other than text have none."""
     if isinstance(content, str):
         return content
     parts = content if isinstance(content, list | tuple) else ()

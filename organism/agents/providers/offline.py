@@ -16,7 +16,7 @@ from importlib.resources import files
 from itertools import chain
 from typing import Any, Final
 
-from organism.agents.conversation import parted, unfenced
+from organism.agents.conversation import split_fences, unfenced
 from organism.agents.providers import messages
 from organism.agents.providers import offline_words as words
 from organism.model.arithmetic import is_arithmetic
@@ -55,7 +55,7 @@ def reply(request: ModelRequest) -> tuple[str, list[Call]]:
     turns = [(str(message.get("role")), plain(message)) for message in request.messages]
     newest = max((at for at, (role, _) in enumerate(turns) if role == "user"), default=len(turns))
     message = "".join(text for _, text in turns[newest : newest + 1])
-    quoted, rest = parted(message)
+    quoted, rest = split_fences(message)
     message = plain({"content": rest})
     before = [text for role, text in turns[:newest] if role not in messages.SYSTEM_ROLES]
     earlier = (text for role, text in reversed(turns[:newest]) if role == "user")

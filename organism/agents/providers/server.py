@@ -54,7 +54,7 @@ class Api:
     reader: Callable[[Answer], Callable[[Mapping[str, Any]], Iterator[Part]]]
     content: str  # the key that a whole answer must have
     id_prefix: str = "call"
-    version_path: str = ""  # the SDK adds it to the address, which mostly ends with it already
+    version_path: str = ""  # the SDK adds it to the address, which usually ends with it already
 
 
 @dataclass(frozen=True, slots=True)

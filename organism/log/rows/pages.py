@@ -109,7 +109,7 @@ def _among(model: ReadModel, among: Among, other: ReadModel, at: int | None) -> 
 
 
 def _text(model: ReadModel, query: Query) -> Statement:
-    """The content holds the text, or that of a row of ``text_in`` does."""
+    """The content, or that of a row of ``text_in``, holds the text."""
     text = json_text(query.text)[1:-1]
     if model.text_in is None:
         return _SQL["text"], [text]
@@ -167,7 +167,7 @@ def newest_version(connection: Connection, model: ReadModel, key: str) -> Versio
 
 
 def greatest_keys(connection: Connection, models: Sequence[ReadModel]) -> dict[str, str]:
-    """Of each model that has versions the greatest key: one above it was never written."""
+    """The greatest key of each model that has versions: a key above it was never written."""
     found = {}
     for model in stored(models):
         if not model.is_final:
@@ -204,7 +204,7 @@ def live_page(model: ReadModel, rows: Iterable[tuple[str, Written]], query: Quer
 
 
 def _rank(place: PageKey) -> tuple[Any, ...]:
-    """What sorts as SQLite sorts the place."""
+    """A key that sorts as SQLite sorts the place."""
     value, key = place
     kind = 0 if value is None else 2 if isinstance(value, str) else 1
     return (kind, 0 if value is None else value, key.encode())

@@ -15,7 +15,7 @@ from organism.events.entity import Entity
 from organism.sqlite.driver import json_text, statements
 from organism.views.views import ReadModel
 
-LAYOUT: Final = 8  # Changes with what this file and rows.sql make of a model
+LAYOUT: Final = 8  # Changed whenever this file or rows.sql makes something else of a model
 POSITION: Final = "position"  # The column by which rows that never change lie
 FIELDS_BEGIN: Final = 7  # The place of the first declared field in a version of a commit
 Written = tuple[bytes, bytes, int, Sequence[Any]]
@@ -27,7 +27,7 @@ class Changes(Entity):
     """What a commit adds to one model: versions of rows, and which versions they end."""
 
     versions: list[tuple[int, str, Written]] = field(default_factory=list)  # (number, key, row) of new versions
-    ended: list[tuple[int, int]] = field(default_factory=list)  # (number, until) of versions that stand no more
+    ended: list[tuple[int, int]] = field(default_factory=list)  # (number, until) of versions that are over
 
 
 def stored(models: Sequence[ReadModel]) -> list[ReadModel]:

@@ -28,7 +28,7 @@ VERSION_BITS: Final = 20
 one unit. So versions in order of their numbers are rows in order of their last change."""
 GENERATION_ROWS: Final = 512
 CHECKPOINT_EVENTS: Final = 4096
-"""From one checkpoint to the next: about so many events at most are folded to see the rows as of any position."""
+"""Events from one checkpoint to the next: about so many are folded at most to see the rows as of a position."""
 
 Version = tuple[int, Any]  # The number of the newest version of a row, and the row; None: it ended
 LoadVersion = Callable[[ReadModel, str], Version | None]
@@ -36,7 +36,7 @@ LoadVersion = Callable[[ReadModel, str], Version | None]
 
 
 class Rows(dict[str, Any]):
-    """Rows as a fold is given them: None for one that is not there."""
+    """Rows as a fold gets them: None for a missing one."""
 
     __slots__ = ()
 
@@ -45,7 +45,7 @@ class Rows(dict[str, Any]):
 
 
 class _TouchedRows(Rows):
-    """The rows that a unit touches: a fold that asks for one gets it as it was before, and is about to change it."""
+    """The rows that a unit touches: a fold asks for a row, gets it as it was before, and changes it."""
 
     __slots__ = ("_before",)
 
@@ -85,8 +85,8 @@ class CurrentRows(Entity):
             number += 1
         if len(young) > GENERATION_ROWS:
             uncommitted = first_version(committed + 1)
-            kept = {key: found for key, found in self.old.items() if found[0] >= uncommitted and key not in young}
-            self.old, self.young = young, kept
+            needed = {key: found for key, found in self.old.items() if found[0] >= uncommitted and key not in young}
+            self.old, self.young = young, needed
 
     def _before(self, key: str) -> Any:
         """The current row; None if there is none."""
@@ -139,7 +139,8 @@ class LiveRows:
 class RowFolding:
     """Folds units, in order, into the rows of all models: stored ones when taken in, live ones once committed.
 
-    ``live.position`` is the last position that is known to be on the disk. ``keep`` is given a checkpoint now and then.
+    ``live.position`` is the last position that is known to be on the disk. ``keep`` gets a checkpoint from time to
+    time.
     A fold that raises calls ``on_fault``; from then on nothing is folded: the rows have to be rebuilt.
     """
 
@@ -166,7 +167,7 @@ class RowFolding:
         self._checkpoint = live.position
 
     def greatest_keys(self, found: Mapping[str, str]) -> None:
-        """No key above these was ever written, model by model; of new tables no key was."""
+        """The greatest key ever written of each model; none for new tables."""
         for model, key in found.items():
             self._current[model].greatest = key
 
@@ -180,7 +181,7 @@ class RowFolding:
                 raise
 
     def values(self, blob: list[bytes], end: int) -> list[Any]:
-        """What the units since the last call add: a value a column; ``blob``, of ``end`` - 1 bytes, takes the texts."""
+        """What the units since the last call add, column by column; ``blob``, of ``end`` - 1 bytes, takes the texts."""
         changes, self._changes = self._changes, defaultdict(Changes)
         return row_lists(self._stored, changes, blob, end)
 
@@ -246,7 +247,7 @@ def folded_row(model: ReadModel[R], public: bytes, private: bytes) -> R:
 
 
 def _whole(model: ReadModel, row: Any) -> msgspec.Raw:
-    """The row as a checkpoint has it: one object, of its private fields too; null for one that is gone."""
+    """The row as a checkpoint has it: one object, private fields included; null for a row that ended."""
     if row is None:
         return msgspec.Raw(b"null")
     public, private, *_ = write(model, row)
@@ -254,7 +255,7 @@ def _whole(model: ReadModel, row: Any) -> msgspec.Raw:
 
 
 def _of_whole(model: ReadModel, row: bytes) -> Any:
-    """Of each class the fields that it knows."""
+    """The fields that each class knows."""
     return None if row == b"null" else folded_row(model, row, b"" if model.private is None else row)
 
 

@@ -42,7 +42,7 @@ def served_tool(name: str, server: McpServer, parameters: Mapping[str, Any], des
 
 
 def changed_tool(name: str, server: McpServer) -> ShippedTool:
-    """A tool that is off since its server changed it: nothing of what it says now gets into a prompt."""
+    """A tool that is off because its server changed it: none of its new text gets into a prompt."""
     description = "This tool is off: its server has changed it, and the operator has not accepted that."
     return replace(served_tool(name, server, ANY_OBJECT, description), destroys=False)
 

@@ -110,7 +110,7 @@ async def _answer(connection: Connection, name: str, arguments: dict[str, Any], 
 
 
 async def _called(connection: Connection, name: str, arguments: dict[str, Any], key: str) -> dict[str, Any]:
-    """Call it; once more if certainly nothing was done, as after a restart of the server."""
+    """Call it, and once more if certainly nothing was done, as after a restart of the server."""
     try:
         return await _once(connection, name, arguments, key)
     except MCPError as error:

@@ -88,7 +88,7 @@ class Connection:
 
         streams = self._watched(self._transport(words), ended)
         try:
-            with self._attempt:  # left in the midst of it, by ``_drop``
+            with self._attempt:  # cancelled by ``_drop``
                 async with Client(streams, client_info=_CLIENT, cache=None) as client:
                     if not leave.is_set():
                         self._client = client
@@ -149,7 +149,7 @@ class Connection:
         return True
 
     def leave_out(self, tool: str, reason: str) -> None:
-        """Tell in the server's log why a tool is not offered."""
+        """Log why a tool is not offered."""
         structlog.get_logger("organism.tools.mcp").warning(
             "mcp_tool_left_out", server=self.name, tool=tool, reason=reason
         )

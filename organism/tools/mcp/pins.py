@@ -1,7 +1,7 @@
 """Which tools of MCP servers are accepted: by name, description and schema, as a digest.
 
 The operator's log says what was accepted. The first sight of a server accepts all that it offers; what is new or
-another later is off until the operator accepts it, since its text would stand in every prompt.
+different later is off until the operator accepts it, since its text would stand in every prompt.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ class OfferedTool(NamedTuple):
 
     @property
     def digest(self) -> str:
-        """Of all of it; with the name of its listener it is what is accepted."""
+        """The digest of all of it; with the name of its listener it is what is accepted."""
         return hashlib.sha256(json.dumps(self, sort_keys=True).encode("utf-8", "surrogatepass")).hexdigest()
 
 
@@ -51,7 +51,7 @@ class Pins:
         return [name for name, row in self._known.items() if row.server == server and row.accepted]
 
     def is_off(self, server: str, name: str, tool: OfferedTool) -> bool:
-        """Whether the server offered it otherwise when it was accepted, or did not offer it before."""
+        """Whether the server offered it differently when it was accepted, or did not offer it then."""
         row = self._known.get(name)
         return self._was_seen(server) and (row is None or row.accepted != tool.digest)
 

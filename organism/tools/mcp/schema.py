@@ -1,7 +1,7 @@
 """The JSON Schema of a foreign tool, evaluated within bounds.
 
-Its size is bounded, no reference is fetched, and its patterns run on a linear engine. By its references a short schema
-can look at one value exponentially often: the looks are counted before arguments are evaluated.
+Its size is bounded, no reference is fetched, and its patterns run on a linear engine. Through references a short schema
+can check one value exponentially often, so its checks are counted before arguments are evaluated.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from organism.config.json_schema import JsonSchema
 
 MOST_SCHEMA_BYTES: Final = 64 * 1024
 MOST_FAULTS: Final = 10
-MOST_LOOKS: Final = 100_000
-TOO_MANY_LOOKS: Final = "/: these take too long to check against the tool's schema"
+MOST_CHECKS: Final = 100_000
+TOO_MANY_CHECKS: Final = "/: these take too long to check against the tool's schema"
 
 _SEVERAL_HERE: Final = ("allOf", "anyOf", "oneOf", "dependentSchemas", "dependencies")
 _ONE_HERE: Final = ("not", "if", "then", "else")
@@ -31,7 +31,7 @@ _ANY_BELOW: Final = (
 Schema = Mapping[str, Any]
 
 
-class TooManyLooks(Exception):
+class TooManyChecks(Exception):
     pass
 
 
@@ -52,27 +52,27 @@ class ArgumentsSchema:
     def faults(self, arguments: object) -> list[str]:
         """What is wrong with the arguments, each with its JSON pointer; at most ten."""
         try:
-            self._look(self._root, arguments, MOST_LOOKS)
-        except (TooManyLooks, RecursionError):
-            return [TOO_MANY_LOOKS]
+            self._check(self._root, arguments, MOST_CHECKS)
+        except (TooManyChecks, RecursionError):
+            return [TOO_MANY_CHECKS]
         return [
             f"{fault.pointer or '/'}: {fault.message}" for fault in self._schema.faults(arguments, most=MOST_FAULTS)
         ]
 
-    def _look(self, schema: Schema, value: object, left: int) -> int:
-        """How many looks are left of so many once the schema has looked at the value and at all within it."""
+    def _check(self, schema: Schema, value: object, left: int) -> int:
+        """How many checks of ``left`` remain once the schema has checked the value and all within it."""
         if not left:
-            raise TooManyLooks
+            raise TooManyChecks
         left -= 1
         here = [schema.get(key) for key in _ONE_HERE]
         here += [self._target(schema[key]) for key in _REFERENCES if key in schema]
         for several in (here, *(schema.get(key) for key in _SEVERAL_HERE)):
             for each in _schemas(several):
-                left = self._look(each, value, left)
+                left = self._check(each, value, left)
         members = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
         for name, member in members:
             for each in _of_member(schema, name):
-                left = self._look(each, member, left)
+                left = self._check(each, member, left)
         return left
 
     def _target(self, reference: str) -> Any:

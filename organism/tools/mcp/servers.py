@@ -49,13 +49,13 @@ class _Server:
     tried: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when it has answered or failed since it was asked last."""
     is_late: bool = False
-    """Whether nobody waits for its answer any more."""
+    """Whether it has not answered in the time that a start or reload waits."""
 
 
 class McpServers:
     """``folder`` is where commands run; ``environment`` has their variables and the tokens of addresses.
 
-    ``on_answered`` is called when a server has answered that nobody waited for any more, with other tools than before.
+    ``on_answered`` is called when a late server has answered with other tools than before.
     """
 
     def __init__(
@@ -99,7 +99,7 @@ class McpServers:
     async def _ask(self, known: _Server) -> None:
         """Ask it for its tools until it has answered."""
         pause = FIRST_PAUSE_SECONDS
-        while (tools := await self._tools_told(known)) is None:
+        while (tools := await self._list_tools(known)) is None:
             with suppress(TimeoutError):
                 async with asyncio.timeout(pause):
                     await known.wanted.wait()
@@ -110,7 +110,7 @@ class McpServers:
         if known.is_late and _tools_of(before) != _tools_of(known.offered):
             self._on_answered()
 
-    async def _tools_told(self, known: _Server) -> list[Tool] | None:
+    async def _list_tools(self, known: _Server) -> list[Tool] | None:
         """The tools that it names; None if it cannot be asked."""
         known.wanted.clear()
         try:
@@ -145,8 +145,8 @@ class McpServers:
 
     async def keep(self, servers: Mapping[str, McpServer]) -> None:
         """Close the connections of all other servers."""
-        kept = {_key(name, server) for name, server in servers.items()}
-        gone = [self._servers.pop(key) for key in list(self._servers) if key not in kept]
+        named = {_key(name, server) for name, server in servers.items()}
+        gone = [self._servers.pop(key) for key in list(self._servers) if key not in named]
         for server in gone:
             if server.asking is not None:
                 server.asking.cancel()

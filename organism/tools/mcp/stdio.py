@@ -119,7 +119,8 @@ async def _read(stdout: ByteReceiveStream, to_client: Any, words: LastWords) -> 
 def _message(line: bytes) -> JSONRPCMessage | None:
     """The message of a line, if it is one.
 
-    Halves of characters, as servers write that cut texts, are replaced; an answer that cannot be read is an error of
+    Halves of characters, which servers write when they cut texts, are replaced; an answer that cannot be read is an
+    error of
     its call.
     """
     with suppress(ValidationError):

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from organism.tools.mcp.schema import TOO_MANY_LOOKS, ArgumentsSchema
+from organism.tools.mcp.schema import TOO_MANY_CHECKS, ArgumentsSchema
 
 ONE_TEXT = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"]}
 NODE = {"$ref": "#/$defs/node"}
@@ -96,7 +96,7 @@ for _ in range(50):
     ],
 )
 def test_arguments_that_a_schema_looks_at_without_end_are_refused(schema: dict[str, Any], arguments: Any) -> None:
-    assert ArgumentsSchema(schema).faults(arguments) == [TOO_MANY_LOOKS]
+    assert ArgumentsSchema(schema).faults(arguments) == [TOO_MANY_CHECKS]
 
 
 def test_a_tree_of_arguments_is_looked_at_once() -> None:

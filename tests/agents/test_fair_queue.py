@@ -1,4 +1,4 @@
-"""Turns at the built-in model: tenants come one after the other, however much each of them asks."""
+"""The queue before the built-in model: tenants come one after the other, however much each of them asks."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ import asyncio
 
 import pytest
 
-from organism.agents.turns import Turns
+from organism.agents.fair_queue import FairQueue
 from organism.errors import RateLimitExceeded
 
 
 class Work:
     """Each turn is noted, and lasts until it is ended."""
 
-    def __init__(self, turns: Turns) -> None:
-        self._turns = turns
+    def __init__(self, queue: FairQueue) -> None:
+        self._queue = queue
         self.order: list[str] = []
         self._end = asyncio.Event()
 
@@ -22,7 +22,7 @@ class Work:
         return asyncio.ensure_future(self._turn(tenant, name or tenant))
 
     async def _turn(self, tenant: str, name: str) -> None:
-        async with self._turns.turn(tenant):
+        async with self._queue.turn(tenant):
             self.order.append(name)
             await self._end.wait()
 
@@ -36,7 +36,7 @@ async def begun(*tasks: asyncio.Task[None]) -> None:
 
 
 async def test_a_tenant_with_one_text_waits_for_one_turn_of_a_tenant_with_many() -> None:
-    work = Work(Turns(100))
+    work = Work(FairQueue(100))
     tasks = [work.asks("many", f"many {number}") for number in range(5)]
     await begun(*tasks)
     tasks += [work.asks("one"), work.asks("two")]
@@ -47,7 +47,7 @@ async def test_a_tenant_with_one_text_waits_for_one_turn_of_a_tenant_with_many()
 
 
 async def test_who_is_gone_takes_no_turn_and_loses_none() -> None:
-    work = Work(Turns(100))
+    work = Work(FairQueue(100))
     first, gone, last = work.asks("a"), work.asks("b", "gone"), work.asks("b", "last")
     await begun(first, gone, last)
     gone.cancel()
@@ -57,7 +57,7 @@ async def test_who_is_gone_takes_no_turn_and_loses_none() -> None:
 
 
 async def test_a_turn_that_comes_to_who_is_gone_at_that_moment_is_passed_on() -> None:
-    work = Work(Turns(100))
+    work = Work(FairQueue(100))
     first, gone, last = work.asks("a"), work.asks("b", "gone"), work.asks("c")
     await begun(first, gone, last)
     work.end()
@@ -68,11 +68,11 @@ async def test_a_turn_that_comes_to_who_is_gone_at_that_moment_is_passed_on() ->
 
 
 async def test_a_tenants_waiting_bytes_are_bounded_and_no_other_tenants() -> None:
-    turns = Turns(100)
-    with turns.room("a", 500):  # the only one is taken whatever its size
-        with pytest.raises(RateLimitExceeded), turns.room("a", 1):
+    queue = FairQueue(100)
+    with queue.room("a", 500):  # the only one is taken whatever its size
+        with pytest.raises(RateLimitExceeded), queue.room("a", 1):
             pass
-        with turns.room("b", 60), turns.room("b", 40), pytest.raises(RateLimitExceeded), turns.room("b", 1):
+        with queue.room("b", 60), queue.room("b", 40), pytest.raises(RateLimitExceeded), queue.room("b", 1):
             pass
-    with turns.room("a", 100):
+    with queue.room("a", 100):
         pass

@@ -1,4 +1,4 @@
-"""Turns at something that works for one at a time: tenants come one after the other, however much each of them asks."""
+"""A fair queue before something that works for one at a time: tenants take turns, however much each of them asks."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from organism.errors import RateLimitExceeded
 AGAIN_SECONDS = 5
 
 
-class Turns:
-    """Of each tenant at most so many bytes of texts wait. Who stops waiting (is cancelled) takes no turn."""
+class FairQueue:
+    """At most ``most_bytes`` of each tenant's texts wait. A caller that is cancelled while it waits takes no turn."""
 
     def __init__(self, most_bytes: int) -> None:
         self._most_bytes = most_bytes
         self._bytes: Counter[str] = Counter()
-        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # the tenant whose turn comes next stands first
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}  # the tenant whose turn is next comes first
         self._is_taken = False
 
     @contextmanager
     def room(self, tenant: str, size: int) -> Iterator[None]:
-        """Meanwhile so many bytes wait. Raises ``RateLimitExceeded`` if too many of the tenant's wait already."""
+        """Count ``size`` bytes as waiting within the block. Raises ``RateLimitExceeded`` if too many wait already."""
         waiting = self._bytes[tenant]
         if waiting and waiting + size > self._most_bytes:
             raise RateLimitExceeded(
@@ -41,22 +41,22 @@ class Turns:
 
     @asynccontextmanager
     async def turn(self, tenant: str) -> AsyncIterator[None]:
-        """One turn, once it has come."""
+        """Wait for the tenant's turn, which lasts for the block."""
         if self._is_taken:
-            await self._come(tenant)
+            await self._wait(tenant)
         self._is_taken = True
         try:
             yield
         finally:
             self._pass_on()
 
-    async def _come(self, tenant: str) -> None:
+    async def _wait(self, tenant: str) -> None:
         came: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._waiting.setdefault(tenant, deque()).append(came)
         try:
             await came
         except asyncio.CancelledError:
-            if not came.cancelled():  # it came at this moment
+            if not came.cancelled():  # its turn came just before the cancellation
                 self._pass_on()
             raise
 
