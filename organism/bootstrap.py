@@ -167,7 +167,7 @@ class Organism:
             await self.open_tenants((DEFAULT_TENANT,))
             await self._record_tools()
             await self.open_tenants(entry.id for entry in self.entries)
-        except (OrganismError, OSError):
+        except BaseException:
             await self.stop(0)
             raise
         self._watchdog = Watchdog(self.tenants[DEFAULT_TENANT].writable, self.parts.blocked_seconds)
@@ -241,8 +241,12 @@ class Organism:
             random_bytes=chance.randbytes,
             redactor=redactor,
         )
-        await tenant.library.open()  # first: what it sweeps must not be what a resumed handling writes
-        await tenant.start(self._rules(tenant), self._life())
+        try:
+            await tenant.library.open()  # first: what it sweeps must not be what a resumed handling writes
+            await tenant.start(self._rules(tenant), self._life())
+        except BaseException:
+            await tenant.library.close()  # an open connection would keep the process from ending
+            raise
         tell_faults_of_compaction(tenant)
         tenant.library.start()
         return tenant

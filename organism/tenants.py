@@ -261,14 +261,16 @@ class Tenant:
                 while self.pump.is_running():
                     await self.pump.wakeups.rests.wait()
         self._drop_all()
-        if (writer := self.writable()) is not None:
-            decision = Decision.on(writer.state, None)
-            decision.add(events.OrganismStopped())
-            with suppress(Unavailable):
-                await writer.commit(decision)
-                await recover.leave_snapshot(self.log, writer.state)
-        await self.library.close()
-        await self.log.close()
+        try:
+            if (writer := self.writable()) is not None:
+                decision = Decision.on(writer.state, None)
+                decision.add(events.OrganismStopped())
+                with suppress(Unavailable):
+                    await writer.commit(decision)
+                    await recover.leave_snapshot(self.log, writer.state)
+        finally:
+            await self.library.close()
+            await self.log.close()
 
 
 def refuse_unless_writable(tenants: Iterable[Tenant]) -> None:

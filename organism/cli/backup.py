@@ -6,6 +6,7 @@ SHA-256 of each file, so neither a missing end nor a changed bit stays unnoticed
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import io
 import os
@@ -86,7 +87,7 @@ def _add(log: TenantLog, folder: Path, tar: tarfile.TarFile, manifest: Manifest)
     """Copy a tenant's log, verify the copy, and move it into the tar."""
     copy = LogDirectory(folder / TENANTS / log.directory.name, log.key, log.directory.name)
     copy.path.mkdir(parents=True)
-    copy_log(log.log_directory, copy, LIBRARY_FILE, tuple(INDICES.types))
+    asyncio.run(copy_log(log.log_directory, copy, LIBRARY_FILE, tuple(INDICES.types)))
     found = verify_directory(copy.path, log.key, copy.tenant)
     if found.damage:
         remedy = "No backup was written. Copy the directory as it is, and restore the newest backup."

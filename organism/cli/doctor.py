@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import os
 import shutil
@@ -217,7 +218,7 @@ def _log(options: Doctor) -> Finding:
 def _opened(log: TenantLog) -> Finding:
     try:
         position = log.log_directory.read_anchor(log.log_directory.read_key()).position
-        last_at(log.directory)
+        asyncio.run(last_at(log.directory))
     except (LogDamaged, NotFound) as error:
         return Finding("damaged", (Fault(error.message, LogDamaged.remediation),))
     return Finding(f"anchored at position {position}")
@@ -229,7 +230,7 @@ def _library(options: Doctor) -> Finding:
     waiting = 0
     for log in logs_in(options, options.tenant):
         try:
-            waiting += documents_without_words(log.directory)
+            waiting += asyncio.run(documents_without_words(log.directory))
         except LibraryDamaged as damage:
             faults.append(Fault(damage.message, damage.remediation))
     if waiting:
@@ -252,7 +253,7 @@ def clock(now_us: int, last_event_us: int) -> Finding:
 
 def _last_at(log: TenantLog) -> int:
     try:
-        return last_at(log.directory)
+        return asyncio.run(last_at(log.directory))
     except (NotFound, LogDamaged):
         return 0
 

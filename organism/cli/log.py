@@ -100,7 +100,7 @@ def gone_logs(options: Offline, only: str | None = None) -> list[TenantLog]:
     tenants = options.data / TENANTS
     known: set[str] = set()
     with suppress(LogDamaged, NotFound):  # then that log itself is reported
-        known = known_tenants(tenants / DEFAULT_TENANT)
+        known = asyncio.run(known_tenants(tenants / DEFAULT_TENANT))
     path = options.config.parent / TOKENS_FILE
     with suppress(ConfigInvalid):
         listed = [entry.id for entry in read_tokens(path)]
@@ -142,7 +142,7 @@ def _verification(log: TenantLog) -> Verification:
             "temporary files: make room in both (TMPDIR names another folder), or copy the directory elsewhere."
         )
         refuse(Exit.NOT_NOW, f"The log of {log.tenant} could not be verified: {reason}.", remedy)
-    return found if found.damage else replace(found, damage=tuple(library_damage(*named)))
+    return found if found.damage else replace(found, damage=tuple(asyncio.run(library_damage(*named))))
 
 
 def rebuild(options: OfTenant) -> None:
@@ -204,7 +204,7 @@ def stats(options: OfTenant) -> None:
 
 def _stats(log: TenantLog) -> Stats:
     try:
-        return count(log.directory)
+        return asyncio.run(count(log.directory))
     except (LogDamaged, NotFound) as error:
         whose = "" if log.tenant == DEFAULT_TENANT else f"Tenant {log.tenant}: "
         refuse(Exit.FAILED, f"{whose}{error.message}", "`organism log verify` says what is damaged, and where.")

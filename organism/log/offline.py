@@ -6,8 +6,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
@@ -19,11 +19,12 @@ from organism.events.stored import decode_unit
 from organism.log.commits import REBUILD, Commits, attached
 from organism.log.directory import TIMELINE_BYTES, Anchor, LogDirectory, put_file
 from organism.log.disk import make_tables
-from organism.log.encode import GENESIS, RandomBytes, link, parse
+from organism.log.encode import GENESIS, RandomBytes, check_order, link, parse
 from organism.log.log import Verification
 from organism.log.units import END
-from organism.log.verify import BEFORE_ALL, LAYOUT, last_position, meta_mac, rows_after, verify
+from organism.log.verify import BEFORE_ALL, LAYOUT, PORTION_UNITS, last_position, meta_mac, rows_after, verify
 from organism.model.ids import DEFAULT_TENANT
+from organism.sqlite.async_connection import AsyncConnection, Row, reading
 from organism.sqlite.driver import SQLITE_VERSION, Connection, Failure, Pysqlite, statements, uri_of
 from organism.views.views import ReadModel
 
@@ -68,11 +69,11 @@ def verify_directory(
         return replace(found, damage=(f"the rows cannot be read: {error}; {REBUILD}",))
 
 
-def known_tenants(directory: Path) -> set[str]:
+async def known_tenants(directory: Path) -> set[str]:
     """The other tenants that have a log, as the operator's log in ``directory`` says. Raises as ``count`` does."""
     found: set[str] = set()
-    with _reading(directory, Stats()) as connection:
-        for rows in rows_after(connection, BEFORE_ALL):
+    async with _reading(directory, Stats()) as connection:
+        async for rows in units_after(connection, BEFORE_ALL):
             for first, sealed, body, _ in rows:
                 if _OPENED in body:
                     happened = parse(first, sealed, body).events
@@ -108,7 +109,9 @@ def drop_rows(directory: Path, key_path: Path | None, tenant: str, now_us: Calla
         files.unlock()
 
 
-def copy_log(files: LogDirectory, copy: LogDirectory, companion: str, facts: tuple[type[events.Event], ...]) -> None:
+async def copy_log(
+    files: LogDirectory, copy: LogDirectory, companion: str, facts: tuple[type[events.Event], ...]
+) -> None:
     """Copy the sources of a log into an empty directory, and the file ``companion`` beside it, both as of one moment.
 
     A server may be writing them. Each change of the companion has a fact in the log, which is one of ``facts``: it is
@@ -125,7 +128,7 @@ def copy_log(files: LogDirectory, copy: LogDirectory, companion: str, facts: tup
         with closing(attached(files, copy.log)) as log:
             make_tables(log)
             for attempt in range(MOST_ATTEMPTS):
-                until = _copy_companion(files, copy, companion, facts)
+                until = await _copy_companion(files, copy, companion, facts)
                 if attempt >= PAGED_ATTEMPTS:
                     log.execute("BEGIN")
                 _copy_sources(log, until)
@@ -140,47 +143,66 @@ def copy_log(files: LogDirectory, copy: LogDirectory, companion: str, facts: tup
         raise files.explain(error) from error
 
 
-def _copy_companion(files: LogDirectory, copy: LogDirectory, name: str, facts: tuple[type[events.Event], ...]) -> int:
+async def _copy_companion(
+    files: LogDirectory, copy: LogDirectory, name: str, facts: tuple[type[events.Event], ...]
+) -> int:
     """Copy the companion, if any, as of a moment of the log; gives the position of the log's last event then."""
-    with ExitStack() as reading:
-        companions = [reading.enter_context(_companion(files, path)) for path in files.path.glob(name)]
-        with files.reading() as log:  # closed soon: a long read would keep the server's WAL from being reset
-            until = _begin_together(log, companions, facts)
+    async with AsyncExitStack() as stack:
+        companions = [await stack.enter_async_context(_companion(files, path)) for path in files.path.glob(name)]
+        async with _log(files) as log:  # closed soon: a long read would keep the server's WAL from being reset
+            until = await _begin_together(log, companions, facts)
         for each in companions:
             (copy.path / name).unlink(missing_ok=True)
             copy.create_private(copy.path / name)
-            files.driver.copy(each, copy.path / name)
+            with closing(files.driver.connect(str(copy.path / name))) as target:
+                await each.copy(target)
     return until
 
 
-@contextmanager
-def reading_together(
+@asynccontextmanager
+async def reading_together(
     files: LogDirectory, companion: str, facts: tuple[type[events.Event], ...]
-) -> Iterator[tuple[Connection, Connection | None]]:
+) -> AsyncIterator[tuple[AsyncConnection, AsyncConnection | None]]:
     """The log and the file ``companion`` beside it, if there is one, both as of one moment; see ``copy_log``.
 
     Raises ``NotFound``, ``LogDamaged`` and ``LogUnavailable``.
     """
-    with ExitStack() as reading:
-        log = reading.enter_context(files.reading())
-        companions = [reading.enter_context(_companion(files, path)) for path in files.path.glob(companion)]
-        _begin_together(log, companions, facts)
+    async with AsyncExitStack() as stack:
+        log = await stack.enter_async_context(_log(files))
+        companions = [await stack.enter_async_context(_companion(files, path)) for path in files.path.glob(companion)]
+        await _begin_together(log, companions, facts)
         yield log, next(iter(companions), None)
 
 
-def facts_in(log: Connection, facts: tuple[type[events.Event], ...]) -> Iterator[Record[events.Event]]:
+async def facts_in(log: AsyncConnection, facts: tuple[type[events.Event], ...]) -> AsyncIterator[Record[events.Event]]:
     """The events of these classes, in order. Raises ``LogDamaged``."""
-    for units in rows_after(log, BEFORE_ALL):
-        for unit in units:
-            yield from (record for record in parse(*unit[:3]).records() if isinstance(record.event, facts))
+    async for units in units_after(log, BEFORE_ALL):
+        for record in (record for unit in units for record in parse(*unit[:3]).records()):
+            if isinstance(record.event, facts):
+                yield record
 
 
-@contextmanager
-def _companion(files: LogDirectory, path: Path) -> Iterator[Connection]:
-    with ExitStack() as reading:
+async def units_after(log: AsyncConnection, after: int) -> AsyncIterator[list[Row]]:
+    """Every unit that begins after ``after``, in portions. Raises ``LogDamaged`` where the pages lead in a circle."""
+    while rows := await log.rows(_SQL["units_after"], (after, END, PORTION_UNITS)):
+        check_order(after, rows)
+        yield rows
+        after = rows[-1][0]
+
+
+@asynccontextmanager
+async def _log(files: LogDirectory) -> AsyncIterator[AsyncConnection]:
+    """A connection that only reads the log. Raises ``NotFound``."""
+    files.check_exists()
+    async with reading(files.driver, files.log) as connection:
+        yield connection
+
+
+@asynccontextmanager
+async def _companion(files: LogDirectory, path: Path) -> AsyncIterator[AsyncConnection]:
+    async with reading(files.driver, path) as connection:
         try:
-            connection = reading.enter_context(files.driver.reading(path))
-            connection.execute(_SQL["has_tables"]).fetchall()
+            await connection.rows(_SQL["has_tables"])
         except files.driver.errors as error:
             raise LogDamaged(
                 f"{path} cannot be read: {error}. If you move it away, the log is copied without it."
@@ -188,28 +210,31 @@ def _companion(files: LogDirectory, path: Path) -> Iterator[Connection]:
         yield connection
 
 
-def _begin_together(log: Connection, others: Sequence[Connection], facts: tuple[type[events.Event], ...]) -> int:
+async def _begin_together(
+    log: AsyncConnection, others: Sequence[AsyncConnection], facts: tuple[type[events.Event], ...]
+) -> int:
     """Begin transactions between whose snapshots no fact lies: all that is in force in the log is in the others.
 
     Gives the position of the last event that the log's transaction sees.
     """
     for _ in range(MOST_ATTEMPTS):
-        head, *_ = _end(log)
+        head, *_ = _end(await log.rows(_SQL["last_unit"]))
         for each in (*others, log):
-            each.execute("BEGIN")
-            each.execute(_SQL["has_tables"]).fetchall()  # the snapshot is taken by the first read
-        units = (parse(*unit[:3]) for units in rows_after(log, head) for unit in units)
+            await each.rows("BEGIN")
+            await each.rows(_SQL["has_tables"])  # the snapshot is taken by the first read
+        units = [parse(*unit[:3]) async for units in units_after(log, head) for unit in units]
         if not any(isinstance(event, facts) for unit in units for event in unit.events):
-            return _end(log)[0]
+            return _end(await log.rows(_SQL["last_unit"]))[0]
         for each in (*others, log):
-            each.execute("COMMIT")
+            await each.rows("COMMIT")
     raise LogUnavailable("The library was changed at each attempt to copy it.")
 
 
-def _end(connection: Connection) -> tuple[int, bytes | None]:
+def _end(last_units: Sequence[Row]) -> tuple[int, bytes | None]:
     """The position of the last event, and the hash of its unit, if that ends a commit."""
-    row = connection.execute(_SQL["last_unit"]).fetchone()
-    return (0, GENESIS) if row is None else (last_position(row[0], row[2]), row[3])
+    for first, _, body, chained in last_units:
+        return last_position(first, body), chained
+    return 0, GENESIS
 
 
 def begin_again(files: LogDirectory, random_bytes: RandomBytes, until: int | None) -> int:
@@ -224,7 +249,7 @@ def begin_again(files: LogDirectory, random_bytes: RandomBytes, until: int | Non
             connection.execute("BEGIN IMMEDIATE")
             if until is not None:
                 _cut(connection, key, until)
-            head, chained = _end(connection)
+            head, chained = _end(connection.execute(_SQL["last_unit"]).fetchall())
             ((epoch, *_),) = connection.execute(_SQL["meta"]).fetchall()
             connection.execute(_SQL["set_timeline"], (timeline, meta_mac(key, epoch, timeline)))
             connection.execute("COMMIT")
@@ -303,32 +328,36 @@ class Stats:
         self.events.update(event.event_type for event in unit.events)
 
 
-def count(directory: Path) -> Stats:
+async def count(directory: Path) -> Stats:
     """Count the log in ``directory``. Raises ``NotFound`` if there is none, ``LogDamaged`` if it cannot be read."""
     stats = Stats()
-    with _reading(directory, stats) as connection:
-        for rows in rows_after(connection, BEFORE_ALL):
+    async with _reading(directory, stats) as connection:
+        async for rows in units_after(connection, BEFORE_ALL):
             for _, _, body, chained in rows:
                 stats.add(body, ends_commit=chained is not None)
-    stats.file_bytes = {path.name: path.stat().st_size for path in sorted(directory.iterdir())}
+    stats.file_bytes = _file_bytes(directory)
     stats.threads = stats.events["thread_created"]
     return stats
 
 
-def last_at(directory: Path) -> int:
+def _file_bytes(directory: Path) -> dict[str, int]:
+    return {path.name: path.stat().st_size for path in sorted(directory.iterdir())}
+
+
+async def last_at(directory: Path) -> int:
     """When the last event of the log in ``directory`` was, 0 if there is none. Raises as ``count`` does."""
     last = Stats()
-    with _reading(directory, last) as connection:
-        for _, _, body, _ in connection.execute(statements("log", "log.sql")["last_unit"]).fetchall():
+    async with _reading(directory, last) as connection:
+        for _, _, body, _ in await connection.rows(_SQL["last_unit"]):
             last.add(body, ends_commit=True)
     return last.last_at
 
 
-@contextmanager
-def _reading(directory: Path, stats: Stats) -> Iterator[Connection]:
+@asynccontextmanager
+async def _reading(directory: Path, stats: Stats) -> AsyncIterator[AsyncConnection]:
     files = LogDirectory(directory)
     try:
-        with files.reading() as connection:
+        async with _log(files) as connection:
             yield connection
     except Pysqlite.errors as error:
         raise LogDamaged(f"{files.log.name} cannot be read after position {stats.position}: {error}.") from error

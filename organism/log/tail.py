@@ -36,7 +36,7 @@ class Tail:
         self.is_closed = False
 
     def add(self, records: Records, size: int) -> None:
-        """Add a commit that is on disk; ``wake`` notifies the followers, those of single streams are notified at once."""
+        """Add a commit that is on disk; ``wake`` notifies the followers, but those of single streams are at once."""
         if self._waiting:
             self._wake_streams({record.stream for record in records} & self._waiting.keys())
         self._commits.append((records, size))

@@ -29,7 +29,7 @@ from organism.pump.run.handler import Responses
 from organism.pump.run.handling import Handling, Wakeups
 from organism.pump.run.mailboxes import Mailboxes
 from organism.pump.run.steps import Services
-from organism.pump.state import RETRY, Due, State
+from organism.pump.state import Due, Retry, State
 from organism.pump.writer import Callbacks, Writer
 from organism.views.views import ViewStore
 
@@ -263,7 +263,7 @@ class Pump:
         """Start the message again, or end the ask or approval that was not answered in time."""
         message = self.state.folded.messages[due.message]
         decision = Decision.on(self.state, message.thread, message)
-        if due.step == RETRY:
+        if isinstance(due, Retry):
             self.mailboxes.wake(message.id)
         else:
             step = self.state.folded.step(due.message, due.step)

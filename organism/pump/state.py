@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 from typing import Any, Final, NamedTuple, Never
 
-from msgspec import field
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from organism.config.tenant import TenantConfig, effective
@@ -38,8 +38,6 @@ SHORT_LIFE_US: Final = 12_000_000
 
 
 DUE_KEPT: Final = 1024
-RETRY: Final = -1
-"""The ``step`` of a ``Due`` that is a message's next attempt."""
 MOST_OPEN_TOKENS: Final = 16
 """Confirm tokens of a thread: one more makes the oldest invalid."""
 TOKEN_MEMORY_US: Final = 600_000_000
@@ -92,12 +90,27 @@ class Confirmations(Entity):
             self.by_token[token] = self.by_token[token]._replace(used_by=record.event.message)
 
 
-class Due(NamedTuple):
-    """What is due at a time in µs: a message's next attempt, or the end of its ask or approval."""
+class Timer(Struct, frozen=True):
+    """Something of a message that is due at a time in µs. What is due at the same time is due by its message's id."""
 
     at: int
     message: str
+
+    def __lt__(self, other: Timer) -> bool:
+        return (self.at, self.message) < (other.at, other.message)
+
+
+class Retry(Timer, frozen=True, tag="retry"):
+    """A message's next attempt."""
+
+
+class StepDue(Timer, frozen=True, tag="step"):
+    """The end of its ask or approval."""
+
     step: int
+
+
+Due = Retry | StepDue
 
 
 class FoldedState(Entity):
@@ -180,7 +193,7 @@ class FoldedState(Entity):
                 elif step.stopped_at:
                     step.run_clock(at)
                     if step.expires:
-                        self.schedule(Due(step.expires, message.id, step.number))
+                        self.schedule(StepDue(step.expires, message.id, step.number))
 
     def schedule(self, due: Due) -> None:
         """Add to what is due."""
@@ -229,10 +242,10 @@ class FoldedState(Entity):
 
 def _due_of(message: Message) -> Iterator[Due]:
     if message.next_at and not message.running:
-        yield Due(message.next_at, message.id, RETRY)
+        yield Retry(message.next_at, message.id)
     for step in (message.steps or {}).values():
         if step.expires and step.ok is None and not step.stopped_at:
-            yield Due(step.expires, message.id, step.number)
+            yield StepDue(step.expires, message.id, step.number)
 
 
 def _message_sent(state: FoldedState, record: Record[events.MessageSent]) -> None:
@@ -324,7 +337,7 @@ def _message_retried(state: FoldedState, record: Record[events.MessageRetried]) 
     message.failures += 1
     message.after = "retry"
     message.next_at = record.event.next_at
-    state.schedule(Due(message.next_at, message.id, RETRY))
+    state.schedule(Retry(message.next_at, message.id))
     steps, message.steps = message.steps or {}, {}
     for number, step in steps.items():
         if step.ok or step.unknown or (step.error is not None and step.error.code == "effect_failed"):
@@ -499,7 +512,7 @@ def _step_started(state: FoldedState, record: Record[events.StepStarted]) -> Non
         message=message,
     )
     if event.expires:
-        state.schedule(Due(event.expires, message.id, event.step))
+        state.schedule(StepDue(event.expires, message.id, event.step))
     if event.step == CONSENT:
         state.turn_clocks(record.at, message.thread)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
@@ -315,7 +315,7 @@ class Library:
                 question = Question(await self._in_force(row), mode, text, model, vector, top_k, wanted)
                 if index_id in self._altered:  # a search cannot tell what it misses
                     raise LibraryDamaged(store.changed_message(min(self._altered[index_id])))
-                return await self._store.read(self._searcher.search, question), row.public.embedding_model
+                return await self._store.search(self._searcher.search, question), row.public.embedding_model
             except StalePosition:
                 continue
 
@@ -451,7 +451,7 @@ class Library:
 
         while texts := await self._read(index_id, asked):
             await self._store.write(store.keep, await self._embedded(model, texts), self._key)
-            await self._store.read(self._searcher.read_again, index_id)
+            await self._store.search(self._searcher.read_again, index_id)
 
     async def delete_index(self, index_id: str, by: By) -> None:
         """Delete the index with its documents. Raises ``NotFound``."""
@@ -559,7 +559,7 @@ class Library:
                     raise PreviewStale
                 made = await change(await self._views.private_row(INDICES, index_id))
                 if made is not None:
-                    await _to_its_end(self._put_in_force(index_id, made, by))
+                    await store.to_its_end(self._put_in_force(index_id, made, by))
             return await self._views.private_row(INDICES, index_id)
 
     async def _put_in_force(self, index_id: str, made: _Change, by: By) -> None:
@@ -573,7 +573,7 @@ class Library:
         self._forget_changed(index_id, made.staging)
         if isinstance(made.fact, events.IndexDeleted):
             self._logged.forget(index_id)
-            await self._store.read(self._searcher.forget, index_id)
+            await self._store.search(self._searcher.forget, index_id)
 
     def _forget_changed(self, index_id: str, staging: Staging) -> None:
         """A document that was not as it was written is another one now, or gone."""
@@ -594,18 +594,6 @@ class Library:
 class _Change:
     staging: Staging
     fact: events.Event
-
-
-async def _to_its_end(act: Coroutine[Any, Any, None]) -> None:
-    """Do it whole, also if the caller is cancelled meanwhile."""
-    acting = asyncio.ensure_future(act)
-    try:
-        await asyncio.shield(acting)
-    except asyncio.CancelledError:
-        await asyncio.wait({acting})
-        if not acting.cancelled():
-            acting.exception()  # nobody is there to hear of it
-        raise
 
 
 def _there(row: StoredIndex | None, index_id: str) -> StoredIndex:

@@ -1,4 +1,4 @@
-"""Search in one index: by vectors, by words, or by both; in the reading thread, over one state of the store."""
+"""Search in one index: by vectors, by words, or by both; in the searching thread, over one state of the store."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ class _Held:
 
 
 class Searcher:
-    """The searches of one tenant. It belongs to the reading thread."""
+    """The searches of one tenant. It belongs to the searching thread."""
 
     def __init__(self, graphs: Graphs, key: bytes) -> None:
         self._graphs = graphs

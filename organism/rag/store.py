@@ -9,10 +9,11 @@ comes from the log's.
 
 from __future__ import annotations
 
+import asyncio
 import math
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
@@ -27,16 +28,8 @@ from organism.errors import LibraryDamaged, LibraryUnavailable, StalePosition
 from organism.rag.digests import Digests
 from organism.rag.documents import Document, digest_of, text_digest_of
 from organism.rag.words import indexed
-from organism.sqlite.driver import (
-    Connection,
-    Failure,
-    Pysqlite,
-    in_memory,
-    json_text,
-    set_up,
-    statements,
-    truncate_wal,
-)
+from organism.sqlite.async_connection import PORTION_ROWS, AsyncConnection, Row
+from organism.sqlite.driver import Connection, Failure, Pysqlite, in_memory, json_text, set_up, statements
 from organism.sqlite.thread import ConnectionThread
 
 T = TypeVar("T")
@@ -50,8 +43,6 @@ SEAL_BYTES: Final = 8
 """What fits into an integer of SQLite: whoever guesses asks the server each time."""
 LEAST_IDF: Final = 1e-6
 """What FTS5 takes for a word that at least half of the texts have."""
-PORTION_ROWS: Final = 256
-"""So many vectors are copied at a time: what holds the interpreter's lock stays short."""
 _SQL: Final = statements("rag", "store.sql")
 
 Rows = NDArray[np.int64]
@@ -142,31 +133,52 @@ class Staging:
 
 
 class Store:
-    """The file, a thread that writes it, and a thread that reads it; ``path`` None: in memory, with one thread."""
+    """The file, with connections that write, read and search it; ``path`` None: in memory, with one for all."""
 
     def __init__(self, path: Path | None, driver: Pysqlite) -> None:
         self._path, self._driver = path, driver
+        self._failures: tuple[type[Exception], ...] = (*driver.errors, OSError)
+        self._writing = self._reading = self._searching = asyncio.Lock()
         if path is None:
             memory = in_memory()
-            self._writer = ConnectionThread("library", lambda: memory, driver, self._explained)
-            self._reader = self._writer
+            self._writer = self._reader = AsyncConnection(lambda: memory)
+            self._searcher = ConnectionThread("library-search", lambda: memory, driver, self._explained)
         else:
-            self._writer = ConnectionThread("library-writer", self._to_write, driver, self._explained)
-            self._reader = ConnectionThread("library-reader", self._to_read, driver, self._explained)
+            self._reading, self._searching = asyncio.Lock(), asyncio.Lock()
+            self._writer, self._reader = AsyncConnection(self._to_write), AsyncConnection(self._to_read)
+            self._searcher = ConnectionThread("library-search", self._to_read, driver, self._explained)
 
-    async def write(self, work: Callable[..., T], *arguments: Any) -> T:
-        """``work(connection, *arguments)`` in the writing thread. Raises ``LibraryDamaged``, ``LibraryUnavailable``."""
-        return await self._writer.submit(work, *arguments)
+    async def write(self, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+        """``work(connection, *arguments)``, after what came before it, and to its end also if the caller is cancelled.
 
-    async def read(self, work: Callable[..., T], *arguments: Any) -> T:
-        """The same in the reading thread."""
-        return await self._reader.submit(work, *arguments)
+        Raises ``LibraryDamaged``, ``LibraryUnavailable``.
+        """
+        return await to_its_end(self._locked(self._writing, work, self._writer, *arguments))
+
+    async def read(self, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+        """The same with the connection that reads; a caller that is cancelled ends it."""
+        return await self._locked(self._reading, work, self._reader, *arguments)
+
+    async def search(self, work: Callable[..., T], *arguments: Any) -> T:
+        """The same in the searching thread, for what has numbers between its statements."""
+        async with self._searching:
+            return await to_its_end(self._searcher.submit(work, *arguments))
 
     async def close(self) -> None:
-        """End the threads."""
-        if self._reader is not self._writer:
-            await self._reader.stop()
-        await self._writer.stop()
+        """Close all connections, after what was begun."""
+        async with self._searching:
+            await self._searcher.stop()
+        async with self._reading:
+            await self._reader.close()
+        async with self._writing:
+            await self._writer.close()
+
+    async def _locked(self, lock: asyncio.Lock, work: Callable[..., Coroutine[Any, Any, T]], *arguments: Any) -> T:
+        async with lock:
+            try:
+                return await work(*arguments)
+            except self._failures as error:
+                raise self._explained(error) from error
 
     def _to_write(self) -> Connection:
         assert self._path is not None  # noqa: S101 - one in memory has no such connection; narrows the type
@@ -180,7 +192,7 @@ class Store:
     def _explained(self, error: Exception) -> Exception:
         if isinstance(error, self._driver.errors) and self._driver.failure(error) is Failure.DAMAGED:
             explained: Exception = LibraryDamaged(f"The library's file cannot be read: {error}.")
-        elif isinstance(error, (*self._driver.errors, OSError)):
+        elif isinstance(error, self._failures):
             reason = error.strerror if isinstance(error, OSError) else error
             explained = LibraryUnavailable(f"The library's file cannot be used now: {reason}.")
         else:
@@ -189,93 +201,123 @@ class Store:
         return explained
 
 
+async def to_its_end(act: Coroutine[Any, Any, T] | asyncio.Future[T]) -> T:
+    """Do it whole, also if the caller is cancelled meanwhile."""
+    acting = asyncio.ensure_future(act)
+    try:
+        return await asyncio.shield(acting)
+    except asyncio.CancelledError:
+        await asyncio.wait({acting})
+        if not acting.cancelled():
+            acting.exception()  # nobody is there to hear of it
+        raise
+
+
 # -- writing
 
 
-def open_tables(connection: Connection, indices: Mapping[str, Expected], key: bytes) -> Damage:
+async def open_tables(connection: AsyncConnection, indices: Mapping[str, Expected], key: bytes) -> Damage:
     """Make the tables if there are none, drop what no fact names, and compare the rest with the log.
 
     Raises ``LibraryDamaged`` for a file that cannot be read here.
     """
-    ((layout,),) = connection.execute(_SQL["layout"])
+    ((layout,),) = await connection.rows(_SQL["layout"])
     if layout > LAYOUT:
         raise LibraryDamaged(f"The library's file has the layout {layout} of a newer version; this one knows {LAYOUT}.")
-    ((found,),) = connection.execute(_SQL["check"])
+    ((found,),) = await connection.rows(_SQL["check"])
     if found != "ok":
         raise LibraryDamaged(f"The library's file is damaged: {found}.")
     if layout == 0:
-        if connection.execute(_SQL["tables"]).fetchone() is not None:
+        if await connection.rows(_SQL["tables"]):
             raise LibraryDamaged("The library's file is a database of another kind.")
-        connection.execute(_SQL["journal"])
+        await connection.rows(_SQL["journal"])
     else:
         try:
-            connection.execute(_SQL["check_words"])
+            await connection.rows(_SQL["check_words"])
         except Pysqlite.errors:
-            connection.execute(_SQL["make_words"])
-    with _transaction(connection):
-        _lay_out(connection, layout, indices, key)
-        connection.execute(_SQL["drop_models"], (json_text([each.model for each in indices.values()]),))
-        known = {index_id for (index_id,) in connection.execute(_SQL["indices"])}
+            await connection.rows(_SQL["make_words"])
+    async with connection.transaction():
+        await _lay_out(connection, layout, indices, key)
+        await connection.rows(_SQL["drop_models"], (json_text([each.model for each in indices.values()]),))
+        known = {index_id for (index_id,) in await connection.rows(_SQL["indices"])}
         for index_id in known | indices.keys():
-            _sweep(connection, index_id, indices[index_id].generation if index_id in indices else 0)
+            await _sweep(connection, index_id, indices[index_id].generation if index_id in indices else 0)
         for index_id, each in indices.items():
-            connection.execute(_SQL["drop_unknown"], (index_id, json_text(list(each.digests))))
-        connection.execute(_SQL["forget_settled"])
-        connection.execute(_SQL["forget_indices"], (json_text(list(indices)),))
-    truncate_wal(connection)
-    return _damage(connection, indices)
+            await connection.rows(_SQL["drop_unknown"], (index_id, json_text(list(each.digests))))
+        await connection.rows(_SQL["forget_settled"])
+        await connection.rows(_SQL["forget_indices"], (json_text(list(indices)),))
+    await connection.truncate_wal()
+    return await _damage(connection, indices)
 
 
-def _lay_out(connection: Connection, layout: int, indices: Mapping[str, Expected], key: bytes) -> None:
+async def _lay_out(connection: AsyncConnection, layout: int, indices: Mapping[str, Expected], key: bytes) -> None:
     """Make the tables, or make those of an earlier layout what they are now."""
     if layout == 0:
-        _execute_all(connection, *(name for name in _SQL if name.startswith("create_")))
+        await _execute_all(connection, *(name for name in _SQL if name.startswith("create_")))
     elif layout == 1:
-        _take_over_layout_1(connection, indices, key)
+        await _take_over_layout_1(connection, indices, key)
     elif layout == 2:  # noqa: PLR2004 - the second layout
-        _take_over_layout_2(connection, key)
+        await _take_over_layout_2(connection, key)
     if 0 < layout < LAYOUT:
-        _take_over_layout_3(connection)
-    connection.execute(_SQL["set_layout"])
+        await _take_over_layout_3(connection)
+    await connection.rows(_SQL["set_layout"])
 
 
-def _damage(connection: Connection, indices: Mapping[str, Expected]) -> Damage:
-    whole = {index_id: (staged, count) for index_id, staged, count in connection.execute(_SQL["whole"])}
+async def _damage(connection: AsyncConnection, indices: Mapping[str, Expected]) -> Damage:
+    whole = {index_id: (staged, count) for index_id, staged, count in await connection.rows(_SQL["whole"])}
     incomplete = {index_id for index_id, each in indices.items() if not each.is_met_by(*whole.get(index_id, (0, 0)))}
-    changed = {
-        index_id: set(changed_documents(connection, InForce(index_id, each.generation, each.digests)))
-        for index_id, each in indices.items()
-        if index_id not in incomplete
-    }
-    return Damage(incomplete, {index_id: ids for index_id, ids in changed.items() if ids})
+    changed: dict[str, set[str]] = {}
+    for index_id in indices.keys() - incomplete:
+        each = indices[index_id]
+        found = await changed_documents(connection, InForce(index_id, each.generation, each.digests))
+        if found:
+            changed[index_id] = found
+    return Damage(incomplete, changed)
 
 
-def changed_documents(connection: Connection, index: InForce) -> Iterator[str]:
+async def changed_documents(connection: AsyncConnection, index: InForce) -> set[str]:
     """The ids of those documents of the index that are not as the log has them."""
-    for *row, text_digest in connection.execute(_SQL["all_documents"], index.place):
+    changed: set[str] = set()
+    async with aclosing(connection.portions(_SQL["all_documents"], index.place)) as portions:
+        async for rows in portions:
+            changed |= await asyncio.to_thread(_changed, index, rows)
+    return changed
+
+
+def _changed(index: InForce, rows: Sequence[Row]) -> set[str]:
+    changed = set()
+    for *row, text_digest in rows:
         try:
             is_whole = text_digest_of(_document(index, row).text) == text_digest  # else it has another text's vector
         except LibraryDamaged:
             is_whole = False
         if not is_whole:
-            yield row[0]
+            changed.add(row[0])
+    return changed
 
 
-def damage_of(connection: Connection, index: InForce, model: str, key: bytes) -> Iterator[tuple[str, str]]:
+async def damage_of(connection: AsyncConnection, index: InForce, model: str, key: bytes) -> list[tuple[str, str]]:
     """Documents of the index, each with what is wrong with it or with its vector by the model."""
     digests = index.digests or {}
-    there = {document_id for (document_id,) in connection.execute(_SQL["ids"], index.place)}
-    yield from ((document_id, "it is missing") for document_id in digests.keys() - there)
-    yield from ((document_id, "no event names it, it was added") for document_id in there - digests.keys())
-    for document_id in changed_documents(connection, index):
-        if document_id in digests:
-            yield document_id, "it is not as the log has it; write it again, or delete it"
-    ((layout,),) = connection.execute(_SQL["layout"])
+    there = {document_id for (document_id,) in await connection.rows(_SQL["ids"], index.place)}
+    changed = await changed_documents(connection, index)
+    found = [(document_id, "it is missing") for document_id in digests.keys() - there]
+    found += [(document_id, "no event names it, it was added") for document_id in there - digests.keys()]
+    found += [
+        (document_id, "it is not as the log has it; write it again, or delete it")
+        for document_id in changed & digests.keys()
+    ]
+    ((layout,),) = await connection.rows(_SQL["layout"])
     if layout < LAYOUT_OF_SEALS:  # its vectors are sealed by the next start
-        return
-    for document_id, text_digest, vector, checksum in connection.execute(_SQL["all_vectors"], (*index.place, model)):
-        if vector is not None and seal_of(key, text_digest, model, vector) != checksum:
-            yield document_id, "its vector was changed; write it again"  # one that is missing is made by the server
+        return found
+    async with aclosing(connection.portions(_SQL["all_vectors"], (*index.place, model))) as portions:
+        async for rows in portions:
+            found += [
+                (document_id, "its vector was changed; write it again")  # one that is missing is made by the server
+                for document_id, text_digest, vector, checksum in rows
+                if vector is not None and seal_of(key, text_digest, model, vector) != checksum
+            ]
+    return found
 
 
 def seal_of(key: bytes, text_digest: str, model: str, vector: bytes) -> int:
@@ -289,53 +331,60 @@ def _seal_of_graph(key: bytes, index_id: str, graph: SavedGraph) -> str:
     return blake2b(json_text([index_id, *graph]).encode(), key=key, digest_size=SEAL_BYTES).hexdigest()
 
 
-def _take_over_layout_1(connection: Connection, indices: Mapping[str, Expected], key: bytes) -> None:
+async def _take_over_layout_1(connection: AsyncConnection, indices: Mapping[str, Expected], key: bytes) -> None:
     """In the first layout a document had its vector itself, and nothing said which generation was staged last."""
-    _execute_all(connection, "create_vectors", "create_generations", "from_1_graphs", "create_graphs", "from_1_by_text")
-    for text_digest, model, vector in connection.execute(_SQL["from_1_vectors"]).fetchall():
-        _keep(connection, Embedded(model, {text_digest: vector}), key)
+    await _execute_all(
+        connection, "create_vectors", "create_generations", "from_1_graphs", "create_graphs", "from_1_by_text"
+    )
+    for text_digest, model, vector in await connection.rows(_SQL["from_1_vectors"]):
+        await _keep(connection, Embedded(model, {text_digest: vector}), key)
     for index_id, each in indices.items():
-        connection.execute(_SQL["set_staged"], (index_id, each.generation))
-    _execute_all(
+        await connection.rows(_SQL["set_staged"], (index_id, each.generation))
+    await _execute_all(
         connection, "from_1_settled", "from_1_model", "from_1_vector", "create_by_text", "create_vectors_deleted"
     )
 
 
-def _take_over_layout_2(connection: Connection, key: bytes) -> None:
+async def _take_over_layout_2(connection: AsyncConnection, key: bytes) -> None:
     """In the second layout a vector had a plain checksum, and the file of a graph a plain digest."""
-    connection.execute(_SQL["from_2_graphs"])
+    await connection.rows(_SQL["from_2_graphs"])
     after = 0
-    while rows := connection.execute(_SQL["from_2_vectors"], (after, PORTION_ROWS)).fetchall():
-        for row, text_digest, model, vector, checksum in rows:
-            if crc32(vector) == checksum:
-                connection.execute(_SQL["from_2_seal"], (seal_of(key, text_digest, model, vector), row))
+    while rows := await connection.rows(_SQL["from_2_vectors"], (after, PORTION_ROWS)):
+        sealed = (
+            (seal_of(key, text_digest, model, vector), row)
+            for row, text_digest, model, vector, checksum in rows
+            if crc32(vector) == checksum
+        )
+        await connection.execute_many(_SQL["from_2_seal"], sealed)
         after = rows[-1][0]
 
 
-def _take_over_layout_3(connection: Connection) -> None:
+async def _take_over_layout_3(connection: AsyncConnection) -> None:
     """In the third layout the index of words had the texts as they are; ``make_words`` does the rest meanwhile."""
-    _execute_all(connection, "from_3_words", "from_3_added", "from_3_deleted", "from_3_index")
-    _execute_all(connection, "create_indexed_texts", *(name for name in _SQL if name.startswith("create_words")))
-    connection.execute(_SQL["make_words"])
+    await _execute_all(connection, "from_3_words", "from_3_added", "from_3_deleted", "from_3_index")
+    await _execute_all(connection, "create_indexed_texts", *(name for name in _SQL if name.startswith("create_words")))
+    await connection.rows(_SQL["make_words"])
 
 
-def make_words(connection: Connection, after: int) -> int | None:
+async def make_words(connection: AsyncConnection, after: int) -> int | None:
     """Index texts behind a row as this version does it, where they are not; gives the last row, None at the end."""
-    rows = connection.execute(_SQL["words_behind"], (after, PORTION_ROWS)).fetchall()
-    wrong = [(made, row) for row, text, words in rows if (made := _words_of(text)) != words]
-    if wrong:
-        with _transaction(connection):
-            for each in wrong:
-                connection.execute(_SQL["set_words"], each)
-        truncate_wal(connection)
+    rows = await connection.rows(_SQL["words_behind"], (after, PORTION_ROWS))
+    if wrong := await asyncio.to_thread(_other_words, rows):
+        async with connection.transaction():
+            await connection.execute_many(_SQL["set_words"], wrong)
+        await connection.truncate_wal()
     return rows[-1][0] if rows else None
 
 
-def count_without_words(connection: Connection) -> int:
+async def count_without_words(connection: AsyncConnection) -> int:
     """How many texts are indexed as an earlier layout did it; all of them, if the file is of such a layout."""
-    ((layout,),) = connection.execute(_SQL["layout"])
-    ((count,),) = connection.execute(_SQL["count_texts" if layout < LAYOUT else "count_without_words"])
+    ((layout,),) = await connection.rows(_SQL["layout"])
+    ((count,),) = await connection.rows(_SQL["count_texts" if layout < LAYOUT else "count_without_words"])
     return int(count)
+
+
+def _other_words(rows: Sequence[Row]) -> list[tuple[str, int]]:
+    return [(made, row) for row, text, words in rows if (made := _words_of(text)) != words]
 
 
 def _words_of(text: str) -> str:
@@ -343,55 +392,67 @@ def _words_of(text: str) -> str:
     return made if made != text else ""
 
 
-def _execute_all(connection: Connection, *names: str) -> None:
+async def _execute_all(connection: AsyncConnection, *names: str) -> None:
     for name in names:
-        connection.execute(_SQL[name])
+        await connection.rows(_SQL[name])
 
 
-def stage(connection: Connection, staging: Staging, key: bytes) -> None:
+async def stage(connection: AsyncConnection, staging: Staging, key: bytes) -> None:
     """Write what will show in the generation; what an earlier change staged that never came into force goes."""
-    with _transaction(connection):
-        _sweep(connection, staging.index_id, staging.current)
-        connection.execute(_SQL["set_staged"], (staging.index_id, staging.generation))
+    async with connection.transaction():
+        await _sweep(connection, staging.index_id, staging.current)
+        await connection.rows(_SQL["set_staged"], (staging.index_id, staging.generation))
         if staging.removed is None:
-            connection.execute(_SQL["remove_all"], (staging.generation, staging.index_id))
+            await connection.rows(_SQL["remove_all"], (staging.generation, staging.index_id))
         written = [version.document.id for version in staging.added]
         replaced = json_text([*(staging.removed or ()), *written])
-        connection.execute(_SQL["remove"], (staging.generation, staging.index_id, replaced))
-        for each in staging.added:
-            document = each.document
-            what = (staging.index_id, document.id, staging.generation, staging.at, each.text_digest)
-            texts = (each.salt, each.digest, json_text(document.metadata), document.text, _words_of(document.text))
-            connection.execute(_SQL["add"], (*what, *texts))
+        await connection.rows(_SQL["remove"], (staging.generation, staging.index_id, replaced))
+        await connection.execute_many(_SQL["add"], await asyncio.to_thread(_rows_of, staging))
         if staging.embedded is not None:
-            _keep(connection, staging.embedded, key)
+            await _keep(connection, staging.embedded, key)
 
 
-def settle(connection: Connection, index_id: str, generation: int) -> None:
+def _rows_of(staging: Staging) -> list[Row]:
+    rows = []
+    for each in staging.added:
+        document = each.document
+        what = (staging.index_id, document.id, staging.generation, staging.at, each.text_digest)
+        texts = (each.salt, each.digest, json_text(document.metadata), document.text, _words_of(document.text))
+        rows.append((*what, *texts))
+    return rows
+
+
+async def settle(connection: AsyncConnection, index_id: str, generation: int) -> None:
     """The generation is in force: delete what was removed, from the files too."""
-    with _transaction(connection):
-        _delete_removed(connection, index_id, generation)
-    truncate_wal(connection)
+    async with connection.transaction():
+        await _delete_removed(connection, index_id, generation)
+    await connection.truncate_wal()
 
 
-def name_graphs(connection: Connection, saved: Mapping[str, SavedGraph], key: bytes) -> None:
+async def name_graphs(connection: AsyncConnection, saved: Mapping[str, SavedGraph], key: bytes) -> None:
     """These graphs are of the vectors that the store has: no row gets another text, and no row's number comes again."""
-    with _transaction(connection):
-        for index_id, graph in saved.items():
-            connection.execute(_SQL["set_graph"], (index_id, *graph, _seal_of_graph(key, index_id, graph)))
+    async with connection.transaction():
+        rows = [(index_id, *graph, _seal_of_graph(key, index_id, graph)) for index_id, graph in saved.items()]
+        await connection.execute_many(_SQL["set_graph"], rows)
 
 
-def saved_graphs(connection: Connection, key: bytes) -> dict[str, SavedGraph]:
+async def saved_graphs(connection: AsyncConnection, key: bytes) -> dict[str, SavedGraph]:
     """The graphs that were saved, by the ids of their indices; one that is not named as it was is left out."""
-    found = {index_id: (SavedGraph(*graph), seal) for index_id, *graph, seal in connection.execute(_SQL["graphs"])}
+    found = {index_id: (SavedGraph(*graph), seal) for index_id, *graph, seal in await connection.rows(_SQL["graphs"])}
     return {
         index_id: graph for index_id, (graph, seal) in found.items() if seal == _seal_of_graph(key, index_id, graph)
     }
 
 
-def embedded(connection: Connection, model: str, text_digests: Sequence[str], key: bytes) -> dict[str, bytes]:
+async def embedded(
+    connection: AsyncConnection, model: str, text_digests: Sequence[str], key: bytes
+) -> dict[str, bytes]:
     """The vectors of those texts that the model embedded before; one that is not as it was written is left out."""
-    found = connection.execute(_SQL["embedded"], (model, json_text(text_digests))).fetchall()
+    found = await connection.rows(_SQL["embedded"], (model, json_text(text_digests)))
+    return await asyncio.to_thread(_whole, found, model, key)
+
+
+def _whole(found: Sequence[Row], model: str, key: bytes) -> dict[str, bytes]:
     return {
         text_digest: vector
         for text_digest, vector, checksum in found
@@ -399,63 +460,55 @@ def embedded(connection: Connection, model: str, text_digests: Sequence[str], ke
     }
 
 
-def keep(connection: Connection, made: Embedded, key: bytes) -> None:
+async def keep(connection: AsyncConnection, made: Embedded, key: bytes) -> None:
     """Keep vectors of texts that documents have."""
-    with _transaction(connection):
-        _keep(connection, made, key)
+    async with connection.transaction():
+        await _keep(connection, made, key)
 
 
-def _keep(connection: Connection, made: Embedded, key: bytes) -> None:
-    for text_digest, vector in made.vectors.items():
-        checksum = seal_of(key, text_digest, made.model, vector)
-        connection.execute(_SQL["keep_vector"], (text_digest, made.model, vector, checksum))
+async def _keep(connection: AsyncConnection, made: Embedded, key: bytes) -> None:
+    await connection.execute_many(_SQL["keep_vector"], await asyncio.to_thread(_sealed, made, key))
 
 
-def _sweep(connection: Connection, index_id: str, current: int) -> None:
+def _sealed(made: Embedded, key: bytes) -> list[Row]:
+    return [
+        (text_digest, made.model, vector, seal_of(key, text_digest, made.model, vector))
+        for text_digest, vector in made.vectors.items()
+    ]
+
+
+async def _sweep(connection: AsyncConnection, index_id: str, current: int) -> None:
     """Undo what never came into force, and end what a change that did left undone."""
-    connection.execute(_SQL["drop_unnamed"], (index_id, current))
-    connection.execute(_SQL["keep_unnamed"], (index_id, current))
-    _delete_removed(connection, index_id, current)
+    await connection.rows(_SQL["drop_unnamed"], (index_id, current))
+    await connection.rows(_SQL["keep_unnamed"], (index_id, current))
+    await _delete_removed(connection, index_id, current)
 
 
-def _delete_removed(connection: Connection, index_id: str, generation: int) -> None:
-    connection.execute(_SQL["settle"], (index_id, generation))
-    connection.execute(_SQL["set_settled"], (index_id, generation))
+async def _delete_removed(connection: AsyncConnection, index_id: str, generation: int) -> None:
+    await connection.rows(_SQL["settle"], (index_id, generation))
+    await connection.rows(_SQL["set_settled"], (index_id, generation))
 
 
-@contextmanager
-def _transaction(connection: Connection) -> Iterator[None]:
-    connection.execute("BEGIN IMMEDIATE")
-    try:
-        yield
-    except BaseException:
-        with suppress(*Pysqlite.errors, OSError):  # some failures have done it
-            connection.execute("ROLLBACK")
-        raise
-    connection.execute("COMMIT")
+# -- reading, each by statements of their own: what a generation shows does not change, until it is over
 
 
-# -- reading, each over one state of the file
+@asynccontextmanager
+async def in_force(connection: AsyncConnection, index: InForce) -> AsyncIterator[None]:
+    """What is read inside has the generation whole. Raises ``StalePosition`` at its end if that is over by then."""
+    yield
+    _refuse_if_over(index, await connection.rows(_SQL["settled"], (index.index_id,)))
 
 
-@contextmanager
-def snapshot(connection: Connection, index: InForce) -> Iterator[None]:
-    """What is read inside is of one state, which has the generation whole. Raises ``StalePosition`` if that is over."""
-    connection.execute("BEGIN")
-    try:
-        settled = connection.execute(_SQL["settled"], (index.index_id,)).fetchone()
-        if settled is not None and settled[0] > index.generation:
-            raise StalePosition(f"The generation {index.generation} of {index.index_id!r} is over.")
-        yield
-    finally:
-        connection.execute("COMMIT")
+def _refuse_if_over(index: InForce, settled: Sequence[Row]) -> None:
+    if any(generation > index.generation for (generation,) in settled):
+        raise StalePosition(f"The generation {index.generation} of {index.index_id!r} is over.")
 
 
-def document(connection: Connection, index: InForce, document_id: str) -> Document | None:
+async def document(connection: AsyncConnection, index: InForce, document_id: str) -> Document | None:
     """One document, None if there is none."""
-    with snapshot(connection, index):
-        row = connection.execute(_SQL["document"], (index.index_id, document_id, index.generation)).fetchone()
-    if row is not None:
+    async with in_force(connection, index):
+        rows = await connection.rows(_SQL["document"], (index.index_id, document_id, index.generation))
+    for row in rows:
         return _document(index, row)
     if document_id in (index.digests or ()):
         raise LibraryDamaged(f"The document {document_id[:140]!r} of the library is missing.")
@@ -471,37 +524,55 @@ class Listed:
     last: int
 
 
-def page(connection: Connection, index: InForce, span: Span) -> Listed:
+async def page(connection: AsyncConnection, index: InForce, span: Span) -> Listed:
     """Documents in their order."""
-    with snapshot(connection, index):
-        rows = connection.execute(_SQL["page"], (*index.place, span.after, span.limit, span.offset)).fetchall()
-        ((before, count),) = connection.execute(_SQL["before"], (*index.place, span.after))
+    async with in_force(connection, index):
+        rows = await connection.rows(_SQL["page"], (*index.place, span.after, span.limit, span.offset))
+        ((before, count),) = await connection.rows(_SQL["before"], (*index.place, span.after))
     _check_count(index, count)
-    found = [_document(index, row[:-1]) for row in rows]
+    found = await asyncio.to_thread(lambda: [_document(index, row[:-1]) for row in rows])
     return Listed(found, before + span.offset, rows[-1][-1] if rows else span.after)
 
 
-def text_bytes(connection: Connection, index: InForce) -> int:
+async def text_bytes(connection: AsyncConnection, index: InForce) -> int:
     """The size of all texts."""
-    with snapshot(connection, index):
-        ((size,),) = connection.execute(_SQL["size"], index.place)
+    async with in_force(connection, index):
+        ((size,),) = await connection.rows(_SQL["size"], index.place)
     return int(size)
 
 
-def unembedded(connection: Connection, index: InForce, model: str, limit: int) -> list[str]:
+async def unembedded(connection: AsyncConnection, index: InForce, model: str, limit: int) -> list[str]:
     """Texts of an index that the model has not embedded. Raises ``LibraryDamaged``."""
-    with snapshot(connection, index):
-        found = connection.execute(_SQL["unembedded"], (*index.place, model, limit)).fetchall()
-    if any(text_digest_of(text) != text_digest for text, text_digest in found):  # its vector would find no text
+    async with in_force(connection, index):
+        found = await connection.rows(_SQL["unembedded"], (*index.place, model, limit))
+    if await asyncio.to_thread(_has_other_texts, found):  # their vectors would find no text
         raise LibraryDamaged(f"Documents of the index {index.index_id!r} are not as they were written.")
     return [text for text, _ in found]
 
 
-def count_unembedded(connection: Connection, index: InForce, model: str) -> int:
+def _has_other_texts(found: Sequence[Row]) -> bool:
+    return any(text_digest_of(text) != text_digest for text, text_digest in found)
+
+
+async def count_unembedded(connection: AsyncConnection, index: InForce, model: str) -> int:
     """How many documents of an index have texts that the model has not embedded."""
-    with snapshot(connection, index):
-        ((count,),) = connection.execute(_SQL["count_unembedded"], (*index.place, model))
+    async with in_force(connection, index):
+        ((count,),) = await connection.rows(_SQL["count_unembedded"], (*index.place, model))
     return int(count)
+
+
+# -- searching, in a thread of its own: with a thread's switch between two statements a search is a fifth slower
+
+
+@contextmanager
+def snapshot(connection: Connection, index: InForce) -> Iterator[None]:
+    """What is read inside is of one state, which has the generation whole. Raises ``StalePosition`` if that is over."""
+    connection.execute("BEGIN")
+    try:
+        _refuse_if_over(index, connection.execute(_SQL["settled"], (index.index_id,)).fetchall())
+        yield
+    finally:
+        connection.execute("COMMIT")
 
 
 def rows_in_force(connection: Connection, index: InForce) -> Rows:
@@ -571,6 +642,9 @@ def found(connection: Connection, index: InForce, rows: Sequence[int]) -> list[D
     if len(by_row) != len(rows):
         raise LibraryDamaged(f"Documents of the index {index.index_id!r} are missing.")
     return [by_row[row] for row in rows]
+
+
+# -- documents
 
 
 def _document(index: InForce, row: Sequence[Any]) -> Document:

@@ -6,7 +6,8 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from organism.rag.store import PORTION_ROWS, Matrix, Rows, Vector
+from organism.rag.store import Matrix, Rows, Vector
+from organism.sqlite.async_connection import PORTION_ROWS
 
 Ranking = Sequence[tuple[int, float]]
 """Rows with their scores, the best first."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,7 +14,8 @@ from organism.log.offline import facts_in, reading_together
 from organism.rag import store
 from organism.rag.digests import FACTS, apply
 from organism.rag.store import LIBRARY, LIBRARY_FILE, InForce, damage_of
-from organism.sqlite.driver import Connection, Pysqlite
+from organism.sqlite.async_connection import AsyncConnection, reading
+from organism.sqlite.driver import Pysqlite
 
 
 @dataclass(slots=True)
@@ -26,37 +27,37 @@ class _Index:
     digests: dict[str, str] = field(default_factory=dict)
 
 
-def library_damage(directory: Path, key_path: Path | None, tenant: str) -> list[str]:
+async def library_damage(directory: Path, key_path: Path | None, tenant: str) -> list[str]:
     """What the library next to the log in ``directory`` lacks, or has otherwise than the log says."""
     files = LogDirectory(directory, key_path, tenant)
     try:
         key = mac(files.read_key(), LIBRARY)
-        with reading_together(files, LIBRARY_FILE, FACTS) as (log, library):
-            indices = _indices(log)
+        async with reading_together(files, LIBRARY_FILE, FACTS) as (log, library):
+            indices = await _indices(log)
             if library is None:
                 return [f"index {name!r}: {LIBRARY_FILE} is missing" for name, each in indices.items() if each.digests]
-            return [damage for name, each in indices.items() for damage in _damage(library, name, each, key)]
+            return [damage for name, each in indices.items() for damage in await _damage(library, name, each, key)]
     except (LogDamaged, LogUnavailable, NotFound) as error:
         return [error.message]
     except Pysqlite.errors as error:
         return [f"{LIBRARY_FILE} cannot be read: {error}"]
 
 
-def documents_without_words(directory: Path) -> int:
+async def documents_without_words(directory: Path) -> int:
     """How many documents in ``directory`` are indexed as an earlier version did. Raises ``LibraryDamaged``."""
     file = directory / LIBRARY_FILE
     if not file.exists():
         return 0
     try:
-        with Pysqlite().reading(file) as library:
-            return store.count_without_words(library)
+        async with reading(Pysqlite(), file) as library:
+            return await store.count_without_words(library)
     except Pysqlite.errors as error:
         raise LibraryDamaged(f"{file} cannot be read: {error}.") from error
 
 
-def _indices(log: Connection) -> Mapping[str, _Index]:
+async def _indices(log: AsyncConnection) -> Mapping[str, _Index]:
     indices: dict[str, _Index] = {}
-    for record in facts_in(log, FACTS):
+    async for record in facts_in(log, FACTS):
         match record.event:
             case events.IndexCreated() as event:
                 indices[event.index] = _Index(event.embedding_model)
@@ -72,7 +73,6 @@ def _indices(log: Connection) -> Mapping[str, _Index]:
     return indices
 
 
-def _damage(library: Connection, name: str, index: _Index, key: bytes) -> Iterator[str]:
-    in_force = InForce(name, index.generation, index.digests)
-    for document_id, what in damage_of(library, in_force, index.model, key):
-        yield f"index {name!r}, document {document_id!r}: {what}"
+async def _damage(library: AsyncConnection, name: str, index: _Index, key: bytes) -> list[str]:
+    found = await damage_of(library, InForce(name, index.generation, index.digests), index.model, key)
+    return [f"index {name!r}, document {document_id!r}: {what}" for document_id, what in found]

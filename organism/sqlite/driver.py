@@ -79,19 +79,18 @@ class Pysqlite:
 
     @contextmanager
     def reading(self, file: Path) -> Iterator[Connection]:
-        """A connection that only reads, also while another process writes.
+        """A connection that only reads, also while another process writes."""
+        with closing(self.connect_to_read(file)) as connection:
+            yield connection
+
+    def connect_to_read(self, file: Path) -> Connection:
+        """The same for one who closes it.
 
         SQLite removes the ``-wal`` and ``-shm`` that it makes for a reader of a closed file only if that one could
         write too. The file of a process that was killed keeps its WAL as it is.
         """
-        with closing(self.connect(str(file), read_only=Path(f"{file}-wal").exists())) as connection:
-            yield set_up(connection, "PRAGMA query_only = ON")
-
-    def copy(self, source: Connection, target: Path) -> None:
-        """Copy the file that ``source`` reads, as its open transaction sees it, into an empty one."""
-        copying: Any = source  # no one else asks a connection for its backup
-        with closing(self.connect(str(target))) as connection:
-            copying.backup(connection)
+        connection = self.connect(str(file), read_only=Path(f"{file}-wal").exists())
+        return set_up(connection, "PRAGMA query_only = ON")
 
     def failure(self, error: Exception) -> Failure:
         if isinstance(error, UnicodeDecodeError):

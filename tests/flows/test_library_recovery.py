@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
+import sys
+from asyncio.subprocess import PIPE
 from pathlib import Path
 
 from organism.bootstrap import Parts
@@ -17,6 +20,22 @@ async def marking(payload: Ask, metadata: HandlerMetadata):
     Path(payload.text).touch()
     await gate("marking")
 """
+
+FAILING = """
+import asyncio, sys, time
+from pathlib import Path
+from organism import bootstrap
+
+data = Path(sys.argv[1])
+
+def wall_ns():
+    if (data / "tenants/default/library.sqlite").exists():
+        raise RuntimeError("the clock is broken")
+    return time.time_ns()
+
+asyncio.run(bootstrap.start(Path("organism.yaml"), data, bootstrap.Parts(wall_ns=wall_ns)))
+"""
+"""A start that fails, by a fault of ours, when the library is open."""
 
 
 class SeesMark(Pysqlite):
@@ -43,3 +62,16 @@ async def test_no_handling_goes_on_before_the_library_has_recovered(world: MakeW
     assert driver.seen
     assert not any(driver.seen)
     assert mark.exists()
+
+
+async def test_a_process_whose_start_fails_while_the_library_is_open_ends(tmp_path: Path) -> None:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-c", FAILING, str(tmp_path), stderr=PIPE, env={"PYTHONPATH": "."}
+    )
+    try:
+        async with asyncio.timeout(60):
+            _, said = await process.communicate()
+    finally:
+        if process.returncode is None:
+            process.kill()
+    assert (process.returncode, b"the clock is broken" in said) == (1, True)

@@ -101,7 +101,9 @@ async def test_a_backup_does_not_keep_the_wal_of_a_server_from_being_reset(tmp_p
     await write(log, 1 << 20)
     copied = log.head
     files = LogDirectory(place, driver=GatedDriver(gate))
-    copying = asyncio.ensure_future(asyncio.to_thread(copy_log, files, LogDirectory(copy), "library.sqlite", ()))
+    copying = asyncio.ensure_future(
+        asyncio.to_thread(asyncio.run, copy_log(files, LogDirectory(copy), "library.sqlite", ()))
+    )
     await gate.came.wait()
     await write(log, MOST_BYTES + (8 << 20))
     assert size(place) <= MOST_BYTES

@@ -19,7 +19,7 @@ from organism.events.vocabulary import (
     ThreadCreated,
 )
 from organism.pump.recover import dump, load
-from organism.pump.state import DUE_KEPT, RETRY, Due, FoldedState
+from organism.pump.state import DUE_KEPT, Due, FoldedState, Retry, StepDue
 
 THREAD = "thr-1"
 
@@ -59,8 +59,8 @@ def test_what_is_due_comes_once_in_the_order_of_its_times() -> None:
     events.started("msg-3")
     events.take(0, MessageRetried("msg-3", "ada", 1, "ValueError", next_at=200))
     assert events.due(99) == []
-    assert events.due(250) == [Due(100, "msg-2", 1), Due(200, "msg-3", RETRY)]
-    assert events.due(1000) == [Due(300, "msg-1", 1)]
+    assert events.due(250) == [StepDue(100, "msg-2", 1), Retry(200, "msg-3")]
+    assert events.due(1000) == [StepDue(300, "msg-1", 1)]
     assert events.due(1000) == []
 
 
@@ -84,7 +84,7 @@ def test_a_pause_moves_the_end_of_an_ask_on_by_its_length() -> None:
     assert events.due(1000) == []
     events.take(1050, AgentResumed("ada", "operator"))
     assert events.due(1099) == []
-    assert events.due(1100) == [Due(1100, "msg-1", 1)]
+    assert events.due(1100) == [StepDue(1100, "msg-1", 1)]
 
 
 def test_a_snapshot_gives_again_all_that_is_due() -> None:
@@ -94,7 +94,17 @@ def test_a_snapshot_gives_again_all_that_is_due() -> None:
     events.started("msg-2")
     events.take(0, MessageRetried("msg-2", "ada", 1, "ValueError", next_at=100))
     events.folded = load(dump(events.folded))
-    assert events.due(1000) == [Due(100, "msg-2", RETRY), Due(200, "msg-1", 1)]
+    assert events.due(1000) == [Retry(100, "msg-2"), StepDue(200, "msg-1", 1)]
+
+
+def test_what_is_due_at_the_same_time_comes_message_by_message() -> None:
+    events = Events()
+    for message in ("msg-3", "msg-1", "msg-2"):
+        events.started(message)
+    events.asks("msg-3", 1, 100)
+    events.asks("msg-1", 1, 100)
+    events.take(0, MessageRetried("msg-2", "ada", 1, "ValueError", next_at=100))
+    assert events.due(100) == [StepDue(100, "msg-1", 1), Retry(100, "msg-2"), StepDue(100, "msg-3", 1)]
 
 
 def test_what_is_over_is_dropped_when_there_is_much_of_it() -> None:
@@ -105,4 +115,4 @@ def test_what_is_over_is_dropped_when_there_is_much_of_it() -> None:
         events.take(0, StepRecorded("msg-1", "ada", step, "ask", "digest"))
     events.asks("msg-1", 0, 100)
     assert len(events.folded.due) <= DUE_KEPT
-    assert events.due(100) == [Due(100, "msg-1", 0)]
+    assert events.due(100) == [StepDue(100, "msg-1", 0)]

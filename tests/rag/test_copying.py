@@ -67,6 +67,6 @@ async def test_a_change_while_the_copy_begins_is_in_both_or_in_neither(tmp_path:
             asyncio.run_coroutine_threadsafe(patch, loop).result()
 
         files = LogDirectory(tmp_path / "data/tenants/default", driver=Interrupted(change, is_after=is_after))
-        await asyncio.to_thread(copy_log, files, LogDirectory(copy), LIBRARY_FILE, tuple(INDICES.types))
+        await copy_log(files, LogDirectory(copy), LIBRARY_FILE, tuple(INDICES.types))
     async with organism(tmp_path / "copy") as o:
         assert await content(o.tenant.library, "x") == {"a": "the tower was closed", "b": "the park is large"}

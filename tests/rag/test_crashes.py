@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -64,12 +64,19 @@ class Cutting:
         self._disk = disk
 
     def execute(self, sql: str, parameters: Parameters = (), /) -> Cursor:
+        self._count(sql)
+        return self._connection.execute(sql, parameters)
+
+    def executemany(self, sql: str, given: Iterable[Parameters], /) -> None:
+        for parameters in given:
+            self.execute(sql, parameters)
+
+    def _count(self, sql: str) -> None:
         disk = self._disk
         if disk.left is not None and not sql.startswith(("SELECT", "WITH")):
             if disk.left == 0:
                 raise BrokenDisk("it is cut")
             disk.left -= 1
-        return self._connection.execute(sql, parameters)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._connection, name)

@@ -182,7 +182,8 @@ async def test_what_is_exchanged_while_the_server_runs_is_reported_by_reads(
 async def test_a_library_that_is_gone_is_reported_by_verify(tmp_path: Path) -> None:
     (await filled(tmp_path)).unlink()
     assert "index 'x': library.sqlite is missing" in await verified(tmp_path)
-    assert library_damage(tmp_path / "tenants/default", None, "default") == ["index 'x': library.sqlite is missing"]
+    damage = await library_damage(tmp_path / "tenants/default", None, "default")
+    assert damage == ["index 'x': library.sqlite is missing"]
 
 
 async def test_verify_finds_the_library_whole_beside_a_server_that_changes_it(tmp_path: Path) -> None:

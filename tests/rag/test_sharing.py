@@ -160,14 +160,14 @@ async def test_what_is_written_while_graphs_are_made_is_found_but_for_what_a_sma
     tmp_path: Path,
 ) -> None:
     async with organism(tmp_path) as o, library_with(o, tmp_path, Graphs(tmp_path / "own", installed(), 10)) as shared:
-        await shared.replace("x", [single(number) for number in range(-40, 0)], None, By())
+        await shared.replace("x", [single(number) for number in range(-PEOPLE, 0)], None, By())
         missed: list[int] = []
 
         async def write(number: int) -> None:
             await shared.append("x", [single(number)], None, By())
             hits, _ = await shared.query("x", single(number).text, 1, "vector", {})
             missed.extend([number] * (hits[0].document != single(number)))
-            await shared.delete_document("x", f"n{number - 40}", By())
+            await shared.delete_document("x", f"n{number - PEOPLE}", By())
 
         await together(shared, write)
         assert len(missed) <= PEOPLE // 10

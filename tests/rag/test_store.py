@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 from collections.abc import Callable
@@ -75,6 +76,31 @@ async def test_what_never_came_into_force_is_undone(tmp_path: Path) -> None:
     assert (await ids(again, 1), await ids(again, 2)) == (["a", "b"], ["a", "b"])
     assert await again.write(store.open_tables, {}, KEY) == WHOLE
     await again.close()
+
+
+async def test_a_change_whose_caller_leaves_is_written_whole(tmp_path: Path) -> None:
+    files = Store(tmp_path / "library.sqlite", Pysqlite())
+    await files.write(store.open_tables, {}, KEY)
+    writing = asyncio.ensure_future(files.write(store.stage, staging(1, 0, *texts(a="one", b="two")), KEY))
+    await asyncio.wait({writing}, timeout=0)
+    writing.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await writing
+    assert await ids(files, 1) == ["a", "b"]
+    await files.close()
+
+
+@pytest.mark.parametrize("name", ["library.sqlite", None])
+async def test_a_close_waits_for_what_was_begun(tmp_path: Path, name: str | None) -> None:
+    files = Store(None if name is None else tmp_path / name, Pysqlite())
+    await files.write(store.open_tables, {}, KEY)
+    writing = asyncio.ensure_future(files.write(store.stage, staging(1, 0, *texts(a="one", b="two")), KEY))
+    reading = asyncio.ensure_future(ids(files, 0))
+    searching = asyncio.ensure_future(files.search(store.idfs, ["one"]))
+    await asyncio.wait({writing, reading, searching}, timeout=0)
+    await files.close()
+    await writing
+    assert (await reading, len(await searching)) == ([], 1)
 
 
 def digests_in(file: Path) -> dict[str, dict[str, str]]:
