@@ -46,9 +46,9 @@ class SqliteViews:
 
     async def rows(self, model: str, query: Query) -> Page:
         kind = self._models[model]
-        if kind.is_live:
-            return pages.live_page(kind, (await self._live_at(query.at)).rows(kind), query)
         statement = pages.page_statement(kind, replace(query, at=self._bounded(query.at)), self._models)
+        if kind.is_live:
+            statement = pages.over_live(kind, (await self._live_at(query.at)).rows(kind), statement)
         read = self._store.read if query.text else self._store.read_quickly
         return await read(pages.read_page, statement)
 

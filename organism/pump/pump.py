@@ -202,8 +202,9 @@ class Pump:
     def kill(self, decision: Decision, root: Thread) -> None:
         """End the thread and its descendants; once that is on disk, their handlers are cancelled."""
         threads = ending.tree(self.state, root)
+        ids = {thread.id for thread in threads}
         for handling in self.handlings.values():
-            if handling.message.thread in threads:
+            if handling.message.thread.id in ids:
                 handling.cut(decision)
         for message in ending.kill(decision, threads):
             running = self.handlings.get(message.id)

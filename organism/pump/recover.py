@@ -22,7 +22,7 @@ from organism.pump.writer import Writer
 from organism.views.organism import AGENTS, Agent
 from organism.views.views import Query, all_rows
 
-SNAPSHOT: Final = "folded/7"
+SNAPSHOT: Final = "folded/8"
 """The name of the fold's snapshots: another one whenever their shape changes."""
 CRASH_LOOP_LIVES: Final = 5
 SNAPSHOT_EVENTS: Final = 20_000
@@ -155,7 +155,11 @@ def dump(state: FoldedState) -> bytes:
     calls: dict[str, SavedCall] = {}
     messages = [_saved(message, calls) for message in state.messages.values()]
     return _ENCODER.encode(
-        Snapshot(replace(state, messages={}, by_thread={}, due=[], due_room=DUE_KEPT), messages, list(calls.values()))
+        Snapshot(
+            replace(state, messages={}, by_thread={}, children={}, due=[], due_room=DUE_KEPT),
+            messages,
+            list(calls.values()),
+        )
     )
 
 
@@ -184,6 +188,8 @@ def load(body: bytes) -> FoldedState:
     """The state again."""
     snapshot = _DECODER.decode(body)
     state = snapshot.state
+    for thread in tuple(state.threads.values()):
+        state.begin_thread(thread)
     for saved in snapshot.messages:
         message = Message(**asdict(saved.message), thread=state.threads[saved.thread_id])
         message.steps = {step.number: Step(**asdict(step), message=message) for step in saved.steps} or None

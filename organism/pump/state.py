@@ -41,7 +41,7 @@ DUE_KEPT: Final = 1024
 MOST_OPEN_TOKENS: Final = 16
 """Confirm tokens of a thread: one more makes the oldest invalid."""
 TOKEN_MEMORY_US: Final = 600_000_000
-"""How long a token is known after its end, so that a late use gets the reason."""
+"""How long a token is known at least after its end, so that a late use gets the reason."""
 
 
 class Confirmation(NamedTuple):
@@ -63,26 +63,39 @@ class Confirmation(NamedTuple):
 
 
 class Confirmations(Entity):
-    """All of a tenant, by the hash of the token, oldest first."""
+    """All of a tenant, by the hash of the token, oldest first; ``open_in`` has those of a thread that may be open."""
 
     by_token: dict[str, Confirmation] = field(default_factory=dict)
+    open_in: dict[str, list[str]] = field(default_factory=dict)
 
     def requested(self, record: Record[events.ConfirmRequested], messages: Mapping[str, Message]) -> None:
-        """Take a token. Those that ended long ago are forgotten, unless an open message still rests on them."""
+        """Take a token."""
         event, thread, at = record.event, record.thread or "", record.at
-        known = {
-            token: each
-            for token, each in self.by_token.items()
-            if at < each.expires + TOKEN_MEMORY_US or each.used_by in messages
-        }
-        open_here = [token for token, each in known.items() if each.thread == thread and each.is_open(at)]
-        for token in open_here[: max(0, len(open_here) + 1 - MOST_OPEN_TOKENS)]:
+        self._forget(at, messages)
+        known = self.by_token
+        open_here = [token for token in self.open_in.get(thread, ()) if known[token].is_open(at)]
+        while len(open_here) >= MOST_OPEN_TOKENS:
+            token = open_here.pop(0)
             known[token] = known[token]._replace(expires=at)
         new = Confirmation(thread, event.digest, event.expires_at, event.version)
         if (shown := messages.get(event.message)) is not None:
             new = new._replace(sender=shown.sender, authors=shown.authors)
         known[event.token] = new
-        self.by_token = known
+        self.open_in[thread] = [*open_here, event.token]
+
+    def _forget(self, at: int, messages: Mapping[str, Message]) -> None:
+        """Forget the oldest as far as they ended long ago; one that an open message rests on keeps those after it."""
+        over = []
+        for token, each in self.by_token.items():
+            if at < each.expires + TOKEN_MEMORY_US or each.used_by in messages:
+                break
+            over.append(token)
+        for token in over:
+            thread = self.by_token.pop(token).thread
+            if token in self.open_in.get(thread, ()):
+                self.open_in[thread].remove(token)
+                if not self.open_in[thread]:
+                    del self.open_in[thread]
 
     def redeemed(self, record: Record[events.ConfirmRedeemed]) -> None:
         token = record.event.token
@@ -116,7 +129,8 @@ Due = Retry | StepDue
 class FoldedState(Entity):
     """What is folded. Only ``fold`` and the pump's decisions change it.
 
-    ``messages`` are the open ones, oldest first; ``by_thread`` has them by their thread.
+    ``messages`` are the open ones, oldest first; ``by_thread`` has them by their thread. ``children`` has the threads
+    that have a parent, by it.
     ``sessions`` are those with open turns; ``unerased`` those that are deleted and whose contents are still there.
     ``due`` is a heap of what is due. Entries that are obsolete are dropped at their time, or when the heap is full.
     """
@@ -124,6 +138,7 @@ class FoldedState(Entity):
     threads: dict[str, Thread] = field(default_factory=dict)
     messages: dict[str, Message] = field(default_factory=dict)
     by_thread: dict[str, dict[str, Message]] = field(default_factory=dict)
+    children: dict[str, dict[str, Thread]] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)
     unerased: set[str] = field(default_factory=set)
     paused: bool = False
@@ -219,6 +234,22 @@ class FoldedState(Entity):
     def open_in(self, thread: Thread) -> Collection[Message]:
         """The open messages of the thread, oldest first."""
         return self.by_thread.get(thread.id, {}).values()
+
+    def begin_thread(self, thread: Thread) -> None:
+        """Take an active thread."""
+        self.threads[thread.id] = thread
+        if thread.parent is not None:
+            self.children.setdefault(thread.parent, {})[thread.id] = thread
+
+    def end_thread(self, thread_id: str) -> None:
+        """Close an active thread, if it is one."""
+        thread = self.threads.pop(thread_id, None)
+        if thread is None or thread.parent is None:
+            return
+        siblings = self.children[thread.parent]
+        del siblings[thread_id]
+        if not siblings:
+            del self.children[thread.parent]
 
     def begin(self, message: Message) -> None:
         """Take an open message."""
@@ -389,7 +420,7 @@ def _dead_letter_closed(state: FoldedState, record: Record[events.MessageReplaye
 def _thread_created(state: FoldedState, record: Record[events.ThreadCreated]) -> None:
     thread_id = record.thread or ""
     if thread_id not in state.threads:  # that of a turn began with the turn
-        state.threads[thread_id] = Thread(thread_id, parent=record.event.parent)
+        state.begin_thread(Thread(thread_id, parent=record.event.parent))
 
 
 def _turn_started(state: FoldedState, record: Record[events.TurnStarted]) -> None:
@@ -399,7 +430,7 @@ def _turn_started(state: FoldedState, record: Record[events.TurnStarted]) -> Non
     session.number = turn_number(event.turn)
     session.turns.append(event.turn)
     turn = Turn(event.message, event.on_busy, waits=len(session.turns) > 1, budget=event.budget)
-    state.threads[event.turn] = Thread(event.turn, turn=turn)
+    state.begin_thread(Thread(event.turn, turn=turn))
 
 
 def _turn_appended(state: FoldedState, record: Record[events.TurnAppended]) -> None:
@@ -426,7 +457,7 @@ def _turn_ended(state: FoldedState, record: Record[events.TurnEnded]) -> None:
 
 def _thread_reopened(state: FoldedState, record: Record[events.ThreadReopened]) -> None:
     event, thread_id = record.event, record.thread or ""
-    state.threads[thread_id] = Thread(
+    thread = Thread(
         thread_id,
         failed=event.failed,
         reason=event.reason,
@@ -434,13 +465,14 @@ def _thread_reopened(state: FoldedState, record: Record[events.ThreadReopened]) 
         parent=event.parent,
         todos=dict(event.todos) or None,
     )
+    state.begin_thread(thread)
     state.spend.thread_reopened(record)
 
 
 def _thread_ended(
     state: FoldedState, record: Record[events.ThreadCompleted | events.ThreadFailed | events.ThreadKilled]
 ) -> None:
-    state.threads.pop(record.thread or "", None)
+    state.end_thread(record.thread or "")
 
 
 def _thread_paused_or_resumed(state: FoldedState, record: Record[events.ThreadPaused | events.ThreadResumed]) -> None:
@@ -514,7 +546,8 @@ def _step_started(state: FoldedState, record: Record[events.StepStarted]) -> Non
     if event.expires:
         state.schedule(StepDue(event.expires, message.id, event.step))
     if event.step == CONSENT:
-        state.turn_clocks(record.at, message.thread)
+        for step in stopped_steps(message, is_paused=state.is_paused(message)):
+            step.stop_clock(record.at)
 
 
 def _note_place(message: Message, event: events.StepStarted | events.StepRecorded) -> None:
@@ -543,7 +576,7 @@ def _step_recorded(state: FoldedState, record: Record[events.StepRecorded]) -> N
     step.unknown = False
     if step.kind != "ask":
         step.content_at = record.position
-    if step.number == CONSENT:
+    if step.number == CONSENT and message.ask is not None:  # the asks above may go on
         state.turn_clocks(record.at, message.thread)
 
 

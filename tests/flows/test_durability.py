@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import orjson
 import pytest
 
 from organism.bootstrap import Parts
@@ -45,6 +46,13 @@ async def idle(o: Running) -> None:
         await o.records(OrganismStarted)
 
 
+async def received(o: Running, agent: str) -> int:
+    """How many messages the agent's row counts."""
+    row = await o.views.row("agents", agent)
+    count: int = orjson.loads(row or b"{}")["message_count"]
+    return count
+
+
 async def test_an_injection_is_acknowledged_delivered_and_shown_once_it_is_on_disk(world: MakeWorld) -> None:
     disk = Disk()
     async with world(SOURCE.format(step="pass"), LISTENERS).running(parts=Parts(driver=disk)) as o:
@@ -57,9 +65,11 @@ async def test_an_injection_is_acknowledged_delivered_and_shown_once_it_is_on_di
         assert play(o)["TRACE"] == []
         assert o.log.head == head
         assert await o.records(MessageSent) == []
+        assert await received(o, "first") == 0
         disk.release()
         await injecting
         await at_gate(o, "first")
+        assert await received(o, "first") == 1
         assert play(o)["TRACE"] == ["first"]
 
 

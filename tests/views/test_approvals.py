@@ -15,6 +15,7 @@ from organism.events.vocabulary import (
     ConfirmRequested,
     Event,
 )
+from organism.model.thread import Message, Thread
 from organism.pump.state import MOST_OPEN_TOKENS, TOKEN_MEMORY_US, Confirmations
 from organism.views.approvals import APPROVALS
 from tests.views.folding import AT, Scenario, kept
@@ -107,6 +108,17 @@ def test_what_is_long_over_is_forgotten_when_another_is_given() -> None:
     confirmations.requested(requested("b", at=MINUTE_US + TOKEN_MEMORY_US - 1), {})
     assert list(confirmations.by_token) == ["a", "b"]
     confirmations.requested(requested("c", at=MINUTE_US + TOKEN_MEMORY_US), {})
+    assert list(confirmations.by_token) == ["b", "c"]
+
+
+def test_one_that_an_open_message_rests_on_is_known_as_long_as_that() -> None:
+    confirmations, late = Confirmations(), 2 * (MINUTE_US + TOKEN_MEMORY_US)
+    confirmations.requested(requested("a"), {})
+    confirmations.redeemed(redeemed("a"))
+    message = Message("m", "", "greeter", "Ask", 0, False, frozenset(), 0, "", None, thread=Thread("t"))  # noqa: FBT003 - its fields
+    confirmations.requested(requested("b", at=late), {"m": message})
+    assert list(confirmations.by_token) == ["a", "b"]
+    confirmations.requested(requested("c", at=late), {})
     assert list(confirmations.by_token) == ["b", "c"]
 
 

@@ -2084,7 +2084,7 @@ export interface RetrievedDocument {
   score: number;
 }
 
-/** How often a handling is tried in all, and how long it waits in between (seconds, growing to `max_delay_s`). */
+/** How often a handling is tried, and how long it waits in between (seconds, growing to `max_delay_s`). */
 export interface Retry {
   attempts?: number;
   base_delay_s?: number;

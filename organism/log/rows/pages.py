@@ -1,9 +1,8 @@
-"""Pages of a read model's rows: the statements that find, complete and join them, and pages of live rows."""
+"""Pages of a read model's rows: the statements that find, complete and join them, those in memory too."""
 
 from __future__ import annotations
 
-import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -12,21 +11,14 @@ from organism.log.rows.tables import Written, column_of, field_of, fill, of_mode
 from organism.log.rows.versions import FOREVER, VERSION_BITS, Version, first_version, folded_row
 from organism.log.units import contents_at
 from organism.sqlite.driver import Connection, json_text, statements
-from organism.views.views import CHANGED, Among, Page, PageKey, Query, ReadModel, Where, with_payload
+from organism.views.views import CHANGED, Among, Page, Query, ReadModel, Where, with_payload
 
 Statement = tuple[str, list[Any]]  # SQL and its parameters
 StoredRow = tuple[bytes, bytes]  # The public JSON of a row, completed by its payload, and the private JSON
 NOW: Final = (FOREVER >> VERSION_BITS) - 1  # A position after every event
 VERSION: Final = "r.version"  # What rows in the order of their last change are sorted by
-COMPARISONS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
-    "=": operator.eq,
-    "<": operator.lt,
-    "<=": operator.le,
-    ">": operator.gt,
-    ">=": operator.ge,
-    "in": lambda value, given: value in given,
-    "has": lambda value, given: f"|{given}|" in value,
-}
+COMPARISONS: Final = frozenset({"=", "<", "<=", ">", ">="})
+LIVE_FIELDS_BEGIN: Final = 2  # The place of the first declared field in a live row, after its key and its public JSON
 _SQL: Final = statements("log.rows", "rows.sql")
 
 
@@ -176,35 +168,11 @@ def greatest_keys(connection: Connection, models: Sequence[ReadModel]) -> dict[s
     return found
 
 
-def live_page(model: ReadModel, rows: Iterable[tuple[str, Written]], query: Query) -> Page:
-    """A page of live rows, found and sorted as SQLite would. There is no search of texts or of other models here."""
-    names = list(model.columns)
-
-    def value(row: Written, name: str) -> Any:
-        return row[3][names.index(known_column(model, name))]
-
-    def fulfils(row: Written, where: Where) -> bool:
-        values = [value(row, name) for name in where.any_of or (where.column,)]
-        return any(each is not None and COMPARISONS[where.op](each, where.value) for each in values)
-
-    chosen = [
-        ((value(row, query.order_by) if query.order_by else "", key), row[0])
-        for key, row in rows
-        if all(fulfils(row, where) for where in query.where)
-    ]
-    chosen.sort(key=lambda row: _rank(row[0]), reverse=query.descending)
-    begin = query.offset
-    if query.after is not None:
-        after = _rank(query.after)
-        ranks = [_rank(place) for place, _ in chosen]
-        begin += sum(rank >= after if query.descending else rank <= after for rank in ranks)
-    shown = chosen[begin : begin + query.limit]
-    rows_json = b"[%b]" % b",".join(public for _, public in shown)
-    return Page(rows_json, len(shown), len(chosen), begin, shown[-1][0] if shown else None)
-
-
-def _rank(place: PageKey) -> tuple[Any, ...]:
-    """A key that sorts as SQLite sorts the place."""
-    value, key = place
-    kind = 0 if value is None else 2 if isinstance(value, str) else 1
-    return (kind, 0 if value is None else value, key.encode())
+def over_live(model: ReadModel, rows: Iterable[tuple[str, Written]], statement: Statement) -> Statement:
+    """The same page, of rows that are in memory."""
+    fields = "".join(
+        f", value ->> {at} AS {field_of(name)}" for at, name in enumerate(model.columns, LIVE_FIELDS_BEGIN)
+    )
+    listed = [[key, public.decode(), *values] for key, (public, _, _, values) in rows]
+    live = fill("live", table=table_of(model.name), fields=fields)
+    return f"{live}\n{statement[0]}", [json_text(listed), *statement[1]]

@@ -52,6 +52,17 @@ SELECT value ->> 6, value ->> 1, substr(new.blob, value ->> 2, value ->> 3)$fiel
 -- end: versions that a commit ends; each is [version, until]
 UPDATE $table SET until = e.value ->> 1 FROM jsonb_each(new.end_$model) AS e WHERE version = e.value ->> 0;
 
+-- live: what is before the statement of a page whose rows are in memory; each is [key, public, …]
+WITH $table AS (
+    SELECT
+        value ->> 0 AS key,
+        value ->> 1 AS public,
+        0 AS version,
+        9223372036854775807 AS until,
+        0 AS content_at$fields
+    FROM jsonb_each(?)
+);
+
 -- page: one row: the finished JSON array of a page, how many rows it has, how many match, how many of them come before
 -- it, the place of its last row, and where their payloads lie; a bare `LIMIT ?` would make SQLite prepare the statement again for each number
 SELECT

@@ -96,15 +96,8 @@ def dead(decision: Decision, message: Message, failure: Failure) -> None:
 
 def tree(state: State, root: Thread) -> list[Thread]:
     """The thread and its child threads, children first, so that the root's end comes last."""
-    children: dict[str, list[Thread]] = {}
-    for thread in state.folded.threads.values():
-        if thread.parent is not None:
-            children.setdefault(thread.parent, []).append(thread)
-
-    def below(thread: Thread) -> list[Thread]:
-        return [*(each for child in children.get(thread.id, ()) for each in below(child)), thread]
-
-    return below(root)
+    children = state.folded.children.get(root.id, {}).values()
+    return [*(each for child in children for each in tree(state, child)), root]
 
 
 def kill(decision: Decision, threads: list[Thread]) -> list[Message]:
