@@ -301,11 +301,11 @@ async def damage_of(connection: AsyncConnection, index: InForce, model: str, key
     digests = index.digests or {}
     there = {document_id for (document_id,) in await connection.rows(_SQL["ids"], index.place)}
     changed = await changed_documents(connection, index)
-    found = [(document_id, "it is missing") for document_id in digests.keys() - there]
-    found += [(document_id, "no event names it, it was added") for document_id in there - digests.keys()]
+    found = [(document_id, "it is missing") for document_id in sorted(digests.keys() - there)]
+    found += [(document_id, "no event names it, it was added") for document_id in sorted(there - digests.keys())]
     found += [
         (document_id, "it is not as the log has it; write it again, or delete it")
-        for document_id in changed & digests.keys()
+        for document_id in sorted(changed & digests.keys())
     ]
     ((layout,),) = await connection.rows(_SQL["layout"])
     if layout < LAYOUT_OF_SEALS:  # its vectors are sealed by the next start
