@@ -13,9 +13,8 @@ from organism.errors import BudgetExhausted, InvalidField, MissingField, Session
 from organism.model.commands import Inject
 from organism.server.http.bodies import MAX_WAIT_SECONDS, Faults, Name, Wait, body
 from organism.server.http.call import CALLER, Call, JsonResponse, Route, Tag, caller_fields, tagged
-from organism.server.http.contract import ACT_ON_THREAD, SENDING_REFUSED, Gives, gives
+from organism.server.http.contract import ACT_ON_THREAD, SENDING_REFUSED, Gives, Injected, gives
 from organism.server.http.rights import Right
-from organism.server.http.shapes import Injected as Sent
 from organism.server.http.shapes import InjectedAndEnded
 from organism.server.json import encoded, splice
 from organism.server.surfaces.waiting import hold_budget, send_and_wait
@@ -100,7 +99,7 @@ ROUTES: Final = tagged(
         "POST /inject",
         inject,
         right=Right("inject", {"to": "agent"}, in_body=True),
-        gives=gives(Sent, Gives(InjectedAndEnded), status=202),
+        gives=gives(Injected, Gives(InjectedAndEnded), status=202),
         query=OF_XML,
         takes=InjectBody,
         takes_xml=True,

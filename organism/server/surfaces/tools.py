@@ -22,10 +22,9 @@ from organism.model.words import Object
 from organism.pump.rules import call_json, tool_spec
 from organism.server.http.bodies import Name, body
 from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, Tag, caller_fields, tagged
-from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, gives
+from organism.server.http.contract import ACT, SENDING_REFUSED, Gives, Injected, gives
 from organism.server.http.problems import MCP
 from organism.server.http.rights import Right
-from organism.server.http.shapes import Injected as Sent
 from organism.server.http.shapes import ModelList, ModelShown, ToolExecuted, ToolList
 from organism.server.surfaces.costs import tell_cost
 from organism.server.surfaces.tool_calls import (
@@ -201,7 +200,7 @@ FOR_MODELS: Final = (
             "POST /tools/execute",
             execute,
             right=TOOLS,
-            gives=gives(ToolExecuted, Gives(Sent, status=202)),
+            gives=gives(ToolExecuted, Gives(Injected, status=202)),
             takes=ExecuteBody,
             headers=(*ACT, *CALLER, USER),
             refuses=(*SENDING_REFUSED, *REFUSALS.values(), HandlingFailed),
