@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version as package_version
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, Literal
 
 import structlog
 
@@ -37,6 +37,7 @@ from organism.model.ids import DEFAULT_TENANT, SYSTEM_COMPACTION, folder_of
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.model.times import LogClock
+from organism.model.words import OrganismStatus
 from organism.pump.recover import Life
 from organism.pump.rules import OWN_PAYLOADS, Rules, payload_classes
 from organism.pump.run.mailboxes import FairShare
@@ -125,7 +126,7 @@ class Organism:
         self._tools = Toolbox(VERSION, parts.net, self._make_mcp)
         self._gateways = Gateways(parts.redactor, parts.chance.random, os.environ)
         self.embeddings = Embeddings(parts.redactor, os.environ)
-        self._stage = "starting"
+        self._stage: Literal["starting", "running", "stopping"] = "starting"
         self._generation = 0
         self._data: Path | None = None
         self._codec: Codec
@@ -142,7 +143,7 @@ class Organism:
         return self.tenants[DEFAULT_TENANT].pump.state.rules.codec
 
     @property
-    def status(self) -> str:
+    def status(self) -> OrganismStatus:
         """What the organism does now."""
         if self._stage == "running" and self.tenants[DEFAULT_TENANT].pump.state.folded.paused:
             return "paused"

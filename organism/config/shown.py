@@ -12,17 +12,75 @@ from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, TypedDict
 from urllib.parse import urlsplit, urlunsplit
 
-from organism.config.settings import Listener, Model, Settings
+from msgspec import Meta
+
+from organism.config.settings import Limits, Listener, Model, Retry, Settings, Taint
 from organism.config.tools import McpServer, Tools
+from organism.model import words
 from organism.model.redact import NAMED
 
 _IN_FORCE: Final = (
     "max_concurrent", "timeout_s", "max_payload_bytes", "broadcast", "blocking", "confirm", "approval",
     "brings_outside_text",
 )  # fmt: skip
+
+
+class OrganismSection(TypedDict):
+    """The section `organism`."""
+
+    name: Annotated[str, Meta(examples=["hello-world"])]
+    imports: Annotated[list[str], Meta(examples=[["handlers"]])]
+    charter: Annotated[
+        str | bool,
+        Meta(description="The file that every prompt begins with; true: the usual one, false: none.", examples=[True]),
+    ]
+
+
+class Section(TypedDict, total=False):
+    """A listener's section of organism.yaml, or the file of a conversational agent: the keys that stand there."""
+
+    name: words.AgentName
+    payload_class: Annotated[str, Meta(examples=["handlers.hello.Greeting"])]
+    handler: Annotated[str, Meta(examples=["handlers.hello.greet"])]
+    description: Annotated[str, Meta(examples=["Greets whoever is named"])]
+    agent: bool
+    peers: list[words.AgentName]
+    prompt: Annotated[str, Meta(description="Its text for `admin` alone, else `sha256:…`.", examples=["Greet."])]
+    prompt_ref: Annotated[str, Meta(examples=["greeter"])]
+    model: Annotated[str, Meta(examples=["default"])]
+    tools: list[Annotated[str, Meta(examples=["calculate"])]]
+    budget: words.Object
+    max_concurrent: Annotated[int, Meta(examples=[5])]
+    timeout_s: Annotated[float, Meta(examples=[30.0])]
+    max_payload_bytes: Annotated[int, Meta(examples=[262144])]
+    broadcast: bool
+    blocking: bool
+    confirm: bool
+    approval: bool
+    brings_outside_text: bool
+    invoke: list[Literal["batch", "stream", "force"]]
+    system_prompt: Annotated[str, Meta(description="As `prompt`, in an agent's file.", examples=["Be exact."])]
+    max_tokens: Annotated[int, Meta(examples=[512])]
+    temperature: Annotated[float, Meta(examples=[0.3])]
+    rag_index: Annotated[str, Meta(examples=["berlin-info"])]
+    rag_top_k: Annotated[int, Meta(examples=[5])]
+    taint: Taint
+
+
+class Configuration(TypedDict):
+    """organism.yaml as it is in force, defaults filled in, without anything secret."""
+
+    organism: OrganismSection
+    limits: Limits
+    retry: Retry
+    models: words.Object
+    embeddings: words.Object
+    tools: words.Object
+    fx: words.Object
+    listeners: list[Section]
 
 
 def shown_settings(settings: Settings) -> dict[str, Any]:

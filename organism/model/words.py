@@ -79,3 +79,11 @@ ErrorType = Annotated[
     ],
     Meta(title="ErrorType", description="The kind of an error."),
 ]
+
+Money = Annotated[
+    str, Meta(description="Exact, as text.", pattern=r"^[0-9]+(\.[0-9]+)?$", examples=["0.0123"], max_length=64)
+]
+ServedBy = Annotated[
+    str, Meta(description="The provider that answered, whatever model was requested.", examples=["openai", "offline"])
+]
+ModelName = Annotated[str, Meta(description="Its name in organism.yaml.", examples=["gpt-4.1-mini"])]

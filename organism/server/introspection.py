@@ -5,13 +5,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, Literal, TypedDict
 
 import orjson
 from starlette.responses import Response
 
 from organism.errors import LogUnavailable, Stopping
-from organism.model.words import Object
+from organism.model import words
 from organism.server.documents.asyncapi import document as asyncapi_document
 from organism.server.documents.openapi import document as openapi_document
 from organism.server.documents.page import page
@@ -19,7 +19,18 @@ from organism.server.http import problems
 from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import Gives, gives
 from organism.server.http.rights import OPEN, Right
-from organism.server.http.shapes import ErrorCodes, Healthy, Ready
+
+
+class Healthy(TypedDict):
+    """The process answers."""
+
+    status: Literal["ok"]
+
+
+class Ready(TypedDict):
+    """It takes work."""
+
+    status: Literal["running", "paused"]
 
 
 def _indented(document: Any) -> bytes:
@@ -35,17 +46,17 @@ MAKERS: Final[Mapping[str, Callable[[Sequence[Route]], bytes]]] = {
 
 async def healthz(_call: Call) -> Response:
     """The process answers."""
-    return JsonResponse({"status": "ok"})
+    return JsonResponse(Healthy(status="ok"))
 
 
 async def readyz(call: Call) -> Response:
     """It takes work: neither starting nor stopping, and its log can be written."""
     status = call.process.organism.status
-    if status in {"starting", "stopping"}:
+    if status == "starting" or status == "stopping":  # noqa: PLR1714 - narrows the type
         raise Stopping(f"The organism is {status}.")
     if not call.tenant.log.available:
         raise LogUnavailable
-    return JsonResponse({"status": status})
+    return JsonResponse(Ready(status=status))
 
 
 async def errors(_call: Call) -> Response:
@@ -92,12 +103,12 @@ ROUTES: Final = (
         Tag("health", "What needs no token: whether it lives, whether it can work, and what each error code means."),
         Route("GET /healthz", healthz, right=OPEN, gives=gives(Healthy)),
         Route("GET /readyz", readyz, right=OPEN, gives=gives(Ready), refuses=(Stopping, LogUnavailable)),
-        Route("GET /errors", errors, right=OPEN, gives=gives(ErrorCodes)),
+        Route("GET /errors", errors, right=OPEN, gives=gives(problems.ErrorCodes)),
     ),
     *tagged(
         Tag("documents", "The documents: the API described for programs, and for people."),
-        Route("GET /openapi.json", openapi, right=OPEN, gives=gives(Object), is_tagged=True),
-        Route("GET /asyncapi.json", asyncapi, right=OPEN, gives=gives(Object), is_tagged=True),
+        Route("GET /openapi.json", openapi, right=OPEN, gives=gives(words.Object), is_tagged=True),
+        Route("GET /asyncapi.json", asyncapi, right=OPEN, gives=gives(words.Object), is_tagged=True),
         Route("GET /docs", docs, right=OPEN, gives=(Gives(str, kind="text/html"),), is_tagged=True),
     ),
 )

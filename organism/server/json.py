@@ -11,7 +11,9 @@ from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from typing import Any, Final
 
+import msgspec
 import orjson
+from msgspec import Struct
 
 from organism.errors import BodyTooLarge, Fault, InvalidField, InvalidJson
 
@@ -129,6 +131,8 @@ def splice(row: bytes, extra: Mapping[str, Any]) -> bytes:
 
 def encoded(value: Any) -> bytes:
     """The value as JSON; ``bytes`` are finished JSON already."""
+    if isinstance(value, Struct):
+        return msgspec.json.encode(value)
     return value if isinstance(value, bytes) else orjson.dumps(value)
 
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 import orjson
+from msgspec.structs import asdict
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import choose_encoder
@@ -109,7 +110,7 @@ async def _gauges(tenants: Iterable[Tenant]) -> list[Metric]:
             families[name].add_metric((tenant.id,), measure(tenant))
         for agent in tenant.pump.state.rules.listeners:
             depth.add_metric((tenant.id, agent), tenant.pump.mailboxes.waiting(agent))
-        for what, number in (await waiting_for_people(tenant.views)).items():
+        for what, number in asdict(await waiting_for_people(tenant.views)).items():
             waiting.add_metric((tenant.id, what), number)
     return [*families.values(), depth, waiting]
 

@@ -10,7 +10,7 @@ from organism.views.dead_letters import CLOSED_LETTERS, DEAD_LETTERS, INDETERMIN
 from organism.views.foreign_tools import FOREIGN_TOOLS
 from organism.views.keyed import ANSWERS, VALUES
 from organism.views.library import INDICES
-from organism.views.organism import AGENTS, ORGANISM
+from organism.views.organism import AGENTS, ORGANISM, WaitingForPeople
 from organism.views.sessions import SESSION_MESSAGES, SESSIONS
 from organism.views.threads import MESSAGES, THREADS
 from organism.views.usage import INNER_CALLS, USAGE
@@ -44,6 +44,7 @@ WAITING: Final[Mapping[str, tuple[Where, ...]]] = {
 """The rows that wait for a person, by their read model: of dead letters those that hang on no other."""
 
 
-async def waiting_for_people(views: ViewStore, at: int | None = None) -> dict[str, int]:
+async def waiting_for_people(views: ViewStore, at: int | None = None) -> WaitingForPeople:
     """How many of each waits for a person, ``at`` a position if given."""
-    return {model: (await views.rows(model, Query(where, limit=0, at=at))).total for model, where in WAITING.items()}
+    open_items = {name: Query(where, limit=0, at=at) for name, where in WAITING.items()}
+    return WaitingForPeople(**{name: (await views.rows(name, query)).total for name, query in open_items.items()})

@@ -47,6 +47,44 @@ class OrganismRow(Entity):
     started_at: int
 
 
+class WaitingForPeople(Entity):
+    """How much waits for a person."""
+
+    approvals: words.Count
+    dead_letters: words.Count
+    indeterminate: words.Count
+    foreign_tools: Annotated[words.Count, Meta(description="Tools that their MCP servers have changed.")]
+
+
+class Organism(Entity, kw_only=True):
+    """The organism as a whole."""
+
+    name: Annotated[str, Meta(examples=["hello-world"])]
+    status: words.OrganismStatus
+    uptime_seconds: words.Count
+    agent_count: words.Count
+    active_threads: words.Count
+    total_messages: words.Count
+    version: words.Version
+    position: Annotated[words.Position, Meta(description="The head of the log.")]
+    waiting_for_people: WaitingForPeople
+
+
+def completed(row: OrganismRow, waiting: WaitingForPeople, now_us: int, status: words.OrganismStatus) -> Organism:
+    """The organism as it is shown. ``status`` is the process's: the log knows running and paused only."""
+    return Organism(
+        name=row.name,
+        status=status if status in {"starting", "stopping"} else row.status,
+        uptime_seconds=max(0, now_us - row.started_at) // 1_000_000,
+        agent_count=row.agent_count,
+        active_threads=row.active_threads,
+        total_messages=row.total_messages,
+        version=row.version,
+        position=row.position,
+        waiting_for_people=waiting,
+    )
+
+
 def fold(rows: dict[str, OrganismRow | None], records: Sequence[Record[events.Event]]) -> None:
     """The organism's one row after the events; there is none before its first start."""
     row = rows["organism"]

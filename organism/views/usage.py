@@ -15,6 +15,7 @@ from msgspec import field
 from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Actor, Record
+from organism.model import words
 from organism.model.completion import CostSource
 from organism.model.money import plain
 from organism.model.times import iso
@@ -39,16 +40,16 @@ def _accounts(record: Record[events.ModelCalled | events.TextsEmbedded]) -> Sequ
     return (TOTAL, *callers, *spans)
 
 
-class ModelAccount(Entity):
-    """What one model was called for, and by whom it was served."""
+class ModelUsage(Entity):
+    """What one model was called for."""
 
-    model: str
-    served_by: str
-    calls: int = 0
-    input_tokens: int = 0
-    output_tokens: int = 0
-    tokens: int = 0
-    cost_usd: str = "0"
+    model: words.ModelName
+    served_by: words.ServedBy
+    calls: words.Count = 0
+    input_tokens: words.Count = 0
+    output_tokens: words.Count = 0
+    tokens: words.Count = 0
+    cost_usd: words.Money = "0"
 
 
 class Account(Entity):
@@ -64,7 +65,7 @@ class Account(Entity):
     cost_usd: str = "0"
     model_seconds: float = 0.0
     last_called: str | None = None
-    models: list[ModelAccount] = field(default_factory=list)
+    models: list[ModelUsage] = field(default_factory=list)
 
 
 class _Sum(PrivateFields):
@@ -89,15 +90,15 @@ def _used(
     return row
 
 
-def _of_model(models: list[ModelAccount], model: str, served_by: str) -> ModelAccount:
+def _of_model(models: list[ModelUsage], model: str, served_by: str) -> ModelUsage:
     for each in models:
         if each.model == model and each.served_by == served_by:
             return each
-    models.append(ModelAccount(model, served_by))
+    models.append(ModelUsage(model, served_by))
     return models[-1]
 
 
-def _count(counted: Account | ModelAccount, event: events.ModelCalled | events.TextsEmbedded) -> None:
+def _count(counted: Account | ModelUsage, event: events.ModelCalled | events.TextsEmbedded) -> None:
     output_tokens = event.output_tokens if isinstance(event, events.ModelCalled) else 0
     counted.calls += 1
     counted.input_tokens += event.input_tokens

@@ -9,18 +9,17 @@ from msgspec import Meta
 from starlette.responses import Response
 
 from organism.config.settings import Listener
-from organism.config.shown import shown_section
+from organism.config.shown import Section, shown_section
 from organism.errors import NotAcceptable, NotFound
+from organism.model import words
 from organism.model.commands import PauseAgent, ResumeAgent
 from organism.model.principal import ADMIN
-from organism.model.words import AgentName, AgentState, Object, Time
 from organism.server.http.accept import chosen
 from organism.server.http.bodies import NoBody
 from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT, ACT_REFUSED, Gives, gives
-from organism.server.http.lists import AT, Listing, as_of, equals, list_of, since_text
+from organism.server.http.lists import AT, Listing, ListPage, as_of, equals, list_of, since_text
 from organism.server.http.rights import READ, Right
-from organism.server.http.shapes import AgentList, ControlledAgent, Section
 from organism.server.json import encoded, splice
 from organism.views.organism import Agent
 
@@ -36,6 +35,18 @@ AGENTS: Final = Listing(
 )
 XSD: Final = "application/xml"
 JSON_SCHEMA: Final = "application/schema+json"
+
+
+class AgentList(ListPage):
+    """The listeners, in the order of organism.yaml."""
+
+    agents: list[Agent]
+
+
+class ControlledAgent(Agent, kw_only=True):
+    """The agent as it stands after the act, and where the act stands in the log."""
+
+    position: words.Position
 
 
 async def agents(call: Call) -> Response:
@@ -91,11 +102,11 @@ async def _control(call: Call, command: type[PauseAgent | ResumeAgent]) -> Respo
 
 
 NARROW: Final = {
-    "status": AgentState,
-    "agent": Annotated[AgentName, Meta(description="Only this one.")],
-    "since": Annotated[Time, Meta(description="Only who was last active at this time or later.")],
+    "status": words.AgentState,
+    "agent": Annotated[words.AgentName, Meta(description="Only this one.")],
+    "since": Annotated[words.Time, Meta(description="Only who was last active at this time or later.")],
 }
-SCHEMA: Final = (Gives(str, kind=XSD), Gives(Object, kind=JSON_SCHEMA))
+SCHEMA: Final = (Gives(str, kind=XSD), Gives(words.Object, kind=JSON_SCHEMA))
 _one = partial(Route, right=Right("read", {"name": "agent"}), by_head=True, refuses=(NotFound,))
 _control_route = partial(
     Route,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Annotated, Any, Final, NotRequired, TypedDict
 
 import orjson
+from msgspec import Meta
 from starlette.responses import Response
 
 from organism.errors import NotFound
@@ -12,18 +13,55 @@ from organism.events import vocabulary as events
 from organism.events.record import Record
 from organism.log.log import EventFilter
 from organism.log.streams import shown
+from organism.model import words
 from organism.model.redact import Redactor
-from organism.model.words import ThreadStatus
 from organism.server.http import lists
 from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import gives
 from organism.server.http.rights import READ, Right
-from organism.server.http.shapes import EventList, MessageList, Why
 from organism.server.json import splice
 from organism.server.push.past import read_records
 from organism.views.threads import Message
 
 TAKES: Final = ("after", "until", "thread", "type", "limit", "content")
+
+
+class Why(TypedDict):
+    """How a message came about: it, the one whose handling led to it, and so on; the injection comes last."""
+
+    messages: list[Message]
+    count: words.Count
+    next: Annotated[words.MessageId | None, Meta(description="Where the path goes on, if it is longer than 500.")]
+
+
+class Actor(TypedDict):
+    """Who caused it."""
+
+    tenant: Annotated[str, Meta(examples=["default"])]
+    user: str | None
+    request_id: Annotated[str, Meta(examples=["req-5f2c9a01d7e84b36"])] | None
+    principal: Annotated[str, Meta(description="Who holds the token.", examples=["operator"])] | None
+
+
+class Event(TypedDict):
+    """One event of the log."""
+
+    position: words.Position
+    type: words.EventType
+    at: words.Time
+    thread_id: Annotated[words.ThreadId | None, Meta(description="Null for what concerns the whole organism.")]
+    cause: Annotated[words.MessageId | None, Meta(description="The message whose handling led to it.")]
+    correlation: Annotated[words.MessageId | None, Meta(description="The message of the injection at the root.")]
+    actor: Actor | None
+    data: words.EventData
+    content: NotRequired[Annotated[Any, Meta(description="With `content=true`: its content.")]]
+
+
+class EventList(TypedDict):
+    """A page of the log."""
+
+    events: list[Event]
+    next: Annotated[words.Position | None, Meta(description="The `after` of the next page; null at the end.")]
 
 
 async def messages(call: Call) -> Response:
@@ -82,9 +120,9 @@ MESSAGES: Final = tagged(
         messages,
         right=READ,
         by_head=True,
-        gives=gives(MessageList),
+        gives=gives(lists.MessageList),
         query=lists.MESSAGES.takes,
-        narrow={"status": ThreadStatus},
+        narrow={"status": words.ThreadStatus},
     ),
     Route(
         "GET /messages/{id}/why", why, right=READ, by_head=True, gives=gives(Why), query=("xml",), refuses=(NotFound,)

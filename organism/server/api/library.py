@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypedDict
 
 import orjson
 from msgspec import Meta
@@ -27,6 +27,7 @@ from pydantic.config import JsonDict
 from starlette.responses import Response
 
 from organism.errors import LibraryDamaged, LibraryUnavailable, MissingField, NotFound
+from organism.model import words
 from organism.rag.documents import ID_PATTERN, MOST_CONDITIONS, MOST_DOCUMENTS, MOST_TOP_K, Document
 from organism.rag.library import By
 from organism.rag.store import Span
@@ -34,17 +35,8 @@ from organism.server.http import lists
 from organism.server.http.bodies import NULL, Name, NoBody, Places, body, named_in
 from organism.server.http.call import FOR_USER, Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT, EMBEDDING_REFUSED, Gives, gives
-from organism.server.http.lists import Listing, envelope, list_of, next_cursor
+from organism.server.http.lists import Listing, ListPage, envelope, list_of, next_cursor
 from organism.server.http.rights import Right
-from organism.server.http.shapes import (
-    Deleted,
-    Ingested,
-    LibraryDocument,
-    LibraryDocumentList,
-    LibraryEmbedding,
-    LibraryIndexList,
-    Retrieved,
-)
 from organism.views.library import LibraryIndex, StoredIndex
 from organism.views.views import Page
 
@@ -61,6 +53,66 @@ _TEXT_OR_METADATA: Final[JsonDict] = {
 
 DEFAULT_TOP_K: Final = 5
 DEFAULT_MODE: Final = "hybrid"
+
+
+class LibraryEmbedding(TypedDict):
+    """How far an index is embedded."""
+
+    index_id: Annotated[str, Meta(examples=["berlin-info"])]
+    embedding_model: Annotated[str, Meta(examples=["default"])]
+    doc_count: words.Count
+    embedded: Annotated[words.Count, Meta(description="How many of them have vectors; words find the others too.")]
+    error: Annotated[str | None, Meta(description="Why the last attempt failed; another one follows by itself.")]
+
+
+class LibraryIndexList(ListPage):
+    """The indices, oldest first."""
+
+    indices: list[LibraryIndex]
+
+
+class LibraryDocument(TypedDict):
+    """A document of an index."""
+
+    id: Annotated[str, Meta(examples=["d1"])]
+    text: Annotated[str, Meta(examples=["Der Tiergarten ist der größte Park Berlins."])]
+    metadata: words.Object
+
+
+class LibraryDocumentList(ListPage):
+    """Documents of an index, in the order in which their ids came first."""
+
+    documents: list[LibraryDocument]
+
+
+class Ingested(TypedDict):
+    """What came into an index."""
+
+    index_id: Annotated[str, Meta(examples=["berlin-info"])]
+    ingested: Annotated[words.Count, Meta(description="How many documents the request had.")]
+    doc_count: Annotated[words.Count, Meta(description="How many the index has now.")]
+
+
+class Deleted(TypedDict):
+    """Whether there was anything to delete."""
+
+    deleted: bool
+
+
+class RetrievedDocument(LibraryDocument):
+    """A document that was found."""
+
+    score: Annotated[
+        float, Meta(description="The higher the better, among those of this answer alone; by `vector` it is a cosine.")
+    ]
+
+
+class Retrieved(TypedDict):
+    """What was found, the best first."""
+
+    results: list[RetrievedDocument]
+    mode: Literal["vector", "keyword", "hybrid"]
+    embedding_model: Annotated[str, Meta(examples=["default"])]
 
 
 def _as_whole(value: Any) -> Any:
@@ -147,7 +199,7 @@ async def delete_index(call: Call) -> Response:
     """Delete the index with all of its documents."""
     await call.body_as(NoBody)
     await call.tenant.library.delete_index(call.path_params["index_id"], _by(call))
-    return JsonResponse({"deleted": True})
+    return JsonResponse(Deleted(deleted=True))
 
 
 async def replace_documents(call: Call) -> Response:
@@ -166,7 +218,7 @@ async def library_documents(call: Call) -> Response:
     after = query.after[0] if query.after is not None else 0
     span = Span(after, query.offset, query.limit)
     listed, total = await call.tenant.library.documents(call.path_params["index_id"], span)
-    shown = [asdict(each) for each in listed.documents]
+    shown = [_shown(each) for each in listed.documents]
     page = Page(orjson.dumps(shown), len(shown), total, listed.before, (listed.last, "") if shown else None)
     return JsonResponse(envelope("documents", page.rows, page, query, next_cursor(call, page, None)))
 
@@ -175,7 +227,7 @@ async def library_document(call: Call) -> Response:
     """One document."""
     call.allow_query()
     found = await call.tenant.library.document(call.path_params["index_id"], call.path_params["doc_id"])
-    return JsonResponse(asdict(found))
+    return JsonResponse(_shown(found))
 
 
 async def patch_document(call: Call) -> Response:
@@ -185,14 +237,14 @@ async def patch_document(call: Call) -> Response:
         raise MissingField("A patch has `text`, `metadata` or both.", param="/text")
     named = call.path_params["index_id"], call.path_params["doc_id"]
     found = await call.unless_left(call.tenant.library.patch(*named, body.text, body.metadata, _by(call)))
-    return JsonResponse(asdict(found))
+    return JsonResponse(_shown(found))
 
 
 async def delete_document(call: Call) -> Response:
     """Delete one document; one that is not there is no error."""
     await call.body_as(NoBody)
     named = call.path_params["index_id"], call.path_params["doc_id"]
-    return JsonResponse({"deleted": await call.tenant.library.delete_document(*named, _by(call))})
+    return JsonResponse(Deleted(deleted=await call.tenant.library.delete_document(*named, _by(call))))
 
 
 async def reembed_index(call: Call) -> Response:
@@ -211,8 +263,12 @@ async def query_index(call: Call) -> Response:
     mode = body.mode or DEFAULT_MODE
     asked = library.query(index_id, body.query, body.top_k or DEFAULT_TOP_K, mode, body.filter or {})
     hits, model = await call.unless_left(asked)
-    results = [{**asdict(hit.document), "score": hit.score} for hit in hits]
-    return JsonResponse({"results": results, "mode": mode, "embedding_model": model})
+    results: list[RetrievedDocument] = [{**_shown(hit.document), "score": hit.score} for hit in hits]
+    return JsonResponse(Retrieved(results=results, mode=mode, embedding_model=model))
+
+
+def _shown(document: Document) -> LibraryDocument:
+    return LibraryDocument(id=document.id, text=document.text, metadata=dict(document.metadata))
 
 
 def _by(call: Call) -> By:
@@ -229,7 +285,7 @@ async def _ingested(call: Call, write: Callable[..., Coroutine[Any, Any, StoredI
         writing = write(call.path_params["index_id"], given, body.embedding_model, _by(call), later=later)
         row = await call.unless_left(writing)
     doc_count = 0 if row is None else row.public.doc_count
-    shown = {"index_id": call.path_params["index_id"], "ingested": len(given), "doc_count": doc_count}
+    shown = Ingested(index_id=call.path_params["index_id"], ingested=len(given), doc_count=doc_count)
     return JsonResponse(shown, 202 if later else 200)
 
 

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Final, Literal
 
 import msgspec
 import orjson
-from msgspec import UNSET
+from msgspec import UNSET, Meta
 from pydantic import ConfigDict, Field, with_config
 from pydantic.config import JsonDict
 from starlette.responses import Response
@@ -24,22 +24,16 @@ from organism.errors import (
     PreviewStale,
     SessionBusy,
 )
+from organism.model import words
 from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter, ResolveApproval, ResolveIndeterminate
-from organism.model.words import ApprovalStatus, Content
 from organism.server.http.bodies import SOMETHING, NoBody, body, payload_at
 from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
-from organism.server.http.contract import ACT, ACT_ON_THREAD, QUESTION_REFUSED, SENDING_REFUSED, gives
-from organism.server.http.lists import Filter, Listing, equals, list_of, since
+from organism.server.http.contract import ACT, ACT_ON_THREAD, QUESTION_REFUSED, SENDING_REFUSED, Injected, gives
+from organism.server.http.lists import Filter, Listing, ListPage, equals, list_of, since
 from organism.server.http.rights import READ, Right
-from organism.server.http.shapes import (
-    ApprovalList,
-    DeadLetterList,
-    ForeignTool,
-    ForeignToolList,
-    IndeterminateList,
-    Injected,
-)
 from organism.views.approvals import Approval
+from organism.views.dead_letters import DeadLetter, Indeterminate
+from organism.views.foreign_tools import PinnedTool
 from organism.views.threads import Thread
 
 OF_THREAD_OR_AGENT: Final[dict[str, Filter]] = {
@@ -111,6 +105,39 @@ class IndeterminateBody:
     result: Any = None
 
 
+class DeadLetterList(ListPage):
+    """Open dead letters, newest first."""
+
+    dead_letters: list[DeadLetter]
+
+
+class ApprovalList(ListPage):
+    """Approvals, oldest first."""
+
+    approvals: list[Approval]
+
+
+class ForeignTool(PinnedTool, kw_only=True):
+    """A tool of an MCP server: what was accepted of it, and what it is now."""
+
+    description: Annotated[str | None, Meta(description="What its server says of it now; null if it is not known.")] = (
+        None
+    )
+    parameters: Annotated[words.Object | None, Meta(description="And which arguments it says that it takes.")] = None
+
+
+class ForeignToolList(ListPage):
+    """The tools of MCP servers that were seen, by name."""
+
+    foreign_tools: list[ForeignTool]
+
+
+class IndeterminateList(ListPage):
+    """Open questions, newest first."""
+
+    indeterminate: list[Indeterminate]
+
+
 async def dead_letters(call: Call) -> Response:
     """Every open dead letter, newest first."""
     return await list_of(call, DEAD_LETTERS)
@@ -139,7 +166,7 @@ async def approvals(call: Call) -> Response:
 class _Completed(Approval):
     """An approval as it is read, completed by its payload."""
 
-    payload: Content = UNSET
+    payload: words.Content = UNSET
 
 
 async def _all_shown(call: Call, rows: bytes) -> bytes:
@@ -245,7 +272,7 @@ ROUTES: Final = (
             approvals,
             gives=gives(ApprovalList),
             query=APPROVALS.takes,
-            narrow={"status": ApprovalStatus},
+            narrow={"status": words.ApprovalStatus},
         ),
         _settle(
             "POST /approvals/{id}/resolve",

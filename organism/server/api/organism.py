@@ -7,14 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Annotated, Final, Literal, TypedDict
 
+import msgspec
 import orjson
+from msgspec import Meta, field
 from starlette.responses import PlainTextResponse, Response
 
 from organism.config.settings import Settings
-from organism.config.shown import shown_settings
+from organism.config.shown import Configuration, shown_settings
 from organism.errors import ConfigInvalid, NotFound, Stopping
+from organism.events.entity import Entity
+from organism.model import words
 from organism.model.commands import PauseOrganism, ResumeOrganism
 from organism.model.ids import CONSOLE
 from organism.server.http.bodies import NoBody
@@ -22,9 +26,47 @@ from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT, ACT_REFUSED, Gives, gives
 from organism.server.http.lists import AT, as_of
 from organism.server.http.rights import READ, Right
-from organism.server.http.shapes import Configuration, Graph, Organism, Reloaded, StopBegun
-from organism.server.push.snapshot import organism_row
 from organism.views.models import waiting_for_people
+from organism.views.organism import Organism, OrganismRow, completed
+
+
+class Reloaded(TypedDict):
+    """What a reload changed: the names of listeners."""
+
+    added: list[words.AgentName]
+    removed: list[words.AgentName]
+    updated: list[words.AgentName]
+    position: words.Position
+
+
+class StopBegun(TypedDict):
+    """The graceful stop has begun."""
+
+    status: Literal["stopping"]
+    position: words.Position
+
+
+class Node(Entity):
+    """Who writes or is written to."""
+
+    name: words.AgentName
+    kind: Literal["agent", "listener", "console", "system"]
+    description: Annotated[str, Meta(examples=["Greets whoever is named"])] | None
+    payload_class: Annotated[str, Meta(examples=["handlers.hello.Greeting"])] | None
+
+
+class Edge(Entity):
+    """Who may write to whom."""
+
+    sender: words.AgentName = field(name="from")
+    to: Annotated[words.AgentName, Meta(examples=["shouter"])]
+
+
+class Graph(Entity):
+    """Who may write to whom."""
+
+    nodes: list[Node]
+    edges: list[Edge]
 
 
 async def organism(call: Call) -> Response:
@@ -33,16 +75,20 @@ async def organism(call: Call) -> Response:
     at = await as_of(call)
     if at is not None:
         return JsonResponse(await _as_of(call, at))
-    row = await call.row("organism", "organism")
     waiting = await waiting_for_people(call.tenant.views)
-    return JsonResponse(organism_row(row, waiting, call.tenant.clock.now_us(), call.process.organism.status))
+    shown = completed(await _row(call), waiting, call.tenant.clock.now_us(), call.process.organism.status)
+    return JsonResponse(shown)
 
 
-async def _as_of(call: Call, at: int) -> dict[str, Any]:
+async def _as_of(call: Call, at: int) -> Organism:
     """How it stood at a position: running or paused, and up since the start before."""
-    row = await call.row("organism", "organism", at)
+    row = await _row(call, at)
     (record,) = await call.tenant.log.read(at - 1, at)
-    return organism_row(row, await waiting_for_people(call.tenant.views, at), record.at)
+    return completed(row, await waiting_for_people(call.tenant.views, at), record.at, row.status)
+
+
+async def _row(call: Call, at: int | None = None) -> OrganismRow:
+    return msgspec.json.decode(await call.row("organism", "organism", at), type=OrganismRow)
 
 
 async def config(call: Call) -> Response:
@@ -82,7 +128,7 @@ async def stop(call: Call) -> Response:
     await call.body_as(NoBody)
     call.refuse_if_match()
     call.process.request_stop()
-    return JsonResponse({"status": "stopping", "position": call.tenant.log.head}, 202)
+    return JsonResponse(StopBegun(status="stopping", position=call.tenant.log.head), 202)
 
 
 async def graph(call: Call) -> Response:
@@ -95,37 +141,34 @@ async def graph(call: Call) -> Response:
     edges = _edges(settings)
     nodes = _nodes(settings, edges)
     if drawn == "json":
-        return JsonResponse({"nodes": nodes, "edges": edges})
+        return JsonResponse(Graph(nodes, edges))
     return PlainTextResponse(_mermaid(nodes, edges))
 
 
-def _nodes(settings: Settings, edges: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
+def _nodes(settings: Settings, edges: Sequence[Edge]) -> list[Node]:
     """The listeners in the order of organism.yaml, then what is written to besides: the outside, and ``system``."""
-    nodes: list[dict[str, Any]] = [
-        {
-            "name": listener.name,
-            "kind": "agent" if listener.is_agent else "listener",
-            "description": listener.description,
-            "payload_class": listener.payload_class_path,
-        }
+    nodes = [
+        Node(
+            listener.name,
+            "agent" if listener.is_agent else "listener",
+            listener.description,
+            listener.payload_class_path,
+        )
         for listener in settings.listeners
     ]
-    named = {CONSOLE: None} | {edge["to"]: None for edge in edges}
+    named = {CONSOLE: None} | {edge.to: None for edge in edges}
     outside = [name for name in named if settings.listener(name) is None]
-    return nodes + [
-        {"name": name, "kind": "console" if name == CONSOLE else "system", "description": None, "payload_class": None}
-        for name in outside
-    ]
+    return nodes + [Node(name, "console" if name == CONSOLE else "system", None, None) for name in outside]
 
 
-def _edges(settings: Settings) -> list[dict[str, str]]:
+def _edges(settings: Settings) -> list[Edge]:
     """An edge to all that each listener asks; ``"*"`` in ``peers`` is an edge to each other listener."""
     everyone = tuple(listener.name for listener in settings.listeners)
     edges = []
     for listener in settings.listeners:
         others = tuple(name for name in everyone if name != listener.name) if listener.any_peer else ()
         peers = dict.fromkeys((*listener.peers, *listener.tools, *listener.looks_up, *others))
-        edges += [{"from": listener.name, "to": peer} for peer in peers if peer != "*"]
+        edges += [Edge(listener.name, peer) for peer in peers if peer != "*"]
     return edges
 
 
@@ -138,10 +181,10 @@ _SHAPES: Final = {
 """How each kind is drawn. A name is letters, digits, ``_``, ``.`` and ``-``: nothing of it needs an escape."""
 
 
-def _mermaid(nodes: Sequence[dict[str, Any]], edges: Sequence[dict[str, str]]) -> str:
-    ids = {node["name"]: f"n{number}" for number, node in enumerate(nodes)}
-    drawn = [_SHAPES[node["kind"]].format(id=ids[node["name"]], name=node["name"]) for node in nodes]
-    drawn += [f"{ids[edge['from']]} --> {ids[edge['to']]}" for edge in edges]
+def _mermaid(nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
+    ids = {node.name: f"n{number}" for number, node in enumerate(nodes)}
+    drawn = [_SHAPES[node.kind].format(id=ids[node.name], name=node.name) for node in nodes]
+    drawn += [f"{ids[edge.sender]} --> {ids[edge.to]}" for edge in edges]
     return "\n    ".join(("flowchart LR", *drawn)) + "\n"
 
 

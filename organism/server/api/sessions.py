@@ -7,22 +7,23 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import partial
-from typing import Annotated, Any, Final
+from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
 from urllib.parse import quote
 
 import orjson
-from msgspec import UNSET
+from msgspec import UNSET, Meta
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 from pydantic import Field, Strict
 from starlette.responses import Response
 
 from organism.config.check import money
-from organism.config.settings import Listener
+from organism.config.settings import Listener, Taint
 from organism.config.shown import shown_prompt
 from organism.config.tenant import CompactStrategy, TenantConfig
 from organism.errors import NotFound, SessionAgentMismatch, SessionBusy, SessionCompactConflict
 from organism.events import vocabulary as events
+from organism.model import words
 from organism.model.agent import Prompt
 from organism.model.commands import CreateSession, DeleteSession, SessionBegun
 from organism.model.money import plain
@@ -33,12 +34,6 @@ from organism.server.http.bodies import NoBody, body, named_in
 from organism.server.http.call import FOR_USER, IN_PATH, Call, JsonResponse, Route, Tag, caller_fields, tagged
 from organism.server.http.contract import ACT, Gives, gives
 from organism.server.http.rights import Right
-from organism.server.http.shapes import (
-    ChatAgent,
-    ChatAgentList,
-    SessionList,
-    SessionMessageList,
-)
 from organism.server.json import encoded
 from organism.sessions.commands import Caller
 from organism.sessions.lineage import Lineage, lineage, uncompact
@@ -81,6 +76,68 @@ class SessionBody:
     budget: BudgetBody | None = None
 
 
+class ChatAgentHead(TypedDict):
+    """An agent to talk with."""
+
+    name: words.AgentName
+    description: Annotated[str, Meta(examples=["Terse German, nothing added"])]
+    model: Annotated[str | None, Meta(examples=["llama-4-scout"])]
+    tools: Annotated[list[str], Meta(description="What it may call.", examples=[["calculator"]])]
+
+
+class ChatAgentList(lists.ListPage):
+    """The agents to talk with."""
+
+    agents: list[ChatAgentHead]
+
+
+class ChatAgent(ChatAgentHead):
+    """An agent's configuration; null is what the model, or its own code, decides."""
+
+    peers: list[words.AgentName]
+    system_prompt: Annotated[
+        str | None, Meta(description="Its text for administrators, else `sha256:…`.", examples=["Be exact."])
+    ]
+    max_tokens: Annotated[int | None, Meta(examples=[512])]
+    temperature: Annotated[float | None, Meta(examples=[0.3])]
+    rag_index: Annotated[str | None, Meta(examples=["berlin-info"])]
+    rag_top_k: Annotated[int | None, Meta(examples=[5])]
+    taint: Taint | None
+    budget: words.Object
+    version: words.Version
+
+
+class SessionList(lists.ListPage):
+    """Sessions, newest activity first."""
+
+    sessions: list[Session]
+
+
+class SessionMessage(TypedDict):
+    """A message of a session."""
+
+    id: words.MessageId
+    role: Literal["user", "assistant", "tool"]
+    content: str
+    created_at: words.Time
+    compacted_at: Annotated[words.Time | None, Meta(description="When a compaction summarised it.")]
+    thread_id: Annotated[words.ThreadId, Meta(description="That of its turn.")]
+    tool_call_id: NotRequired[str]
+    tool_name: NotRequired[str]
+    input: NotRequired[Any]
+    is_error: NotRequired[bool]
+    stop_reason: NotRequired[
+        Annotated[str, Meta(description="Of the last one of a turn that died, or was withheld: why.")]
+    ]
+    erased: NotRequired[bool]
+
+
+class SessionMessageList(lists.ListPage):
+    """Messages of a session, oldest first."""
+
+    messages: list[SessionMessage]
+
+
 async def chat_agents(call: Call) -> Response:
     """The agents to talk with, in the order of the configuration."""
     settings = call.tenant.pump.state.rules.settings
@@ -107,22 +164,23 @@ def conversational(call: Call) -> Listener:
     return listener
 
 
-def _head(listener: Listener) -> dict[str, Any]:
-    tools = {"model": listener.model, "tools": list(listener.tools)}
-    return {"name": listener.name, "description": listener.description, **tools}
+def _head(listener: Listener) -> ChatAgentHead:
+    return ChatAgentHead(
+        name=listener.name, description=listener.description, model=listener.model, tools=list(listener.tools)
+    )
 
 
-def _whole(listener: Listener, *, is_plain: bool) -> dict[str, Any]:
+def _whole(listener: Listener, *, is_plain: bool) -> ChatAgent:
     prompt, agent = listener.prompt, listener.agent
     return {
         **_head(listener),
         "peers": list(listener.peers),
         "system_prompt": None if prompt is None else shown_prompt(prompt, is_plain=is_plain),
-        "max_tokens": agent and agent.max_tokens,
-        "temperature": agent and agent.temperature,
-        "rag_index": agent and agent.rag_index,
-        "rag_top_k": agent and agent.rag_top_k,
-        "taint": agent and agent.taint,
+        "max_tokens": None if agent is None else agent.max_tokens,
+        "temperature": None if agent is None else agent.temperature,
+        "rag_index": None if agent is None else agent.rag_index,
+        "rag_top_k": None if agent is None else agent.rag_top_k,
+        "taint": None if agent is None else agent.taint,
         "budget": listener.section.get("budget", {}),
         "version": listener.version,
     }

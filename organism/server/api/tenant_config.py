@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import make_dataclass
-from typing import Any, Final, get_args, get_type_hints
+from typing import Annotated, Any, Final, Literal, TypedDict, get_args, get_type_hints
 
+from msgspec import Meta
 from pydantic import ConfigDict, ValidationError, with_config
 from starlette.responses import Response
 
@@ -26,13 +27,27 @@ from organism.server.http.call import (
 )
 from organism.server.http.contract import ACT, gives
 from organism.server.http.rights import Right
-from organism.server.http.shapes import ConfigValues
 from organism.server.json import MAX_DEPTH, encoded
 
 _HINTS: Final = get_type_hints(TenantConfig, include_extras=True)
 _BODY: Final = make_dataclass("ConfigBody", [(key, _HINTS[key] | None, None) for key in KEYS], kw_only=True)
 _BODY.__doc__ = "The keys to write; one that is null gets the value of the levels below again."
 _DEFAULTS: Final = plain(TenantConfig())
+
+
+class ConfigValue(TypedDict):
+    """A key of the tenant's configuration."""
+
+    value: Annotated[Any, Meta(examples=["auto"])]
+    source: Annotated[
+        Literal["process", "yaml", "db"],
+        Meta(description="Who says so: the program, the operator's file, or the tenant by `PUT`."),
+    ]
+    writable: Annotated[bool, Meta(description="Whether `PUT` takes it.")]
+
+
+ConfigValues = Annotated[dict[str, ConfigValue], Meta(title="ConfigValues")]
+"""The tenant's configuration, by key."""
 
 
 async def tenant_config(call: Call) -> Response:
@@ -98,8 +113,8 @@ def _shown(call: Call) -> Response:
             "json_depth": MAX_DEPTH,
         },
     }
-    shown = {key: {"value": values[key], "source": said_by[key], "writable": True} for key in KEYS}
-    others = {key: {"value": fixed[key], "source": source, "writable": False} for key, source in READ_ONLY.items()}
+    shown = {key: ConfigValue(value=values[key], source=said_by[key], writable=True) for key in KEYS}
+    others = {key: ConfigValue(value=fixed[key], source=source, writable=False) for key, source in READ_ONLY.items()}
     return JsonResponse(call.process.redactor.shown(encoded({**shown, **others})))
 
 

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Final
+from typing import Annotated, Final
 
 import orjson
+from msgspec import Meta
 from starlette.responses import Response
 
 from organism.errors import NotFound, SessionBusy
+from organism.model import words
 from organism.model.commands import DiscardDeadLetters, KillThread, PauseThread, ReplayDeadLetters, ResumeThread
-from organism.model.words import ThreadStatus
 from organism.server.http import lists
 from organism.server.http.bodies import Faults, NoBody
 from organism.server.http.call import USER, Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT_ON_THREAD, THREAD_REFUSED, gives
 from organism.server.http.rights import READ, Right
-from organism.server.http.shapes import MessageList, ThreadList, ThreadWithMessages
 from organism.server.json import splice
-from organism.views.threads import Thread
+from organism.views.threads import Message, Thread
 from organism.views.views import CHANGED, Among, Query, Where
 
 OfThread = KillThread | PauseThread | ResumeThread | ReplayDeadLetters | DiscardDeadLetters
@@ -35,6 +35,19 @@ THREADS: Final = lists.Listing(
     },
     has_text=True,
 )
+
+
+class ThreadWithMessages(Thread, kw_only=True):
+    """A thread with its first 500 messages."""
+
+    messages: list[Message]
+    next: Annotated[words.Cursor | None, Meta(description="The `cursor` for `/threads/{id}/messages` to go on with.")]
+
+
+class ThreadList(lists.ListPage):
+    """Threads, newest activity first."""
+
+    threads: list[Thread]
 
 
 async def threads(call: Call) -> Response:
@@ -97,7 +110,7 @@ async def _control(call: Call, command: type[OfThread]) -> Response:
     return JsonResponse(await call.row("threads", call.path_params["id"], done.position))
 
 
-NARROW: Final = {"status": ThreadStatus}
+NARROW: Final = {"status": words.ThreadStatus}
 READ_THREAD: Final = Right("read", {"id": "thread"})
 _list = partial(Route, right=READ, by_head=True, narrow=NARROW)
 _control_route = partial(
@@ -116,7 +129,7 @@ ROUTES: Final = tagged(
         "GET /threads/{id}/messages",
         messages,
         right=READ_THREAD,
-        gives=gives(MessageList),
+        gives=gives(lists.MessageList),
         query=lists.MESSAGES.takes,
         refuses=(NotFound,),
     ),

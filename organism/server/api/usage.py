@@ -8,30 +8,97 @@ from functools import partial
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, field
 from msgspec.structs import asdict
 from starlette.responses import Response
 
 from organism.config.check import money
 from organism.errors import InvalidField, NotFound
+from organism.events.entity import Entity
+from organism.model import words
 from organism.model.money import NOTHING, exact, plain
 from organism.model.times import iso
-from organism.model.words import Time
 from organism.pump.spending import DAY_US
 from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import gives
 from organism.server.http.lists import AT, LAST_US, as_of
 from organism.server.http.rights import READ, Right
-from organism.server.http.shapes import Billed, UsageOfAgent, UsageOfAll, UsageOfThread
-from organism.views.usage import DAY_CHARS, HOUR_CHARS, TOTAL, Account
+from organism.views.usage import DAY_CHARS, HOUR_CHARS, TOTAL, Account, ModelUsage
 from organism.views.views import Query, Where, all_rows, rows_of
 
 DAYS_SHOWN: Final = 31
 MOST_BUCKETS: Final = (DAYS_SHOWN + 1) * 24
 BILLED: Final = ("from", "to", "granularity")
 COUNTED: Final = ("calls", "failed_calls", "input_tokens", "output_tokens", "tokens")
-_NAMED: Final = {"agent": "agent", "thread": "thread_id", "day": "day"}
-"""By the kind of an account, the field that its name is shown in."""
+
+
+class Usage(Entity, kw_only=True):
+    """Calls of models: how many, what they used and cost, and how long they took."""
+
+    calls: words.Count
+    failed_calls: Annotated[words.Count, Meta(description="Those that gave no answer, or died with the process.")]
+    input_tokens: words.Count
+    output_tokens: words.Count
+    tokens: Annotated[words.Count, Meta(description="Both together.")]
+    cost_usd: words.Money
+    cost_eur: Annotated[words.Money | None, Meta(description="By `fx.eur_per_usd` of organism.yaml; null without it.")]
+    model_seconds: Annotated[float, Meta(ge=0, examples=[1.5])]
+    last_called: words.Time | None
+    models: Annotated[list[ModelUsage], Meta(description="The same by the model that answered.")]
+
+
+class UsageOfAgent(Usage, kw_only=True):
+    """An agent's calls."""
+
+    agent: words.AgentName
+
+
+class UsageOfThread(Usage, kw_only=True):
+    """A thread's calls."""
+
+    thread_id: words.ThreadId
+
+
+class UsageOfDay(Usage, kw_only=True):
+    """The calls of one day."""
+
+    day: Annotated[str, Meta(description="Of UTC.", pattern=r"^\d{4,}-\d\d-\d\d$", examples=["2026-01-15"])]
+
+
+class UsageOfAll(Entity, kw_only=True):
+    """All calls since the log began."""
+
+    total: Usage
+    agents: Annotated[list[UsageOfAgent], Meta(description="By name, the first 500.")]
+    days: Annotated[list[UsageOfDay], Meta(description="The newest 31 with calls, newest first.")]
+
+
+class Bucket(Usage, kw_only=True):
+    """The calls of an hour or a day."""
+
+    start: Annotated[words.Time, Meta(description="Of the hour or day.", extra_json_schema={"format": "date-time"})]
+
+
+class BilledTotal(Entity, kw_only=True):
+    """The sum of the buckets."""
+
+    calls: words.Count
+    failed_calls: words.Count
+    input_tokens: words.Count
+    output_tokens: words.Count
+    tokens: words.Count
+    cost_usd: words.Money
+    cost_eur: words.Money | None
+
+
+class Billed(Entity, kw_only=True):
+    """What models cost in a span."""
+
+    since: words.Time = field(name="from")
+    to: words.Time
+    granularity: Literal["hour", "day"]
+    total: BilledTotal
+    buckets: Annotated[list[Bucket], Meta(description="The oldest first; those without a call are left out.")]
 
 
 async def usage(call: Call) -> Response:
@@ -43,29 +110,34 @@ async def usage(call: Call) -> Response:
     newest = Query((Where("kind", "=", "day"),), "name", descending=True, limit=DAYS_SHOWN, at=at)
     days = rows_of(await call.tenant.views.rows("usage", newest), Account)
     total = Account() if row is None else msgspec.json.decode(row, type=Account)
-    shown = {name: [_named(call, each) for each in rows] for name, rows in (("agents", agents), ("days", days))}
-    return JsonResponse(msgspec.json.encode({"total": _shown(call, total), **shown}))
+    shown = UsageOfAll(
+        total=Usage(**_used(call, total)),
+        agents=[UsageOfAgent(agent=each.name, **_used(call, each)) for each in agents],
+        days=[UsageOfDay(day=each.name, **_used(call, each)) for each in days],
+    )
+    return JsonResponse(shown)
 
 
 async def of_thread(call: Call) -> Response:
     """A thread's calls."""
-    return await _one(call, "thread", call.path_params["id"])
+    account = await _account_of(call, "thread", call.path_params["id"])
+    return JsonResponse(UsageOfThread(thread_id=account.name, **_used(call, account)))
 
 
 async def of_agent(call: Call) -> Response:
     """An agent's calls."""
-    return await _one(call, "agent", call.path_params["name"])
+    account = await _account_of(call, "agent", call.path_params["name"])
+    return JsonResponse(UsageOfAgent(agent=account.name, **_used(call, account)))
 
 
-async def _one(call: Call, kind: str, name: str) -> Response:
+async def _account_of(call: Call, kind: str, name: str) -> Account:
     """Who has called nothing has an empty account, if there is somebody of that name."""
     call.allow_query(AT)
     at = await as_of(call)
     row = await call.tenant.views.row("usage", f"{kind} {name}", at)
     if row is None:
         await call.row(f"{kind}s", name, at)
-    account = Account(kind, name) if row is None else msgspec.json.decode(row, type=Account)
-    return JsonResponse(msgspec.json.encode(_named(call, account)))
+    return Account(kind, name) if row is None else msgspec.json.decode(row, type=Account)
 
 
 class Span(NamedTuple):
@@ -95,9 +167,14 @@ async def billing(call: Call) -> Response:
     named = (Where("name", op, iso(at)[: span.chars]) for op, at in ((">=", since), ("<", until)))
     query = Query((Where("kind", "=", kind), *named), "name", limit=MOST_BUCKETS)
     rows = rows_of(await call.tenant.views.rows("usage", query), Account)
-    buckets = [{"start": row.name + span.rest, **_shown(call, row)} for row in rows]
-    shown = {"from": span.start(since), "to": span.start(until), "granularity": kind}
-    return JsonResponse(msgspec.json.encode({**shown, "total": _sum(call, rows), "buckets": buckets}))
+    shown = Billed(
+        since=span.start(since),
+        to=span.start(until),
+        granularity=kind,
+        total=_sum(call, rows),
+        buckets=[Bucket(start=row.name + span.rest, **_used(call, row)) for row in rows],
+    )
+    return JsonResponse(shown)
 
 
 def _asked_span(given: Mapping[str, Any], now_us: int) -> tuple[int, int]:
@@ -112,22 +189,17 @@ def _asked_span(given: Mapping[str, Any], now_us: int) -> tuple[int, int]:
     return since, until
 
 
-def _sum(call: Call, rows: Sequence[Account]) -> dict[str, Any]:
+def _sum(call: Call, rows: Sequence[Account]) -> BilledTotal:
     cost_usd = plain(sum((Decimal(row.cost_usd) for row in rows), NOTHING))
     counted = {name: sum(getattr(row, name) for row in rows) for name in COUNTED}
-    return {**counted, "cost_usd": cost_usd, "cost_eur": _in_euros(call, cost_usd)}
+    return BilledTotal(cost_usd=cost_usd, cost_eur=_in_euros(call, cost_usd), **counted)
 
 
-def _shown(call: Call, account: Account) -> dict[str, Any]:
-    """The account as it is shown: in euros too where the configuration says what they cost."""
+def _used(call: Call, account: Account) -> dict[str, Any]:
+    """The fields of its ``Usage``: in euros too where the configuration says what they cost."""
     counted = asdict(account)
     del counted["kind"], counted["name"]
     return {**counted, "cost_eur": _in_euros(call, account.cost_usd)}
-
-
-def _named(call: Call, account: Account) -> dict[str, Any]:
-    """The account under its name."""
-    return {_NAMED[account.kind]: account.name, **_shown(call, account)}
 
 
 def _in_euros(call: Call, cost_usd: str) -> str | None:
@@ -136,8 +208,8 @@ def _in_euros(call: Call, cost_usd: str) -> str | None:
 
 
 NARROW: Final = {
-    "from": Annotated[Time, Meta(description="By default 31 days before `to`.")],
-    "to": Annotated[Time, Meta(description="By default now.")],
+    "from": Annotated[words.Time, Meta(description="By default 31 days before `to`.")],
+    "to": Annotated[words.Time, Meta(description="By default now.")],
     "granularity": Annotated[Literal["hour", "day"], Meta(description="By default `day`.")],
 }
 _account = partial(Route, right=READ, by_head=True, query=(AT,))

@@ -15,9 +15,8 @@ from organism.server.documents import events
 from organism.server.documents.schemas import TEMPLATE, Schema, Schemas, example
 from organism.server.http.call import USER, Route, Tag
 from organism.server.http.contract import HEADERS, JSON, XML
-from organism.server.http.problems import MCP
+from organism.server.http.problems import MCP, ErrorAnswer, RpcError
 from organism.server.http.rights import OPEN, Right
-from organism.server.http.shapes import ErrorAnswer, RpcError
 
 Kinds = tuple[type[errors.OrganismError], ...]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Final, Literal, get_args, get_origin
+from typing import Annotated, Any, Final, Literal, TypedDict, get_args, get_origin
 
 from msgspec import Meta
 
@@ -29,7 +29,7 @@ from organism.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
-from organism.model.words import AgentName, EventType, Position, Time
+from organism.model import words
 from organism.server.json import microseconds, whole_number
 
 JSON: Final = "application/json"
@@ -67,6 +67,14 @@ class Contract:
         return {name: self.narrow.get(name) or QUERY[name] for name in self.query}
 
 
+class Injected(TypedDict):
+    """The message is on disk."""
+
+    thread_id: words.ThreadId
+    message_id: words.MessageId
+    position: words.Position
+
+
 def gives(shape: Any, *more: Gives, status: int = 200) -> tuple[Gives, ...]:
     """JSON of a shape, and other forms that the answer may come in."""
     return (Gives(shape, status), *more)
@@ -81,26 +89,28 @@ QUERY: Final[Mapping[str, Any]] = {
     "offset": Annotated[int, Meta(ge=0, le=1 << 40, description="How many to pass over.", examples=[0])],
     "cursor": _text("`next` of the page before, of this list and filter.", min_length=1),
     "status": _text("Only what stands so.", min_length=1),
-    "at": Annotated[Position | Time, Meta(description="As it stood at this position, or the last one of this time.")],
-    "agent": Annotated[AgentName, Meta(description="Only what this one takes part in, sent or got.")],
+    "at": Annotated[
+        words.Position | words.Time, Meta(description="As it stood at this position, or the last one of this time.")
+    ],
+    "agent": Annotated[words.AgentName, Meta(description="Only what this one takes part in, sent or got.")],
     "session": _text("Only the threads of this session.", min_length=1),
     "thread_id": _text("Only what belongs to this thread.", min_length=1),
-    "since": Annotated[Time, Meta(description="Only what was sent, or last active, at this time or later.")],
+    "since": Annotated[words.Time, Meta(description="Only what was sent, or last active, at this time or later.")],
     "q": _text("Only what has this text in its payload.", "Dan", min_length=1),
     "xml": Annotated[bool, Meta(description="With the recorded envelopes.")],
-    "after": Annotated[Position, Meta(description="What follows this position.")],
-    "until": Annotated[Position, Meta(description="Up to this position; by default to the head.")],
+    "after": Annotated[words.Position, Meta(description="What follows this position.")],
+    "until": Annotated[words.Position, Meta(description="Up to this position; by default to the head.")],
     "thread": _text("Only events of this thread.", min_length=1),
-    "type": Annotated[EventType, Meta(description="Only events of this type.")],
+    "type": Annotated[words.EventType, Meta(description="Only events of this type.")],
     "content": Annotated[bool, Meta(description="With the content that is stored apart from the events.")],
     "format": Annotated[Literal["json", "mermaid"], Meta(description="As data, or as the text of a flowchart.")],
-    "to": Annotated[AgentName, Meta(description="The receiver; with an XML body alone, where it must be there.")],
+    "to": Annotated[words.AgentName, Meta(description="The receiver; with an XML body alone, where it must be there.")],
     "wait": Annotated[
         float, Meta(gt=0, le=60, description="Seconds to wait for the thread's end; with an XML body.", examples=[10])
     ],
     "log": _text("The timeline of `since`, as `connected` named it.", min_length=1),
     "threads": Annotated[list[str], Meta(min_length=1, description="Only these threads, parted by commas.")],
-    "agents": Annotated[list[AgentName], Meta(min_length=1, description="Only these agents, parted by commas.")],
+    "agents": Annotated[list[words.AgentName], Meta(min_length=1, description="Only these agents, parted by commas.")],
 }
 """Every query parameter must be declared here. A contract names those that its route takes."""
 
@@ -113,9 +123,9 @@ def read_parameter(kind: Any, text: str, name: str) -> Any:
     place = f"query.{name}"
     kind, metas = (get_args(kind)[0], kind.__metadata__) if get_origin(kind) is Annotated else (kind, ())
     extra = {key: value for meta in metas for key, value in (meta.extra_json_schema or {}).items()}
-    words = get_args(kind) if get_origin(kind) is Literal else ("true", "false") if kind is bool else extra.get("enum")
-    if words is not None and text not in words:
-        raise InvalidField(f"`{name}` is one of {', '.join(words)}; came {text[:40]!r}.", param=place)
+    named = get_args(kind) if get_origin(kind) is Literal else ("true", "false") if kind is bool else extra.get("enum")
+    if named is not None and text not in named:
+        raise InvalidField(f"`{name}` is one of {', '.join(named)}; came {text[:40]!r}.", param=place)
     if kind is int:
         least = max(meta.ge for meta in metas if meta.ge is not None)
         most = min(meta.le for meta in metas if meta.le is not None)

@@ -7,19 +7,38 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypedDict
 
 import orjson
+from msgspec import Meta
 from starlette.responses import Response
 
 from organism.errors import BadPosition, InvalidField
+from organism.model import words
 from organism.model.times import iso
 from organism.server.http.bodies import Faults
 from organism.server.http.call import Call, JsonResponse
 from organism.server.json import MAX_POSITION, encoded, microseconds, splice
+from organism.views.threads import Message
 from organism.views.views import Among, Page, PageKey, Query, Where
 
 AT: Final = "at"
+
+
+class ListPage(TypedDict):
+    """What every list says besides its rows."""
+
+    count: Annotated[words.Count, Meta(description="How many are here.")]
+    total: Annotated[words.Count, Meta(description="How many there are.")]
+    limit: Annotated[int, Meta(ge=1, le=500, examples=[50])]
+    offset: Annotated[int, Meta(ge=0, description="How many come before these.", examples=[0])]
+    next: Annotated[words.Cursor | None, Meta(description="The `cursor` of the next page; null on the last.")]
+
+
+class MessageList(ListPage):
+    """Messages, oldest first."""
+
+    messages: list[Message]
 
 
 async def as_of(call: Call) -> int | None:

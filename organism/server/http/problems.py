@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterator, Mapping
 from http import HTTPStatus
 from math import ceil
-from typing import Any, Final
+from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
 
 import orjson
+from msgspec import Meta
 from starlette.responses import Response
 
 from organism.errors import (
@@ -21,6 +22,7 @@ from organism.errors import (
     RateLimitExceeded,
     Unavailable,
 )
+from organism.model import words
 from organism.model.redact import Redactor
 
 TABLE_VERSION: Final = 1
@@ -53,6 +55,73 @@ MOST_NAME: Final = 200
 """Characters of a name that a client sent are echoed to it, at most."""
 MOST_MESSAGE: Final = 2000
 MOST_DETAILS: Final = 20
+
+
+class Fault(TypedDict):
+    """One of several things that are wrong."""
+
+    param: Annotated[str, Meta(examples=["/payload/name"])]
+    message: Annotated[str, Meta(examples=["is missing"])]
+
+
+class Refusal(TypedDict):
+    """What was wrong."""
+
+    type: words.ErrorType
+    code: Annotated[str, Meta(description="Stable; `GET /errors` explains each.", examples=["invalid_payload"])]
+    message: Annotated[str, Meta(examples=["/payload/name: is missing."])]
+    param: Annotated[
+        str | None,
+        Meta(description="Where: a JSON pointer into the body, `query.x` or `headers.x`.", examples=["/payload/name"]),
+    ]
+    details: NotRequired[Annotated[list[Fault], Meta(description="Every fault, where there are several.")]]
+    requested: NotRequired[Annotated[str, Meta(description="What was requested and is not available.")]]
+    supported: NotRequired[Annotated[list[str], Meta(description="What is available instead.")]]
+    request_id: Annotated[str, Meta(description="Stands in the server's log, too.", examples=["req-5f2c9a01d7e84b36"])]
+
+
+class ErrorAnswer(TypedDict):
+    """The one shape of errors."""
+
+    error: Refusal
+
+
+class RpcRefusal(TypedDict):
+    """An error of JSON-RPC."""
+
+    code: Annotated[int, Meta(description="-32700, -32600, -32603, or one of the protocol's.", examples=[-32600])]
+    message: Annotated[str, Meta(description="What went wrong.", examples=["missing_authorization: No token."])]
+    data: NotRequired[Annotated[Any, Meta(description="All of it, as `Refusal`, or as the protocol has it.")]]
+
+
+class RpcError(TypedDict):
+    """A refusal as JSON-RPC has it."""
+
+    jsonrpc: Literal["2.0"]
+    id: Annotated[str | int | None, Meta(description="The request's, if that could be read.", examples=[1])]
+    error: RpcRefusal
+
+
+class ErrorCode(TypedDict):
+    """What a code means and what to do."""
+
+    code: Annotated[str, Meta(examples=["not_found"])]
+    type: words.ErrorType
+    http_status: Annotated[int, Meta(examples=[404])]
+    title: Annotated[str, Meta(examples=["Not found"])]
+    description: Annotated[str, Meta(examples=["There is nothing here by that name."])]
+    remediation: Annotated[
+        str, Meta(examples=["Check the id or name; lists, such as `organism agents`, show what there is."])
+    ]
+    typical_param: str | None
+
+
+class ErrorCodes(TypedDict):
+    """Every code there is."""
+
+    version: Annotated[int, Meta(examples=[1])]
+    count: words.Count
+    entries: list[ErrorCode]
 
 
 def body(error: OrganismError, request_id: str) -> bytes:

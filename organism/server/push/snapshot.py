@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import msgspec
-import orjson
 
 from organism.errors import BadPosition, NotFound, OrganismError
 from organism.log.log import EventLog
+from organism.model import words
 from organism.server.push.frames import Frame, make_frame
 from organism.tenants import Tenant
 from organism.views.models import waiting_for_people
-from organism.views.organism import Agent, OrganismRow
+from organism.views.organism import Agent, OrganismRow, WaitingForPeople, completed
 from organism.views.views import CHANGED, Page, Query, ViewStore, Where, rows_of
 
 COALESCE_SECONDS: Final = 0.05
@@ -74,8 +74,8 @@ class Snapshot:
     """Everything at one ``position``: ``agents`` and ``threads`` as JSON arrays, the ``states`` at a version."""
 
     position: int
-    organism: bytes
-    waiting: Mapping[str, int]
+    organism: OrganismRow
+    waiting: WaitingForPeople
     agents: bytes
     threads: bytes
     threads_total: int
@@ -102,10 +102,11 @@ class SnapshotReader:
     async def _read(self) -> Snapshot:
         """Everything as of the organism's row, whose position moves with every event."""
         views, states_at = self._views, self._states.version
-        organism = await views.row("organism", "organism")
-        if organism is None:
+        row = await views.row("organism", "organism")
+        if row is None:
             raise NotFound("The organism has not started yet.")
-        at = msgspec.json.decode(organism, type=OrganismRow).position
+        organism = msgspec.json.decode(row, type=OrganismRow)
+        at = organism.position
         agents = await views.rows("agents", replace(_EVERY_AGENT, at=at))
         active, others = [await views.rows("threads", replace(query, at=at)) for query in (_ACTIVE, _OTHERS)]
         waiting = await waiting_for_people(views, at)
@@ -118,16 +119,6 @@ def _joined(first: Page, second: Page) -> bytes:
     if not first.count or not second.count:
         return first.rows if first.count else second.rows
     return first.rows[:-1] + b"," + second.rows[1:]
-
-
-def organism_row(row: bytes, waiting: Mapping[str, int], now_us: int, status: str = "") -> dict[str, Any]:
-    """The API's Organism. ``status`` is the process's: the log knows running and paused only."""
-    shown: dict[str, Any] = {**orjson.loads(row), "waiting_for_people": waiting}
-    started_at = shown.pop("started_at")
-    shown["uptime_seconds"] = max(0, now_us - started_at) // 1_000_000
-    if status in {"starting", "stopping"}:
-        shown["status"] = status
-    return shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,13 +136,13 @@ class Start:
         return position
 
 
-async def start_from_snapshot(tenant: Tenant, reader: SnapshotReader, status: str) -> Start:
+async def start_from_snapshot(tenant: Tenant, reader: SnapshotReader, status: words.OrganismStatus) -> Start:
     """For a client that has nothing yet."""
     shown = await reader.read()
     fields = {
         "position": shown.position,
         "log": tenant.log.timeline,
-        "organism": organism_row(shown.organism, shown.waiting, tenant.clock.now_us(), status),
+        "organism": completed(shown.organism, shown.waiting, tenant.clock.now_us(), status),
         "agents": shown.agents,
         "threads": shown.threads,
         "threads_total": shown.threads_total,

@@ -13,9 +13,8 @@ from organism.errors import BudgetExhausted, InvalidField, MissingField, Session
 from organism.model.commands import Inject
 from organism.server.http.bodies import MAX_WAIT_SECONDS, Faults, Name, Wait, body
 from organism.server.http.call import CALLER, Call, JsonResponse, Route, Tag, caller_fields, tagged
-from organism.server.http.contract import ACT_ON_THREAD, SENDING_REFUSED, Gives, gives
+from organism.server.http.contract import ACT_ON_THREAD, SENDING_REFUSED, Gives, Injected, gives
 from organism.server.http.rights import Right
-from organism.server.http.shapes import Injected as Sent
 from organism.server.json import encoded, splice
 from organism.server.turns.replies import hold_budget, send_and_wait
 from organism.views.threads import Message, Thread
@@ -37,7 +36,7 @@ class InjectBody:
     wait: Wait | None = None
 
 
-class InjectedAndEnded(Sent):
+class InjectedAndEnded(Injected):
     """The message's thread has ended; all of it is as it stood at that end."""
 
     replies: Annotated[list[Message], Field(description="The messages to `console` that this injection caused.")]
@@ -107,7 +106,7 @@ ROUTES: Final = tagged(
         "POST /inject",
         inject,
         right=Right("inject", {"to": "agent"}, in_body=True),
-        gives=gives(Sent, Gives(InjectedAndEnded), status=202),
+        gives=gives(Injected, Gives(InjectedAndEnded), status=202),
         query=OF_XML,
         takes=InjectBody,
         takes_xml=True,

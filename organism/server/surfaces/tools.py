@@ -24,10 +24,9 @@ from organism.model.words import Object
 from organism.pump.rules import call_json, tool_spec
 from organism.server.http.bodies import Name, body
 from organism.server.http.call import CALLER, USER, Call, JsonResponse, Route, Tag, caller_fields, tagged
-from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Gives, gives
+from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Gives, Injected, gives
 from organism.server.http.problems import MCP
 from organism.server.http.rights import Right
-from organism.server.http.shapes import Injected as Sent
 from organism.server.surfaces.tool_calls import (
     REFUSALS,
     checked,
@@ -252,7 +251,7 @@ FOR_MODELS: Final = (
             "POST /tools/execute",
             execute,
             right=TOOLS,
-            gives=gives(ToolExecuted, Gives(Sent, status=202)),
+            gives=gives(ToolExecuted, Gives(Injected, status=202)),
             takes=ExecuteBody,
             headers=(*ACT, *CALLER, USER),
             refuses=(*SENDING_REFUSED, *REFUSALS.values(), *RUN_REFUSED),

@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Annotated, Final, TypedDict
 
+from msgspec import Meta
 from starlette.responses import Response
 
 from organism.errors import BadPosition, RateLimitExceeded
+from organism.model import words
 from organism.model.principal import Principal
-from organism.model.words import Position
 from organism.server.http.auth import LIFE_SECONDS
 from organism.server.http.bodies import NoBody, named_in
 from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import Gives, gives
 from organism.server.http.rights import READ
-from organism.server.http.shapes import Ticket
 from organism.server.http.streaming import SSE, live_response
 from organism.server.push.frames import FrameNames, as_events
 from organism.server.push.snapshot import Start, start_from_position, start_from_snapshot
@@ -39,6 +39,13 @@ class EventStream:
 
     def dismiss(self, _code: int) -> None:
         self.viewer.end()
+
+
+class Ticket(TypedDict):
+    """Opens `/ws?ticket=…`, once."""
+
+    ticket: Annotated[str, Meta(examples=["ticket_GyXq1b5T0dV8yQb"])]
+    expires_in_seconds: Annotated[int, Meta(examples=[30])]
 
 
 async def events(call: Call) -> Response:
@@ -76,9 +83,8 @@ async def _start(call: Call, subscription: Subscribe, tail: Tail) -> Start:
 async def ticket(call: Call) -> Response:
     """A ticket for ``/ws?ticket=…``: good for 30 seconds, once, with the rights of the token that asks."""
     await call.body_as(NoBody)
-    return JsonResponse(
-        {"ticket": call.process.authenticator.tickets.issue(call.who), "expires_in_seconds": LIFE_SECONDS}
-    )
+    ticket = call.process.authenticator.tickets.issue(call.who)
+    return JsonResponse(Ticket(ticket=ticket, expires_in_seconds=LIFE_SECONDS))
 
 
 ROUTES: Final = (
@@ -90,7 +96,7 @@ ROUTES: Final = (
             right=READ,
             gives=(Gives(str, kind=SSE),),
             query=TAKEN,
-            narrow={"since": Position, "events": FrameNames},
+            narrow={"since": words.Position, "events": FrameNames},
             headers=("Last-Event-ID",),
             refuses=(BadPosition, RateLimitExceeded),
         ),

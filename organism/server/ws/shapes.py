@@ -12,10 +12,10 @@ from pydantic import Field
 from typing_extensions import TypedDict  # pydantic wants this one below Python 3.12
 
 from organism.model import words
-from organism.server.http import shapes as objects
+from organism.server.http.problems import Fault
 from organism.server.push.frames import FrameNames
 from organism.views import approvals, dead_letters, threads
-from organism.views.organism import Agent
+from organism.views.organism import Agent, Organism
 
 Timeline = Annotated[str, Field(description="The name of this log's timeline.", examples=["9f86d081884c7d65"])]
 Echo = Annotated[Any, Field(description="That of the command, if it had one.", examples=[1])]
@@ -200,11 +200,11 @@ class ModelCalled(TypedDict):
     agent: words.AgentName
     message_id: words.MessageId
     step: words.Count
-    model: objects.ModelName
-    served_by: objects.ServedBy
+    model: words.ModelName
+    served_by: words.ServedBy
     input_tokens: words.Count
     output_tokens: words.Count
-    cost_usd: objects.Money
+    cost_usd: words.Money
     cost_source: Annotated[
         Literal["upstream", "price", "zero"], Field(description="The provider's own figure, the price, or nothing.")
     ]
@@ -229,7 +229,7 @@ class Connected(TypedDict):
     event: Literal["connected"]
     position: words.Position
     log: Timeline
-    organism: objects.Organism
+    organism: Organism
     agents: list[Agent]
     threads: Annotated[list[threads.Thread], Field(description="The newest 500 active ones and the newest 100 others.")]
     threads_total: words.Count
@@ -307,7 +307,7 @@ class CommandRefused(TypedDict):
     code: Annotated[str, Field(examples=["not_found"])]
     error: Annotated[str, Field(examples=["There is no agent 'nobody'."])]
     param: str | None
-    details: NotRequired[list[objects.Fault]]
+    details: NotRequired[list[Fault]]
     request_id: Annotated[str, Field(examples=["ws-5f2c9a01d7e84b36"])]
 
 

@@ -23,7 +23,7 @@ from organism.server.http.call import Call, Route
 from organism.server.http.contract import gives
 from organism.server.http.problems import table
 from organism.server.http.rights import OPEN
-from organism.server.http.shapes import Healthy
+from organism.server.introspection import Healthy
 from organism.server.ws.commands import COMMANDS
 from scripts.write_wire import text
 from tests.server.served import Frames, Served
