@@ -15,8 +15,9 @@ from organism.server.app import ROUTES
 from organism.server.documents import asyncapi, events, openapi
 from organism.server.documents.schemas import Schema, Schemas, one_of, type_of
 from organism.server.http.call import Route
+from organism.server.push.frames import PUSHED
+from organism.server.ws.answers import ANSWERED
 from organism.server.ws.commands import COMMANDS
-from organism.server.ws.shapes import ANSWERED
 
 HEAD: Final = """\
 // The wire: what goes over REST and over /ws. Made by scripts/schemas of the server's own contract; not to be edited.
@@ -29,7 +30,7 @@ def text(routes: Sequence[Route]) -> str:
     parts = [
         HEAD,
         *(_declared(name, schema) for name, schema in sorted(components.items())),
-        _union("Pushed", "What is pushed to all whose filter it passes.", map(_name, asyncapi.pushed_kinds())),
+        _union("Pushed", "What is pushed to all whose filter it passes.", map(_name, PUSHED)),
         _union("Frame", "Whatever may come over the socket.", map(_name, asyncapi.frame_kinds())),
         _union("Command", "Whatever may be sent over the socket.", map(asyncapi.command_name, COMMANDS)),
         _events(),

@@ -30,7 +30,8 @@ from organism.events.vocabulary import (
 )
 from organism.log.log import EventFilter, EventLog
 from organism.log.sqlite import SqliteLog
-from organism.server.push.frames import Filter, Folded, Frame
+from organism.server.push.filter import Filter, Frame
+from organism.server.push.frames import Folded
 from organism.views.threads import MESSAGES, THREADS
 from tests.log.engines import START_US, FixedClock
 

@@ -26,7 +26,8 @@ from organism.events.vocabulary import (
     ThreadCompleted,
     ThreadCreated,
 )
-from organism.server.push.frames import Filter, Folded, Frame
+from organism.server.push.filter import Filter, Frame
+from organism.server.push.frames import Folded
 from tests.views.folding import Scenario
 
 

@@ -13,7 +13,7 @@ from organism.events.record import Content, Record, Unit
 from organism.events.vocabulary import RUN_ENTRIES
 from organism.log.sqlite import SqliteLog
 from organism.pump.run.feed import Delta
-from organism.server.push.frames import Filter, as_array
+from organism.server.push.filter import Filter, as_array
 from organism.server.push.viewer import Tail
 from organism.views.models import READ_MODELS
 from organism.views.run import fold

@@ -24,7 +24,8 @@ from organism.events.vocabulary import (
 )
 from organism.log.log import SPAN_EVENTS, EventLog
 from organism.server.push import past
-from organism.server.push.frames import FRAMES, Filter, Folded, Frame
+from organism.server.push.filter import Filter, Frame
+from organism.server.push.frames import FRAMES, Folded
 from organism.server.push.past import Past, load_threads, thread_at
 from organism.views import threads
 from tests.log.engines import START_US, views

@@ -19,7 +19,8 @@ from organism.events.record import Content, Record, Unit
 from organism.events.vocabulary import Declared, MessageSent, OrganismStarted, ThreadCompleted, ThreadCreated
 from organism.log.sqlite import SqliteLog
 from organism.pump.run.feed import Feed
-from organism.server.push.frames import Filter, as_array
+from organism.server.push.filter import Filter, as_array
+from organism.server.push.frames import Resumed
 from organism.server.push.past import MOST_PAGE
 from organism.server.push.snapshot import Start
 from organism.server.push.viewer import QUIET_EVENTS, Tail, Viewer
@@ -110,7 +111,7 @@ class World:
     def watch(self, since: int | None = None, wanted: Filter = EVERYTHING) -> tuple[Sink, Viewer]:
         """A viewer from a position on (None: from the head)."""
         sink = Sink()
-        start = Start({"position": self.log.head if since is None else since}, announce=since is not None)
+        start = Start(Resumed(self.log.head if since is None else since, "log"), announce=since is not None)
         viewer = Viewer(self.tail, wanted, start)
         tail = ExitStack()
         tail.enter_context(self.tail.watched())
@@ -203,7 +204,7 @@ async def test_who_asks_for_another_position_while_the_past_is_read_gets_what_fo
     monkeypatch.setattr(world.log, "read", slow)
     sink, viewer = world.watch(since=0)
     await reading.wait()
-    viewer.begin(Start({"position": 15}))
+    viewer.begin(Start(Resumed(15, "log")))
     gate.set()
     await sink.until("caught_up")
     assert sink.positions() == list(range(16, head + 1))
@@ -332,7 +333,7 @@ def test_whatever_the_socket_does_the_union_is_the_log(moves: Sequence[str], win
             elif move == "unblock":
                 sink.unblock()
             elif move == "again":
-                viewer.begin(Start({"position": viewer.position}))
+                viewer.begin(Start(Resumed(viewer.position, "log")))
             else:
                 await turn()
         sink.unblock()

@@ -9,7 +9,7 @@ from websockets.protocol import State as WireState
 
 from organism.errors import InvalidField, InvalidJson
 from organism.server.json import MAX_DEPTH, Cursors, microseconds, parse_json
-from organism.server.push.frames import websocket_frame
+from organism.server.push.filter import websocket_frame
 
 
 @pytest.mark.parametrize(

@@ -7,8 +7,9 @@ from typing import Any, Final
 
 from organism.server.documents.openapi import INFO, SECURITY
 from organism.server.documents.schemas import Schema, Schemas, example
+from organism.server.push.frames import PERSONAL, PUSHED
+from organism.server.ws.answers import ADDRESS, ANSWERED, CommandRefused
 from organism.server.ws.commands import COMMANDS
-from organism.server.ws.shapes import ADDRESS, ANSWERED, PERSONAL, PUSHED, CommandRefused
 
 DESCRIPTION: Final = (
     "After `connected` every event comes once and in order, none missing. A client keeps the last `position` and the "
@@ -23,13 +24,7 @@ ID: Final = {"description": "Of any kind, up to 200 bytes of JSON; the answer ca
 
 def frame_kinds() -> list[Any]:
     """Every form that a frame may have: pushed, personal, an answer."""
-    listed = [*PUSHED.values(), *PERSONAL.values(), tuple(ANSWERED.values()), (CommandRefused,)]
-    return list(dict.fromkeys(kind for kinds in listed for kind in kinds))
-
-
-def pushed_kinds() -> list[Any]:
-    """The forms of what is pushed to all whose filter it passes."""
-    return [kind for kinds in PUSHED.values() for kind in kinds]
+    return list(dict.fromkeys((*PUSHED, *PERSONAL, *ANSWERED.values(), CommandRefused)))
 
 
 def command_name(cmd: str) -> str:
@@ -43,7 +38,7 @@ def components() -> dict[str, Schema]:
     found = {name: schema for name, schema in schemas.components.items() if name not in bodies}
     for cmd, kind in COMMANDS.items():
         found[command_name(cmd)] = _command(cmd, schemas.components[kind.body.__name__])
-    pushed = [{"$ref": f"#/components/schemas/{kind.__name__}"} for kind in pushed_kinds()]
+    pushed = [{"$ref": f"#/components/schemas/{kind.__name__}"} for kind in PUSHED]
     found[BATCH] = {
         "description": "With `batch`: what passes of one commit, or of a page of the past.",
         "type": "array",
@@ -105,8 +100,8 @@ def _channel(names: list[str]) -> Schema:
 
 
 def _operations() -> Iterator[tuple[str, Schema]]:
-    first = [kind.__name__ for kinds in PERSONAL.values() for kind in kinds]
-    pushed = [kind.__name__ for kind in pushed_kinds()]
+    first = [kind.__name__ for kind in PERSONAL]
+    pushed = [kind.__name__ for kind in PUSHED]
     yield "say", _operation("send", "How things stand, and how far this connection has come.", first)
     yield "push", _operation("send", "What happens, as far as the filter lets it pass.", [*pushed, BATCH])
     for cmd, kind in COMMANDS.items():

@@ -67,7 +67,8 @@ def _readable(kind: Any) -> Any:
         return _annotated(kind)
     if origin is Literal or not args:
         return Any if kind is Raw else kind
-    parts = tuple(_readable(part) for part in args if part is not UnsetType)
+    shown = [part for part in args if part is not UnsetType]
+    parts = tuple(_readable(part) for part in shown if part is not Raw or len(shown) == 1)
     whole = Union if origin is UnionType else origin
     return whole[parts if len(parts) > 1 else parts[0]]
 
@@ -77,7 +78,9 @@ def _record(kind: Any) -> Any:
     if is_typeddict(kind):
         hints, total = get_type_hints(kind, include_extras=True), kind.__total__
     else:
-        hints, total = {field.encode_name: _type_of(field) for field in fields(kind)}, True
+        tag = kind.__struct_config__
+        tagged = {} if tag.tag_field is None else {tag.tag_field: Literal[tag.tag]}
+        hints, total = {**tagged, **{field.encode_name: _type_of(field) for field in fields(kind)}}, True
     readable = {name: _readable(hint) for name, hint in hints.items()}
     made = TypedDict(kind.__name__, readable, total=total)  # type: ignore[misc]  # its fields are those of another type
     made.__doc__, made.__module__ = kind.__doc__, kind.__module__

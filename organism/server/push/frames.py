@@ -1,146 +1,37 @@
-"""Records → frames → bytes. Pure: the same records give the same frames, live or read again years later.
+"""Records → frames: what each says, and of which events it is made. Pure: the same live or read again years later.
 
 An event makes at most one frame with a position; text that is not in the log yet makes one without.
 """
 
 from __future__ import annotations
 
-import struct
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Annotated, Any, Final, NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
-from msgspec import Meta, Raw
+from msgspec import Meta, Raw, Struct
 from msgspec.structs import replace
 
 from organism.events import vocabulary as events
 from organism.events.record import Record
 from organism.log.log import EventFilter
+from organism.model import words
 from organism.model.times import iso
 from organism.model.words import one_of
 from organism.pump.run.feed import Delta
+from organism.server.push.filter import UNLOGGED, Frame
 from organism.views import approvals, dead_letters, threads
+from organism.views.organism import Agent, Organism
 from organism.views.run import data_of, kind_of
 from organism.views.threads import Thread
 from organism.views.views import ERASED, with_payload
 
 MAX_THREADS: Final = 4096
-UNLOGGED: Final = -1
-"""The position of a frame that does not come from the log."""
 WITH_CONTENT: Final = EventFilter(content=True)
 
-
-class Frame(NamedTuple):
-    """One event for viewers: its JSON; the rest is what filters look at."""
-
-    position: int
-    event: str
-    thread_id: str | None
-    agents: frozenset[str]
-    json: bytes
-
-
-def websocket_frame(payload: bytes) -> bytes:
-    """A whole WebSocket text frame from the server (RFC 6455, 5.2): unmasked, so the same bytes serve every viewer."""
-    size = len(payload)
-    if size < 126:  # noqa: PLR2004 - the three forms of a length in RFC 6455
-        return bytes((0x81, size)) + payload
-    if size < 1 << 16:
-        return struct.pack("!BBH", 0x81, 126, size) + payload
-    return struct.pack("!BBQ", 0x81, 127, size) + payload
-
-
-def encode(event: str, fields: Mapping[str, Any]) -> bytes:
-    """A frame's JSON; values that are ``bytes`` are finished JSON."""
-    parts = [b'{"event":"', event.encode(), b'"']
-    for name, value in fields.items():
-        parts += (b',"', name.encode(), b'":', value if isinstance(value, bytes) else msgspec.json.encode(value))
-    parts.append(b"}")
-    return b"".join(parts)
-
-
-def make_frame(event: str, fields: Mapping[str, Any], thread: str | None = None, *agents: str) -> Frame:
-    """A frame of these fields; its position is one of them if it comes from the log."""
-    return Frame(fields.get("position", UNLOGGED), event, thread, frozenset(agents), encode(event, fields))
-
-
-# -- what a viewer is sent
-
-
-Form = Callable[[Sequence[Frame]], bytes]
-"""How frames are sent."""
-
-
-def singly(frames: Sequence[Frame]) -> bytes:
-    """A WebSocket frame each."""
-    return b"".join([websocket_frame(frame.json) for frame in frames])
-
-
-def as_array(frames: Sequence[Frame]) -> bytes:
-    """One WebSocket frame, a JSON array."""
-    return websocket_frame(b"[%b]" % b",".join([frame.json for frame in frames])) if frames else b""
-
-
-def as_events(frames: Sequence[Frame]) -> bytes:
-    """Server-Sent Events; the id is the position, if there is one."""
-    return b"".join(
-        [
-            b"data: %b\n\n" % frame.json
-            if frame.position == UNLOGGED
-            else b"id: %d\ndata: %b\n\n" % (frame.position, frame.json)
-            for frame in frames
-        ]
-    )
-
-
-@dataclass(frozen=True, slots=True)
-class Filter:
-    """What a viewer wants. A frame passes if for each given list it names nothing of that kind or something in it."""
-
-    threads: frozenset[str] | None = None
-    agents: frozenset[str] | None = None
-    events: frozenset[str] | None = None
-    form: Form = singly
-
-    def passes(self, frame: Frame) -> bool:
-        if self.events is not None and frame.event not in self.events:
-            return False
-        if self.threads is not None and frame.thread_id is not None and frame.thread_id not in self.threads:
-            return False
-        return self.agents is None or not frame.agents or not self.agents.isdisjoint(frame.agents)
-
-    def passing(self, frames: Sequence[Frame]) -> Sequence[Frame]:
-        """The frames that pass."""
-        if self.threads is None and self.agents is None and self.events is None:
-            return frames
-        return [frame for frame in frames if self.passes(frame)]
-
-
-class Chunk(NamedTuple):
-    """The frames of one commit or page: everything after ``after`` and up to ``last``, or what is not logged."""
-
-    after: int
-    last: int
-    frames: Sequence[Frame]
-
-    @property
-    def is_logged(self) -> bool:
-        return self.last > self.after
-
-    @property
-    def size_bytes(self) -> int:
-        """About what it takes in memory."""
-        return CHUNK_BYTES + sum(FRAME_BYTES + len(frame.json) for frame in self.frames)
-
-
-CHUNK_BYTES: Final = 300
-FRAME_BYTES: Final = 400
-"""What a chunk and a frame take in memory besides their bytes."""
-
-
-# -- records → frames
+Timeline = Annotated[str, Meta(description="The name of this log's timeline.", examples=["9f86d081884c7d65"])]
+Outcome = Literal["open", "done", "redo", "fail"]
 
 
 class Context(NamedTuple):
@@ -151,8 +42,376 @@ class Context(NamedTuple):
     is_paused: bool
 
 
-Make = Callable[[Record[Any], Context], Mapping[str, Any] | None]
-"""Makes a frame's fields of a record; None if it shows nothing."""
+class FrameOf(Struct, tag_field="event"):
+    """What a frame says. ``Raw`` is finished JSON of the type beside it. One that is pushed is made by ``of``."""
+
+
+def message_json(record: Record[events.MessageSent]) -> bytes:
+    """The API's Message, of a record with its content."""
+    content = record.content
+    payload = None if content is None or content.erased else content.json
+    return with_payload(msgspec.json.encode(threads.sent(record)), payload)
+
+
+class MessageSent(FrameOf, tag="message"):
+    """A message was sent."""
+
+    position: words.Position
+    message: threads.Message | Raw
+
+    @classmethod
+    def of(cls, record: Record[events.MessageSent], _context: Context) -> MessageSent:
+        return cls(record.position, Raw(message_json(record)))
+
+
+class ThreadCreated(FrameOf, tag="thread_created"):
+    """A thread begins."""
+
+    position: words.Position
+    thread: threads.Thread
+
+    @classmethod
+    def of(cls, record: Record[events.ThreadCreated], context: Context) -> ThreadCreated | None:
+        """The thread's first message is in the same unit: it says who takes part."""
+        if context.thread is None:
+            return None
+        thread, first = context.thread, context.following
+        if first is not None and isinstance(first.event, events.MessageSent) and first.thread == record.thread:
+            thread = replace(thread, participants=[first.event.sender, first.event.to])
+        return cls(record.position, thread)
+
+
+class ThreadUpdated(FrameOf, tag="thread_updated"):
+    """A thread ended, goes on, was paused, resumed or killed."""
+
+    position: words.Position
+    thread_id: words.ThreadId
+    status: words.ThreadStatus
+    message_count: words.Count
+    paused: bool
+    error: words.Reason | None
+    last_activity: words.Time
+
+    @classmethod
+    def of(cls, record: Record[events.Event], context: Context) -> ThreadUpdated | None:
+        row = context.thread
+        if row is None:
+            return None
+        shown = row.status, row.message_count, row.paused, row.error, row.last_activity
+        return cls(record.position, record.stream, *shown)
+
+
+class AttemptFailed(FrameOf, tag="error"):
+    """An attempt to handle a message failed; `next_at` is when the next one begins, null after the last."""
+
+    position: words.Position
+    thread_id: words.ThreadId
+    agent: words.AgentName
+    error: words.Reason
+    timestamp: words.Time
+    message_id: words.MessageId
+    attempt: words.Count
+    next_at: words.Time | None
+
+    @classmethod
+    def of(cls, record: Record[events.MessageRetried | events.MessageFailed], _context: Context) -> AttemptFailed:
+        event = record.event
+        return cls(
+            position=record.position,
+            thread_id=record.stream,
+            agent=event.agent,
+            error=event.error,
+            timestamp=iso(record.at),
+            message_id=event.message,
+            attempt=event.attempt,
+            next_at=iso(event.next_at) if isinstance(event, events.MessageRetried) else None,
+        )
+
+
+class DeadLetterOpened(FrameOf, tag="dead_letter"):
+    """A message failed for good, or a send was refused."""
+
+    position: words.Position
+    thread_id: words.ThreadId
+    agent: words.AgentName
+    status: Literal["open"]
+    dead_letter: dead_letters.DeadLetterHead
+
+    @classmethod
+    def of(cls, record: Record[events.MessageDead | events.MessageRefused], _context: Context) -> DeadLetterOpened:
+        letter = dead_letters.died(record)
+        return cls(record.position, record.stream, letter.agent, "open", letter)
+
+
+class ClosedDeadLetter(Struct):
+    """Which one it was."""
+
+    id: words.MessageId
+
+
+class DeadLetterClosed(FrameOf, tag="dead_letter"):
+    """A dead letter was sent again or discarded."""
+
+    position: words.Position
+    thread_id: words.ThreadId
+    status: Literal["replayed", "discarded"]
+    dead_letter: ClosedDeadLetter
+
+    @classmethod
+    def of(
+        cls, record: Record[events.MessageReplayed | events.MessageDiscarded], _context: Context
+    ) -> DeadLetterClosed:
+        event = record.event
+        if isinstance(event, events.MessageReplayed):
+            return cls(record.position, record.stream, "replayed", ClosedDeadLetter(event.dead))
+        return cls(record.position, record.stream, "discarded", ClosedDeadLetter(event.message))
+
+
+class ApprovalRequested(FrameOf, tag="approval"):
+    """Something waits for a human's word."""
+
+    position: words.Position
+    thread_id: words.ThreadId
+    agent: words.AgentName
+    approval: approvals.Approval
+
+    @classmethod
+    def of(cls, record: Record[events.ApprovalRequested], _context: Context) -> ApprovalRequested:
+        approval, content = approvals.requested(record), record.content
+        approval.preview = Raw(ERASED if content is None or content.erased else content.json)
+        return cls(record.position, record.stream, approval.agent, approval)
+
+
+class ClosedApproval(Struct):
+    """Which one it was, and what became of it."""
+
+    id: words.ApprovalId
+    status: approvals.Closed
+
+
+class ApprovalClosed(FrameOf, tag="approval"):
+    """An approval waits no more."""
+
+    position: words.Position
+    thread_id: words.ThreadId
+    approval: ClosedApproval
+
+    @classmethod
+    def of(cls, record: Record[approvals.Closing], _context: Context) -> ApprovalClosed:
+        closed = ClosedApproval(record.event.approval, approvals.status_after(record.event))
+        return cls(record.position, record.stream, closed)
+
+
+class Question(Struct):
+    """An unsafe effect of which it is unknown whether it happened, or how an operator resolved it."""
+
+    id: Annotated[str, Meta(description="`MESSAGE:STEP`.", examples=["msg-01a2b3c4:1"])]
+    message_id: words.MessageId
+    step: words.Count
+    status: Literal["open", "done", "redo", "fail"]
+
+
+class EffectInDoubt(FrameOf, tag="indeterminate"):
+    """An effect was found begun and not finished, or an operator resolved it."""
+
+    position: words.Position
+    thread_id: words.ThreadId
+    agent: words.AgentName
+    indeterminate: Question
+
+    @classmethod
+    def of(cls, record: Record[events.StepStarted | events.StepResolved], _context: Context) -> EffectInDoubt | None:
+        """Of a step that was found begun and not ended, or how an operator resolved it."""
+        event = record.event
+        if isinstance(event, events.StepStarted) and not event.unknown:
+            return None
+        status: Outcome = event.outcome if isinstance(event, events.StepResolved) else "open"
+        question = Question(f"{event.message}:{event.step}", event.message, event.step, status)
+        return cls(record.position, record.stream, event.agent, question)
+
+
+class OrganismChanged(FrameOf, tag="organism_state"):
+    """The organism was started, paused, resumed or stopped."""
+
+    position: words.Position
+    status: Literal["running", "paused", "stopping"]
+
+    @classmethod
+    def of(cls, record: Record[events.Event], context: Context) -> OrganismChanged:
+        if isinstance(record.event, events.OrganismStopped):
+            return cls(record.position, "stopping")
+        return cls(record.position, "paused" if context.is_paused else "running")
+
+
+class ReloadDone(FrameOf, tag="reload"):
+    """The configuration was read again: the names of listeners."""
+
+    position: words.Position
+    added: list[words.AgentName]
+    removed: list[words.AgentName]
+    updated: list[words.AgentName]
+
+    @classmethod
+    def of(cls, record: Record[events.OrganismReloaded], _context: Context) -> ReloadDone:
+        event = record.event
+        return cls(record.position, list(event.added), list(event.removed), list(event.updated))
+
+
+class RunShown(FrameOf, tag="run"):
+    """An entry of the run of a handling: what people see of it."""
+
+    position: words.Position
+    thread_id: words.ThreadId
+    message_id: words.MessageId
+    agent: words.AgentName
+    type: words.EntryType
+    data: Annotated[
+        dict[str, Any] | Raw,
+        Meta(
+            description='What the entry says, by its type; `{"erased":true}` once it was erased.',
+            examples=[{"id": "call-1", "name": "calculator", "input": {"expression": "2*21"}}],
+        ),
+    ]
+
+    @classmethod
+    def of(cls, record: Record[events.RunEvent], _context: Context) -> RunShown:
+        event, data = record.event, Raw(data_of(record))
+        return cls(record.position, record.thread or "", event.message, event.agent, kind_of(record), data)
+
+
+class TextPiece(Struct):
+    """The next characters of a message or a thought; `offset` counts those before them (Unicode code points)."""
+
+    id: Annotated[str, Meta(examples=["m1"])]
+    delta: Annotated[str, Meta(examples=["Hello"])]
+    offset: words.Count
+
+
+class TextHeard(FrameOf, tag="run"):
+    """Text of a run as it comes, before it is in the log: it comes again from there, gathered and with a position."""
+
+    thread_id: words.ThreadId
+    message_id: words.MessageId
+    agent: words.AgentName
+    type: Literal["message_delta", "thought_delta"]
+    data: TextPiece
+
+    @classmethod
+    def of_delta(cls, delta: Delta) -> TextHeard:
+        piece = TextPiece(delta.id, delta.text, delta.offset)
+        kind: Literal["message_delta", "thought_delta"] = (
+            "thought_delta" if delta.kind == "thought" else "message_delta"
+        )
+        return cls(delta.thread, delta.message, delta.agent, kind, piece)
+
+
+class ModelCalled(FrameOf, tag="usage"):
+    """A call of a model is over: what it used and cost."""
+
+    position: words.Position
+    thread_id: words.ThreadId
+    agent: words.AgentName
+    message_id: words.MessageId
+    step: words.Count
+    model: words.ModelName
+    served_by: words.ServedBy
+    input_tokens: words.Count
+    output_tokens: words.Count
+    cost_usd: words.Money
+    cost_source: Annotated[
+        Literal["upstream", "price", "zero"], Meta(description="The provider's own figure, the price, or nothing.")
+    ]
+    attempts: words.Count
+    error: Annotated[str, Meta(description="Why it gave no answer.", examples=["upstream_timeout"])] | None
+
+    @classmethod
+    def of(cls, record: Record[events.ModelCalled], _context: Context) -> ModelCalled:
+        event = record.event
+        return cls(
+            position=record.position,
+            thread_id=record.stream,
+            agent=event.agent,
+            message_id=event.message,
+            step=event.step,
+            model=event.model,
+            served_by=event.provider,
+            input_tokens=event.input_tokens,
+            output_tokens=event.output_tokens,
+            cost_usd=event.cost_usd,
+            cost_source=event.cost_source,
+            attempts=event.attempts,
+            error=None if event.error is None else event.error.code,
+        )
+
+
+class AgentChanged(FrameOf, tag="agent_state"):
+    """What an agent does now. It is a view and no event of the log: the latest wins."""
+
+    agent: words.AgentName
+    state: words.AgentState
+    current_thread: words.ThreadId | None
+    paused: bool
+    queue_depth: words.Count
+
+    @classmethod
+    def of_row(cls, row: Agent) -> AgentChanged:
+        return cls(row.name, row.state, row.current_thread, row.paused, row.queue_depth)
+
+
+class Connected(FrameOf, tag="connected"):
+    """The first frame: how everything stands at this position."""
+
+    position: words.Position
+    log: Timeline
+    organism: Organism
+    agents: list[Agent] | Raw
+    threads: Annotated[
+        list[threads.Thread] | Raw, Meta(description="The newest 500 active ones and the newest 100 others.")
+    ]
+    threads_total: words.Count
+
+
+class Resumed(FrameOf, tag="connected"):
+    """The first frame for a client that has the state already."""
+
+    position: words.Position
+    log: Timeline
+
+
+class Checkpoint(FrameOf, tag="checkpoint"):
+    """So far the log has come, where the filter is quiet."""
+
+    position: words.Position
+
+
+class FellBehind(FrameOf, tag="fell_behind"):
+    """You read slowly, and are served from the log now."""
+
+    position: words.Position
+
+
+class CaughtUp(FrameOf, tag="caught_up"):
+    """You are live."""
+
+    position: words.Position
+
+
+def event_of(kind: type[FrameOf]) -> str:
+    """The name of the frame's event."""
+    return str(kind.__struct_config__.tag)
+
+
+_encode: Final = msgspec.json.Encoder().encode
+
+
+def frame_of(said: FrameOf, thread: str | None, agents: Iterable[str], position: int = UNLOGGED) -> Frame:
+    """A frame that says this, of the thread and the agents that filters look at."""
+    return Frame(position, NAMES[type(said)], thread, frozenset(agents), _encode(said))
+
+
+def frame_of_delta(delta: Delta) -> Frame:
+    """The frame of a piece of text that is not in the log yet."""
+    return frame_of(TextHeard.of_delta(delta), delta.thread, (delta.agent,))
 
 
 class Folded:
@@ -177,15 +436,11 @@ class Folded:
         for at, record in enumerate(records, 1):
             kind = type(record.event)
             row = self._fold(record) if kind in FOLDED else None
-            if kind is events.MessageSent:
-                made.append(_message(record))
-            elif kind in MAKERS:
-                name, make = MAKERS[kind]
+            if kind in MAKERS:
                 following = records[at] if at < len(records) else None
-                fields = make(record, Context(row, following, bool(self.is_paused)))
-                if fields is not None:
-                    positioned = {"position": record.position, **fields}
-                    made.append(make_frame(name, positioned, record.thread, *_named(fields, row)))
+                said = MAKERS[kind].of(record, Context(row, following, bool(self.is_paused)))
+                if said is not None:
+                    made.append(frame_of(said, record.thread, _named(record, said, row), record.position))
         self.position = records[-1].position if records else self.position
         while len(self.threads) > MAX_THREADS:
             self.threads.popitem(last=False)
@@ -218,167 +473,61 @@ FOLDED: Final[frozenset[type[events.Event]]] = THREAD | {events.MessageSent, *PA
 """The events that change what a frame shows of a thread; any other only moves its position, which no frame shows."""
 
 
-def _named(fields: Mapping[str, Any], thread: Thread | None) -> Sequence[str]:
-    """The agents that a frame names: its own, or those that take part in the thread that it shows."""
-    if "agent" in fields:
-        return (fields["agent"],)
-    shown: Thread | None = fields.get("thread", thread)
-    return () if shown is None else shown.participants
+def _named(record: Record[Any], said: Any, thread: Thread | None) -> Iterable[str]:
+    """The agents that a frame names: its own, or those that take part in what it shows."""
+    if isinstance(said, MessageSent):
+        return record.event.sender, record.event.to
+    if isinstance(said, ThreadCreated):
+        return said.thread.participants
+    if isinstance(said, ThreadUpdated) and thread is not None:
+        return thread.participants
+    return (said.agent,) if hasattr(said, "agent") else ()
 
 
-def message_json(record: Record[events.MessageSent]) -> bytes:
-    """The API's Message, of a record with its content."""
-    content = record.content
-    payload = None if content is None or content.erased else content.json
-    return with_payload(msgspec.json.encode(threads.sent(record)), payload)
-
-
-def _message(record: Record[events.MessageSent]) -> Frame:
-    """The frame of a message: the most frequent one, so it has a path of its own."""
-    event = record.event
-    json = b'{"event":"message","position":%d,"message":%b}' % (record.position, message_json(record))
-    return Frame(record.position, "message", record.thread, frozenset((event.sender, event.to)), json)
-
-
-def _thread_created(record: Record[events.ThreadCreated], context: Context) -> Mapping[str, Any] | None:
-    """The thread's first message is in the same unit: it says who takes part."""
-    if context.thread is None:
-        return None
-    thread, first = context.thread, context.following
-    if first is not None and isinstance(first.event, events.MessageSent) and first.thread == record.thread:
-        thread = replace(thread, participants=[first.event.sender, first.event.to])
-    return {"thread": thread}
-
-
-def _thread_updated(record: Record[events.Event], context: Context) -> Mapping[str, Any] | None:
-    shown = ("status", "message_count", "paused", "error", "last_activity")
-    row = context.thread
-    return None if row is None else {"thread_id": record.thread, **{name: getattr(row, name) for name in shown}}
-
-
-def _error(record: Record[events.MessageRetried | events.MessageFailed], _context: Context) -> Mapping[str, Any]:
-    event = record.event
-    return {
-        "thread_id": record.thread,
-        "agent": event.agent,
-        "error": event.error,
-        "timestamp": iso(record.at),
-        "message_id": event.message,
-        "attempt": event.attempt,
-        "next_at": iso(event.next_at) if isinstance(event, events.MessageRetried) else None,
-    }
-
-
-def _dead_letter(record: Record[events.MessageDead | events.MessageRefused], _context: Context) -> Mapping[str, Any]:
-    letter = dead_letters.died(record)
-    return {"thread_id": record.thread, "agent": letter.agent, "status": "open", "dead_letter": letter}
-
-
-def _replayed(record: Record[events.MessageReplayed], _context: Context) -> Mapping[str, Any]:
-    return {"thread_id": record.thread, "status": "replayed", "dead_letter": {"id": record.event.dead}}
-
-
-def _discarded(record: Record[events.MessageDiscarded], _context: Context) -> Mapping[str, Any]:
-    return {"thread_id": record.thread, "status": "discarded", "dead_letter": {"id": record.event.message}}
-
-
-def _approval(record: Record[events.ApprovalRequested], _context: Context) -> Mapping[str, Any]:
-    approval, content = approvals.requested(record), record.content
-    approval.preview = Raw(ERASED if content is None or content.erased else content.json)
-    return {"thread_id": record.thread, "agent": approval.agent, "approval": approval}
-
-
-def _approval_closed(record: Record[approvals.Closing], _context: Context) -> Mapping[str, Any]:
-    closed = {"id": record.event.approval, "status": approvals.status_after(record.event)}
-    return {"thread_id": record.thread, "approval": closed}
-
-
-def _in_doubt(record: Record[events.StepStarted], _context: Context) -> Mapping[str, Any] | None:
-    """A step that was found begun and not ended."""
-    return _question(record, "open") if record.event.unknown else None
-
-
-def _resolved(record: Record[events.StepResolved], _context: Context) -> Mapping[str, Any]:
-    """How an operator resolved it."""
-    return _question(record, record.event.outcome)
-
-
-def _question(record: Record[events.StepStarted] | Record[events.StepResolved], status: str) -> Mapping[str, Any]:
-    message, step = record.event.message, record.event.step
-    question = {"id": f"{message}:{step}", "message_id": message, "step": step, "status": status}
-    return {"thread_id": record.thread, "agent": record.event.agent, "indeterminate": question}
-
-
-def _organism_state(_record: Record[events.Event], context: Context) -> Mapping[str, Any]:
-    return {"status": "paused" if context.is_paused else "running"}
-
-
-def _organism_stopped(_record: Record[events.OrganismStopped], _context: Context) -> Mapping[str, Any]:
-    return {"status": "stopping"}
-
-
-def _run(record: Record[events.RunEvent], _context: Context) -> Mapping[str, Any]:
-    event = record.event
-    shown = {"message_id": event.message, "agent": event.agent, "type": kind_of(record), "data": data_of(record)}
-    return {"thread_id": record.thread or "", **shown}
-
-
-def frame_of(delta: Delta) -> Frame:
-    """The frame of a piece of text that is not in the log yet."""
-    shown = {"thread_id": delta.thread, "message_id": delta.message, "agent": delta.agent, **delta.entry}
-    return make_frame("run", shown, delta.thread, delta.agent)
-
-
-def _reload(record: Record[events.OrganismReloaded], _context: Context) -> Mapping[str, Any]:
-    event = record.event
-    return {"added": event.added, "removed": event.removed, "updated": event.updated}
-
-
-def _usage(record: Record[events.ModelCalled], _context: Context) -> Mapping[str, Any]:
-    """A call of a model is over; ``error`` says why it gave no answer."""
-    event = record.event
-    return {
-        "thread_id": record.thread,
-        "agent": event.agent,
-        "message_id": event.message,
-        "step": event.step,
-        "model": event.model,
-        "input_tokens": event.input_tokens,
-        "output_tokens": event.output_tokens,
-        "cost_usd": event.cost_usd,
-        "cost_source": event.cost_source,
-        "attempts": event.attempts,
-        "served_by": event.provider,
-        "error": None if event.error is None else event.error.code,
-    }
-
-
-MAKERS: Final[Mapping[type[events.Event], tuple[str, Make]]] = {
-    events.ThreadCreated: ("thread_created", _thread_created),
-    **dict.fromkeys(_UPDATES, ("thread_updated", _thread_updated)),
-    events.MessageRetried: ("error", _error),
-    events.MessageFailed: ("error", _error),
-    events.MessageDead: ("dead_letter", _dead_letter),
-    events.MessageRefused: ("dead_letter", _dead_letter),
-    events.MessageReplayed: ("dead_letter", _replayed),
-    events.MessageDiscarded: ("dead_letter", _discarded),
-    events.ApprovalRequested: ("approval", _approval),
-    events.ApprovalResolved: ("approval", _approval_closed),
-    events.ApprovalExpired: ("approval", _approval_closed),
-    events.ApprovalCancelled: ("approval", _approval_closed),
-    events.StepStarted: ("indeterminate", _in_doubt),
-    events.StepResolved: ("indeterminate", _resolved),
+MAKERS: Final[Mapping[type[events.Event], Any]] = {
+    events.MessageSent: MessageSent,
+    events.ThreadCreated: ThreadCreated,
+    **dict.fromkeys(_UPDATES, ThreadUpdated),
+    **dict.fromkeys((events.MessageRetried, events.MessageFailed), AttemptFailed),
+    **dict.fromkeys((events.MessageDead, events.MessageRefused), DeadLetterOpened),
+    **dict.fromkeys((events.MessageReplayed, events.MessageDiscarded), DeadLetterClosed),
+    events.ApprovalRequested: ApprovalRequested,
+    **dict.fromkeys((events.ApprovalResolved, events.ApprovalExpired, events.ApprovalCancelled), ApprovalClosed),
+    **dict.fromkeys((events.StepStarted, events.StepResolved), EffectInDoubt),
     **dict.fromkeys(
-        (events.OrganismStarted, events.OrganismPaused, events.OrganismResumed), ("organism_state", _organism_state)
+        (events.OrganismStarted, events.OrganismPaused, events.OrganismResumed, events.OrganismStopped),
+        OrganismChanged,
     ),
-    events.OrganismStopped: ("organism_state", _organism_stopped),
-    events.OrganismReloaded: ("reload", _reload),
-    events.ModelCalled: ("usage", _usage),
-    **dict.fromkeys(events.RUN_ENTRIES.values(), ("run", _run)),
+    events.OrganismReloaded: ReloadDone,
+    events.ModelCalled: ModelCalled,
+    **dict.fromkeys(events.RUN_ENTRIES.values(), RunShown),
 }
-"""Which events make a frame of which name, and how. ``MessageSent`` makes a ``message`` (see ``Folded.frames``)."""
+"""Which events make which frame, by its ``of``."""
 
-FRAMES: Final = frozenset({"agent_state", "message", *(name for name, _ in MAKERS.values())})
+PUSHED: Final[tuple[type[FrameOf], ...]] = (
+    MessageSent,
+    ThreadCreated,
+    ThreadUpdated,
+    AttemptFailed,
+    DeadLetterOpened,
+    DeadLetterClosed,
+    ApprovalRequested,
+    ApprovalClosed,
+    EffectInDoubt,
+    OrganismChanged,
+    ReloadDone,
+    RunShown,
+    TextHeard,
+    ModelCalled,
+    AgentChanged,
+)
+"""What is pushed to all whose filter it passes."""
+PERSONAL: Final[tuple[type[FrameOf], ...]] = (Connected, Resumed, Checkpoint, FellBehind, CaughtUp)
+"""What is sent to one connection alone."""
+
+NAMES: Final[Mapping[type[FrameOf], str]] = {kind: event_of(kind) for kind in (*PUSHED, *PERSONAL)}
+"""The name of each frame's event."""
+FRAMES: Final = frozenset(map(event_of, PUSHED))
 """The names that a filter's ``events`` may list."""
 FrameName = Annotated[str, one_of(FRAMES, "FrameName", "The name of a frame.", "message")]
 FrameNames = Annotated[list[FrameName], Meta(min_length=1, description="Only frames of these, parted by commas.")]
@@ -387,9 +536,7 @@ FrameNames = Annotated[list[FrameName], Meta(min_length=1, description="Only fra
 def types_of(wanted: frozenset[str] | None) -> tuple[type[events.Event], ...]:
     """All events that make frames of these names, or change what such a frame shows; None: of all."""
     names = FRAMES if wanted is None else wanted
-    types = {kind for kind, (name, _) in MAKERS.items() if name in names}
-    if "message" in names:
-        types.add(events.MessageSent)
+    types = {kind for kind, said in MAKERS.items() if event_of(said) in names}
     if names & {"thread_created", "thread_updated"}:
         types |= FOLDED
     if "organism_state" in names:

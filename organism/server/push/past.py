@@ -15,7 +15,8 @@ import msgspec
 from organism.events import vocabulary as events
 from organism.events.record import ORGANISM_STREAM, Record
 from organism.log.log import SPAN_EVENTS, EventFilter, EventLog, span_of
-from organism.server.push.frames import FOLDED, PAUSES, WITH_CONTENT, Chunk, Filter, Folded, types_of
+from organism.server.push.filter import Chunk, Filter
+from organism.server.push.frames import FOLDED, PAUSES, WITH_CONTENT, Folded, types_of
 from organism.views import threads
 from organism.views.threads import Thread
 from organism.views.views import ViewStore

@@ -6,14 +6,16 @@ import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Final
 
 import msgspec
+from msgspec import Raw
 
 from organism.errors import BadPosition, NotFound, OrganismError
 from organism.log.log import EventLog
 from organism.model import words
-from organism.server.push.frames import Frame, make_frame
+from organism.server.push.filter import Frame
+from organism.server.push.frames import AgentChanged, Connected, Resumed, frame_of
 from organism.tenants import Tenant
 from organism.views.models import waiting_for_people
 from organism.views.organism import Agent, OrganismRow, WaitingForPeople, completed
@@ -28,7 +30,6 @@ _ACTIVE: Final = Query((Where("status", "=", "active"),), CHANGED, descending=Tr
 _OTHERS: Final = Query(
     (Where("status", "in", ["completed", "error", "killed"]),), CHANGED, descending=True, limit=OTHERS_SHOWN
 )
-_STATE: Final = ("state", "current_thread", "paused", "queue_depth")
 
 
 class AgentStates:
@@ -40,7 +41,7 @@ class AgentStates:
         """Set when something may have changed."""
         self._views = views
         self._offer = offer
-        self._latest: dict[str, tuple[int, tuple[Any, ...], Frame]] = {}
+        self._latest: dict[str, tuple[int, AgentChanged, Frame]] = {}
 
     async def follow(self) -> None:
         """Read all agents whenever that is due, and offer what changed."""
@@ -58,11 +59,10 @@ class AgentStates:
     async def _read(self) -> None:
         changed: list[Frame] = []
         for row in rows_of(await self._views.rows("agents", _EVERY_AGENT), Agent):
-            name, state = row.name, {field: getattr(row, field) for field in _STATE}
-            values = tuple(state.values())
-            if name not in self._latest or self._latest[name][1] != values:
-                frame = make_frame("agent_state", {"agent": name, **state}, row.current_thread, name)
-                self._latest[name] = (self.version + 1, values, frame)
+            said = AgentChanged.of_row(row)
+            if row.name not in self._latest or self._latest[row.name][1] != said:
+                frame = frame_of(said, row.current_thread, (row.name,))
+                self._latest[row.name] = (self.version + 1, said, frame)
                 changed.append(frame)
         if changed:
             self.version += 1
@@ -123,31 +123,30 @@ def _joined(first: Page, second: Page) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How a connection begins: the fields of ``connected``; ``announce`` says whether ``caught_up`` shall follow."""
+    """How a connection begins: its first frame; ``announce`` says whether ``caught_up`` shall follow."""
 
-    connected: dict[str, Any]
+    connected: Connected | Resumed
     states_at: int = 0
     announce: bool = True
 
     @property
     def position(self) -> int:
         """What the client has by then."""
-        position: int = self.connected["position"]
-        return position
+        return self.connected.position
 
 
 async def start_from_snapshot(tenant: Tenant, reader: SnapshotReader, status: words.OrganismStatus) -> Start:
     """For a client that has nothing yet."""
     shown = await reader.read()
-    fields = {
-        "position": shown.position,
-        "log": tenant.log.timeline,
-        "organism": completed(shown.organism, shown.waiting, tenant.clock.now_us(), status),
-        "agents": shown.agents,
-        "threads": shown.threads,
-        "threads_total": shown.threads_total,
-    }
-    return Start(fields, shown.states_at, announce=False)
+    connected = Connected(
+        position=shown.position,
+        log=tenant.log.timeline,
+        organism=completed(shown.organism, shown.waiting, tenant.clock.now_us(), status),
+        agents=Raw(shown.agents),
+        threads=Raw(shown.threads),
+        threads_total=shown.threads_total,
+    )
+    return Start(connected, shown.states_at, announce=False)
 
 
 def start_from_position(log: EventLog, since: int | None, timeline: str | None) -> Start:
@@ -161,4 +160,4 @@ def start_from_position(log: EventLog, since: int | None, timeline: str | None) 
         raise BadPosition("`log` says where `since` belongs; send `since` too.", param="/since")
     if since > log.head:
         raise BadPosition(f"The position {since} is ahead of the log; its head is {log.head}.", param="/since")
-    return Start({"position": since, "log": log.timeline})
+    return Start(Resumed(since, log.timeline))

@@ -19,16 +19,16 @@ from organism.events import vocabulary as events
 from organism.events.record import Record
 from organism.log.log import EventLog
 from organism.pump.run.feed import Delta, Feed, LiveText
+from organism.server.push.filter import UNLOGGED, Chunk, Filter, Frame, as_array, singly
 from organism.server.push.frames import (
     WITH_CONTENT,
-    Chunk,
-    Filter,
+    CaughtUp,
+    Checkpoint,
+    FellBehind,
     Folded,
-    Frame,
-    as_array,
+    FrameOf,
     frame_of,
-    make_frame,
-    singly,
+    frame_of_delta,
 )
 from organism.server.push.past import PAGE_BYTES, Past, load_threads
 from organism.server.push.snapshot import AgentStates, SnapshotReader, Start
@@ -175,14 +175,14 @@ class Tail:
     def _on_delta(self, delta: Delta) -> None:
         new = self._live.take(delta)
         if new is not None:
-            self._offer_unlogged((frame_of(new),))
+            self._offer_unlogged((frame_of_delta(new),))
 
     def _offer_waiting_text(self, records: Sequence[Record[Any]]) -> None:
         """Offer text that came ahead of these events and waited for them."""
         if self._live:
             for record in records:
                 for delta in self._live.read(record) if isinstance(record.event, events.RunEvent) else ():
-                    self._offer_unlogged((frame_of(delta),))
+                    self._offer_unlogged((frame_of_delta(delta),))
         self._live.position = self.position
 
     # -- what viewers call
@@ -232,7 +232,7 @@ class Tail:
 
     def unlogged(self, states_after: int) -> list[Frame]:
         """Agents' states that are newer than that version, and text of open blocks that is not in the log."""
-        return [*self.states.since(states_after), *(frame_of(delta) for delta in self._live.unread())]
+        return [*self.states.since(states_after), *(frame_of_delta(delta) for delta in self._live.unread())]
 
 
 class Viewer:
@@ -271,10 +271,10 @@ class Viewer:
         self._is_over = True
         self._tail.wake()
 
-    def own(self, event: str, **fields: Any) -> bytes:
+    def own(self, said: FrameOf) -> bytes:
         """A frame for this viewer alone; it never comes in an array."""
         form = singly if self.filter.form is as_array else self.filter.form
-        return form([make_frame(event, fields)])
+        return form([frame_of(said, None, (), getattr(said, "position", UNLOGGED))])
 
     async def stream(self) -> AsyncIterator[bytes]:
         """What to send, as it comes, until the log closes or ``end``; nothing (``b""``) at a tick.
@@ -287,7 +287,7 @@ class Viewer:
             if not self._is_in_window():
                 if not self._announces:
                     self._announces = True
-                    yield self.own("fell_behind", position=self.position)
+                    yield self.own(FellBehind(self.position))
                 if past is None or not past.goes_on(self.position, self.filter):
                     past = Past(self._tail.log, self._tail.views, self.filter, self.position)
                 page = await past.read()
@@ -336,7 +336,7 @@ class Viewer:
         if self.position < self._announced + least_events:
             return b""
         self._announced = self.position
-        return self.own("checkpoint", position=self.position)
+        return self.own(Checkpoint(self.position))
 
     def _go_live(self) -> bytes:
         frames = self.filter.passing(self._tail.unlogged(self._states_at))
@@ -346,5 +346,5 @@ class Viewer:
         wire = self.filter.form(frames)
         if self._announces:
             self._announces, self._announced = False, self.position
-            wire += self.own("caught_up", position=self.position)
+            wire += self.own(CaughtUp(self.position))
         return wire

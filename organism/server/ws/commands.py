@@ -8,6 +8,7 @@ from hashlib import sha256
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 import orjson
+from msgspec import UNSET
 from pydantic import Field, Strict
 
 from organism.errors import BadPosition, Fault, InvalidField, InvalidRequest, MissingField
@@ -27,7 +28,9 @@ from organism.server.http.auth import TICKET
 from organism.server.http.bodies import Faults, Name, Names, NoBody, Position, body, parsed, refuse_unknown
 from organism.server.http.rights import READ, Right
 from organism.server.json import MAX_POSITION
-from organism.server.push.frames import FRAMES, Filter, as_array, singly
+from organism.server.push.filter import Filter, as_array, singly
+from organism.server.push.frames import FRAMES
+from organism.server.ws.answers import FilterSaid
 
 LISTS: Final = ("threads", "agents", "events")
 IN_QUERY: Final = ("since", "log", *LISTS, "batch", TICKET)
@@ -68,10 +71,12 @@ class Subscribe:
         )
         return Filter(threads, agents, events, as_array if self.batch else singly)
 
-    def shown(self) -> dict[str, list[str]]:
+    def shown(self) -> FilterSaid:
         """The filter as its answer shows it: the lists that were sent."""
-        lists = {"threads": self.threads, "agents": self.agents, "events": self.events}
-        return {name: names for name, names in lists.items() if names is not None}
+        threads, agents, events = (
+            UNSET if names is None else names for names in (self.threads, self.agents, self.events)
+        )
+        return FilterSaid(threads, agents, events)
 
 
 @body

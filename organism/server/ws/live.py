@@ -21,7 +21,8 @@ from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import Gives, gives
 from organism.server.http.rights import READ
 from organism.server.http.streaming import SSE, live_response
-from organism.server.push.frames import FrameNames, as_events
+from organism.server.push.filter import as_events
+from organism.server.push.frames import FrameNames
 from organism.server.push.snapshot import Start, start_from_position, start_from_snapshot
 from organism.server.push.viewer import Tail, Viewer
 from organism.server.ws.commands import IN_ADDRESS, LISTS, Subscribe, opening_of, position_in
@@ -63,7 +64,7 @@ async def _stream(call: Call, subscription: Subscribe) -> AsyncGenerator[bytes, 
         stream = EventStream(call.who, Viewer(tail, replace(subscription.filter(), form=as_events), start))
         call.process.connections.add(stream)
         try:
-            yield stream.viewer.own("connected", **start.connected)
+            yield stream.viewer.own(start.connected)
             async for frames in stream.viewer.stream():
                 yield frames
         finally:

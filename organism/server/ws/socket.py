@@ -10,8 +10,10 @@ from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, Final, NamedTuple
 
+import msgspec
 import orjson
 import structlog
+from msgspec import UNSET
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from organism.errors import (
@@ -39,9 +41,11 @@ from organism.server.http.middleware import refuse_empty
 from organism.server.http.protocols import EXTENSION, FrameProtocol
 from organism.server.http.rights import SOCKET
 from organism.server.json import parse_json
-from organism.server.push.frames import encode, websocket_frame
+from organism.server.push.filter import websocket_frame
+from organism.server.push.frames import FrameOf
 from organism.server.push.snapshot import Start, start_from_position, start_from_snapshot
 from organism.server.push.viewer import Viewer
+from organism.server.ws.answers import CommandDone, CommandInjected, CommandRefused, Subscribed
 from organism.server.ws.commands import COMMANDS, IN_ADDRESS, Auth, InjectCommand, Subscribe, opening_of
 
 PATH: Final = "/ws"
@@ -124,7 +128,7 @@ class WebSockets:
             raise MissingAuthorization('Send {"cmd":"auth","token":"…"} first, or an Authorization header.')
         who = _principal(self.process, _command(message).body, address)
         position = self.process.organism.tenants[who.tenant].log.head
-        connection.answer("ok", connection.first_id, {"position": position})
+        connection.answer(CommandDone(id=_echo(connection.first_id), position=position))
         return who
 
     def _check_room(self) -> None:
@@ -150,17 +154,21 @@ class Connection:
         text: str | None = message.get("text")
         return text
 
-    def answer(self, event: str, command_id: Any, fields: Mapping[str, Any]) -> None:
-        """Answer a command; its ``id`` is echoed if it had one."""
-        echoed = {} if command_id is None else {"id": command_id}
-        self.protocol.write_frames(websocket_frame(self._redactor.masked_bytes(encode(event, {**echoed, **fields}))))
+    def answer(self, said: FrameOf) -> None:
+        """Answer a command."""
+        self.protocol.write_frames(websocket_frame(self._redactor.masked_bytes(msgspec.json.encode(said))))
 
     def refuse(self, command_id: Any, error: OrganismError) -> None:
         """Answer a command with what was wrong."""
         fields = problems.fields(error)
-        head = {"id": command_id, "code": error.code, "error": fields.pop("message")}
-        frame = encode("error", {**head, **fields, "request_id": self.access.request_id})
-        self.protocol.write_frames(websocket_frame(self._redactor.shown(frame)))
+        said = CommandRefused(
+            id=command_id,
+            code=error.code,
+            error=fields.pop("message"),
+            request_id=self.access.request_id,
+            **fields,
+        )
+        self.protocol.write_frames(websocket_frame(self._redactor.shown(msgspec.json.encode(said))))
 
     @contextmanager
     def errors_answered(self, command_id: Any) -> Iterator[None]:
@@ -202,7 +210,7 @@ class Session:
             with self._tail.watched():  # what is committed while the snapshot is read stays in the tail's window
                 start = await self._start(begin)
                 self._viewer = Viewer(self._tail, begin.filter(), start)
-                self._connection.protocol.write_frames(self._viewer.own("connected", **start.connected))
+                self._connection.protocol.write_frames(self._viewer.own(start.connected))
                 await self._serve()
         except OrganismError as error:  # a position of no use; or the log is closing, or cannot be read just now
             self._connection.refuse(None, error)
@@ -282,36 +290,35 @@ class Session:
         with self._connection.errors_answered(command.id):
             if self._closing is None:
                 self._check_right(command.name, command.body)
-                event, fields = await self._act(command)
-                self._connection.answer(event, command.id, fields)
+                self._connection.answer(await self._act(command))
 
-    async def _act(self, command: _Command) -> tuple[str, Mapping[str, Any]]:
-        """Do what a command asks for; gives the answer's event and its fields."""
-        body = command.body
+    async def _act(self, command: _Command) -> FrameOf:
+        """Do what a command asks for; gives its answer."""
+        body, echo = command.body, _echo(command.id)
         if isinstance(body, Subscribe):
-            return "subscribed", self._subscribe(body)
+            self._subscribe(body)
+            return Subscribed(id=echo, filter=body.shown(), position=self._viewer.position)
         if isinstance(body, Auth):  # the rights stay those of the token that came first
             _principal(self._process, body, self._address)
         if isinstance(body, Auth | NoBody):
-            return "ok", {"position": self._viewer.position}
+            return CommandDone(id=echo, position=self._viewer.position)
         request_id = self._connection.access.request_id
         actor = Actor(self._tenant.id, request_id=request_id, principal=self.who.name)
         if not isinstance(body, InjectCommand):
-            return "ok", {"position": (await self._tenant.do(body.command(actor))).position}
+            return CommandDone(id=echo, position=(await self._tenant.do(body.command(actor))).position)
         if body.idempotency_key:
             refuse_secret(self._process.redactor, body.idempotency_key, "/idempotency_key")
         with payload_at("/payload"):
             sent = await self._inject(body, actor)
-        return "injected", {"thread_id": sent.thread_id, "message_id": sent.message_id, "position": sent.position}
+        return CommandInjected(id=echo, thread_id=sent.thread_id, message_id=sent.message_id, position=sent.position)
 
-    def _subscribe(self, body: Subscribe) -> Mapping[str, Any]:
-        """Replace the filter from the answered position on."""
+    def _subscribe(self, body: Subscribe) -> None:
+        """Replace the filter from the viewer's position on."""
         wanted = body.filter()
         start = start_from_position(self._tenant.log, body.since, body.log) if body.resumes else None
         self._viewer.want(wanted)
         if start is not None:
             self._viewer.begin(start)
-        return {"filter": body.shown(), "position": self._viewer.position}
 
     async def _inject(self, body: InjectCommand, actor: Actor) -> Injected:
         """Inject in the order of the commands: the next one begins once this one has its place in the log."""
@@ -333,6 +340,11 @@ class _Command(NamedTuple):
     name: str
     body: Any
     id: Any
+
+
+def _echo(command_id: Any) -> Any:
+    """The ``id`` of an answer: the command's, left out if it had none."""
+    return UNSET if command_id is None else command_id
 
 
 def _json_of(text: str | None) -> Any:

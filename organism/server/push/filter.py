@@ -1,0 +1,102 @@
+"""Frames as bytes: which of them a viewer wants, and in what form they are sent. What they say is in ``frames``."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+UNLOGGED: Final = -1
+"""The position of a frame that does not come from the log."""
+
+
+class Frame(NamedTuple):
+    """One event for viewers: its JSON; the rest is what filters look at."""
+
+    position: int
+    event: str
+    thread_id: str | None
+    agents: frozenset[str]
+    json: bytes
+
+
+def websocket_frame(payload: bytes) -> bytes:
+    """A whole WebSocket text frame from the server (RFC 6455, 5.2): unmasked, so the same bytes serve every viewer."""
+    size = len(payload)
+    if size < 126:  # noqa: PLR2004 - the three forms of a length in RFC 6455
+        return bytes((0x81, size)) + payload
+    if size < 1 << 16:
+        return struct.pack("!BBH", 0x81, 126, size) + payload
+    return struct.pack("!BBQ", 0x81, 127, size) + payload
+
+
+Form = Callable[[Sequence[Frame]], bytes]
+"""How frames are sent."""
+
+
+def singly(frames: Sequence[Frame]) -> bytes:
+    """A WebSocket frame each."""
+    return b"".join([websocket_frame(frame.json) for frame in frames])
+
+
+def as_array(frames: Sequence[Frame]) -> bytes:
+    """One WebSocket frame, a JSON array."""
+    return websocket_frame(b"[%b]" % b",".join([frame.json for frame in frames])) if frames else b""
+
+
+def as_events(frames: Sequence[Frame]) -> bytes:
+    """Server-Sent Events; the id is the position, if there is one."""
+    return b"".join(
+        [
+            b"data: %b\n\n" % frame.json
+            if frame.position == UNLOGGED
+            else b"id: %d\ndata: %b\n\n" % (frame.position, frame.json)
+            for frame in frames
+        ]
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Filter:
+    """What a viewer wants. A frame passes if for each given list it names nothing of that kind or something in it."""
+
+    threads: frozenset[str] | None = None
+    agents: frozenset[str] | None = None
+    events: frozenset[str] | None = None
+    form: Form = singly
+
+    def passes(self, frame: Frame) -> bool:
+        if self.events is not None and frame.event not in self.events:
+            return False
+        if self.threads is not None and frame.thread_id is not None and frame.thread_id not in self.threads:
+            return False
+        return self.agents is None or not frame.agents or not self.agents.isdisjoint(frame.agents)
+
+    def passing(self, frames: Sequence[Frame]) -> Sequence[Frame]:
+        """The frames that pass."""
+        if self.threads is None and self.agents is None and self.events is None:
+            return frames
+        return [frame for frame in frames if self.passes(frame)]
+
+
+class Chunk(NamedTuple):
+    """The frames of one commit or page: everything after ``after`` and up to ``last``, or what is not logged."""
+
+    after: int
+    last: int
+    frames: Sequence[Frame]
+
+    @property
+    def is_logged(self) -> bool:
+        return self.last > self.after
+
+    @property
+    def size_bytes(self) -> int:
+        """About what it takes in memory."""
+        return CHUNK_BYTES + sum(FRAME_BYTES + len(frame.json) for frame in self.frames)
+
+
+CHUNK_BYTES: Final = 300
+FRAME_BYTES: Final = 400
+"""What a chunk and a frame take in memory besides their bytes."""
