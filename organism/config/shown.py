@@ -153,7 +153,7 @@ def _address(url: str) -> str:
 
 
 def _tools(tools: Tools) -> dict[str, Any]:
-    """What the shipped tools may reach; what has no record in ``tool_settings`` is not shown."""
+    """What the shipped tools may reach; what is not set is not shown."""
     shown = {"wikipedia": asdict(tools.wikipedia)}
     if tools.http_fetch is not None:
         shown["http_fetch"] = {**asdict(tools.http_fetch), "hosts": list(tools.http_fetch.hosts)}

@@ -191,9 +191,9 @@ class HandlerMetadata(ABC):
 
     @abstractmethod
     async def effect(self, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind = "idempotent") -> Any:
-        """Run ``fn(stable_key)``, which touches the outside, and give its JSON result, recorded.
+        """Run ``fn(key)``, which touches the outside, and give its JSON result, recorded.
 
-        The key is the same in each attempt, and in a replayed dead letter.
+        That key is the same in each attempt, and in a replayed dead letter.
 
         ``pure`` and ``idempotent`` effects may run again after a crash, with the same key; an ``unsafe`` one never
         does: it waits for an operator. Raises ``EffectError`` when ``fn`` raised (the same after a restart, when what

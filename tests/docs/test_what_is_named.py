@@ -1,9 +1,11 @@
-"""What the documentation names in backticks exists: words, members, files, commands with their options, and routes."""
+"""What the documentation and docstrings name in backticks exists: words, members, files, commands and routes."""
 
 from __future__ import annotations
 
 import ast
+import io
 import re
+import tokenize
 from collections.abc import Iterator
 from functools import cache
 from typing import Any
@@ -17,6 +19,8 @@ from tests.house.tree import Source, read_repository
 
 FENCED = re.compile(r"^ *```(\w*)\n(.*?)^ *```$", re.MULTILINE | re.DOTALL)
 QUOTED = re.compile(r"`([^`\n]+)`")
+DOUBLE_QUOTED = re.compile(r"``([^`\n]+)``")
+SETTING = re.compile(r"^\"((?:organism|handlers|tests|docs|scripts|bench)/[^\"]*)\" = \[", re.MULTILINE)
 WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]{2,}")
 DEFINED = re.compile(r"^ *(?:async def|def|class) (\w+)", re.MULTILINE)
 MEMBER = re.compile(r"\b([A-Z]\w+)\.(\w+)")
@@ -37,12 +41,23 @@ EXAMPLES = frozenset(
         "delete_file",
         "COPY",
     }
-    | {"Ada", "_SECRET", "_PASSWORD", "OTEL_BSP_", "OTEL_EXPORTER_", "thought_"}
+    | {"Ada", "_SECRET", "_PASSWORD", "OTEL_BSP_", "OTEL_EXPORTER_", "thought_", "_set", "_describe"}
+    | {"dueDate", "due_date", "sport", "Lieblingssport", "LINE", "POINTER", "METHOD", "lowest", "highest"}
 )
 """Names that a reader makes up, and beginnings and ends of names."""
 OTHERS = frozenset(
     {"uuid7", "opentelemetry-exporter-otlp-proto-http", "proto", "ssh", "git", "NORMAL", "onmessage", "Basic"}
-    | {"organism_messages_total", "ORGANISM_CORPORA", "DIGEST"}
+    | {
+        "organism_messages_total",
+        "ORGANISM_CORPORA",
+        "DIGEST",
+        "SSL_CERT_FILE",
+        "NO_COLOR",
+        "nohup",
+        "is_global",
+        "pyc",
+    }
+    | {"SQLITE_", "_meta", "e20", "noqa", "OTEL_SERVICE_NAME", "OTEL_RESOURCE_ATTRIBUTES"}
 )
 """Names of other programs and libraries, and names that the program puts together."""
 MADE_UP_FILES = frozenset(
@@ -54,12 +69,36 @@ MADE_UP_FILES = frozenset(
 
 @cache
 def words() -> frozenset[str]:
-    """Every word of the program's own files, of its clients' programs and of all files' names; each name of a test."""
+    """Every word of the program's own code, of its clients' programs and of all files' names; each name of a test."""
     sources = [source for source in read_repository() if not source.path.endswith(".md")]
-    texts = [source.text for source in sources if source.is_in("tests/clients/programs/") or not source.is_in("tests/")]
+    texts = [
+        code(source) for source in sources if source.is_in("tests/clients/programs/") or not source.is_in("tests/")
+    ]
     tests = [name for source in sources if source.is_in("tests/") for name in DEFINED.findall(source.text)]
-    paths = [source.path for source in sources]
+    paths = [source.path for source in read_repository()]
     return EXAMPLES | OTHERS | {word for text in (*texts, *tests, *paths) for word in WORD.findall(text)}
+
+
+def docstrings(source: Source) -> Iterator[ast.Constant]:
+    """Each text that stands alone: docstrings, and what is said of a constant below it."""
+    for node in source.nodes:
+        body = getattr(node, "body", None)
+        for statement in body if isinstance(body, list) else ():
+            if isinstance(statement, ast.Expr) and isinstance(value := statement.value, ast.Constant):
+                yield value
+
+
+def code(source: Source) -> str:
+    """The file's text; of Python without comments and docstrings, which prove nothing."""
+    if not source.path.endswith(".py"):
+        return source.text
+    said = {line for text in docstrings(source) for line in range(text.lineno, (text.end_lineno or text.lineno) + 1)}
+    tokens = tokenize.generate_tokens(io.StringIO(source.text).readline)
+    return " ".join(
+        token.string
+        for token in tokens
+        if token.type != tokenize.COMMENT and not (token.type == tokenize.STRING and token.start[0] in said)
+    )
 
 
 @cache
@@ -143,6 +182,25 @@ def unknown_command(line: str) -> Iterator[str]:
 def test_what_a_page_names_exists(page: Source) -> None:
     quoted = QUOTED.findall(FENCED.sub("", page.text))
     assert {each: missing for each in quoted if (missing := [*unknown(each)])} == {}
+
+
+def test_what_a_docstring_names_exists() -> None:
+    sources = [source for source in read_repository() if source.is_in("organism/", "handlers/", "scripts/", "bench/")]
+    found = {
+        f"{source.path}:{text.lineno}": missing
+        for source in sources
+        for text in docstrings(source)
+        for quoted in DOUBLE_QUOTED.findall(str(text.value))
+        if (missing := [word for word in WORD.findall(quoted) if word not in words()])
+    }
+    assert found == {}
+
+
+def test_each_file_that_the_settings_of_the_checks_name_exists() -> None:
+    (settings,) = [source.text for source in read_repository() if source.path == "pyproject.toml"]
+    named = SETTING.findall(settings)
+    assert len(named) > 10
+    assert [path for path in named if not is_path(path.partition("*")[0])] == []
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: page.path)

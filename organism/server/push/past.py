@@ -38,7 +38,7 @@ async def stretch(log: EventLog, types: Sequence[type[events.Event]], after: int
 async def read_records(
     log: EventLog, after: int, until: int, wanted: EventFilter, limit: int
 ) -> list[Record[events.Event]]:
-    """Records with after < position ≤ until, in order, as ``Log.read`` gives them; what holds none is not read."""
+    """Records with after < position ≤ until, in order, as ``EventLog.read`` gives them; what holds none is not read."""
     if not wanted.types or until - after <= STEP_EVENTS:
         return await log.read(after, until, wanted, limit)
     if wanted.threads:  # whose own events lie in an index; what is left out is what comes before the first of the types
