@@ -11,7 +11,7 @@ from tests.cli.command import organism
 from tests.cli.test_verbs import ask
 from tests.flows.test_failures import ASKERS, CHAIN
 from tests.flows.world import World
-from tests.server.routes.test_dead_letters import STRAY
+from tests.server.api.test_dead_letters import STRAY
 from tests.server.served import Frames, Served, served
 from tests.server.tenanted import bearer, token, write_tokens
 

@@ -25,8 +25,8 @@ from organism.events.vocabulary import Event, MessageStarted
 from organism.testing import running
 from tests.flows.world import MakeWorld, World
 from tests.server.logged import Terminal, logged
-from tests.server.routes.test_tools import GRANTS, LISTED, LISTENERS, RETRY, ROUGH, SHIPPED, SOURCE
 from tests.server.served import TOKEN, Served, served
+from tests.server.surfaces.test_tools import GRANTS, LISTED, LISTENERS, RETRY, ROUGH, SHIPPED, SOURCE
 from tests.server.tenanted import bearer, hello_with, token, write_tokens
 
 ERAS = ("auto", "legacy")

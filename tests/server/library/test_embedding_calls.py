@@ -12,8 +12,8 @@ from tests.agents.peer.answers import Answer
 from tests.agents.peer.steering import Peer
 from tests.flows.world import World
 from tests.server.library.asking import DAMM, PARK, TOR, LibraryClient
-from tests.server.routes.test_embeddings import vectors
 from tests.server.served import Served, served
+from tests.server.surfaces.test_embeddings import vectors
 
 NOMIC = {"provider": "openai", "model": "nomic-embed-text", "dim": 2, "batch": 100, "default": True}
 

@@ -12,7 +12,7 @@ import pytest
 from organism.sqlite.driver import Pysqlite
 from tests.flows.spender import SOURCE, says, scripted, tenants
 from tests.flows.world import MakeWorld, World
-from tests.server.routes.test_metrics import scraped
+from tests.server.api.test_metrics import scraped
 from tests.server.served import Frames, Served, served
 from tests.server.tenanted import bearer, write_tokens
 
