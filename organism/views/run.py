@@ -149,6 +149,11 @@ def data_of(record: Record[events.RunEvent]) -> bytes:
     return orjson.dumps({**data, "stopReason": event.stop_reason} if isinstance(event, events.RunDone) else data)
 
 
+def is_erased(entry: RunEntry) -> bool:
+    """Whether its data were erased, so that it has none of its fields."""
+    return bool(entry["data"] == {"erased": True})
+
+
 def entry_of(record: Record[events.RunEvent]) -> RunEntry:
     """An event of a run as the entry that it is: ``{"type", "data"}``."""
     data: dict[str, Any] = orjson.loads(data_of(record))

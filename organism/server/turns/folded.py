@@ -13,7 +13,7 @@ from organism.errors import OrganismError, ThreadKilled
 from organism.events.entity import Entity
 from organism.model.run import COUNTS, RunEntry
 from organism.server.http import problems
-from organism.views.run import Fold, Message, trim_to_trailing_unit
+from organism.views.run import Fold, Message, is_erased, trim_to_trailing_unit
 
 KILLED: Final = "The thread was killed."
 
@@ -51,14 +51,16 @@ class FoldedRun(Entity):
         kind, data = entry["type"], entry["data"]
         self._last = (self._last[1], kind)
         self._run.add(entry)
+        if kind == "error":
+            self._error = data
+        if is_erased(entry):
+            return
         if kind.startswith("thought"):
             self._thoughts.add({"type": kind.replace("thought", "message"), "data": data})
         elif kind == "usage":
             for name in COUNTS:
                 self.usage[name] += data[name]
             self.served_by = data.get("served_by", "")
-        elif kind == "error":
-            self._error = data
         elif kind == "tool_call":
             self.unanswered[data["id"]] = data
         elif kind == "tool_result":

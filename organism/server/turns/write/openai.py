@@ -16,6 +16,7 @@ from organism.model.unseen import AppendOnly
 from organism.server.http.streaming import SSE
 from organism.server.turns.folded import FoldedRun
 from organism.server.turns.write.sse import DONE, event
+from organism.views.run import is_erased
 
 FINISHES: Final = {"stop": "stop", "content_filter": "content_filter", "refusal": "content_filter"}
 """A run's stop reason in the API's words; any other one means that the answer was cut: ``length``."""
@@ -97,7 +98,7 @@ class CompletionWriter(Entity):
         self._run.add(entry)
         begin = b"" if self._has_begun else self._chunk({"role": "assistant", "content": ""})
         self._has_begun = True
-        block = entry["type"].partition("_")[0]
+        block = "" if is_erased(entry) else entry["type"].partition("_")[0]
         if block == "message" and (text := self._said.add(entry)):
             return begin + self._chunk({"content": text})
         if block == "thought" and (text := self._thought.add(entry)):

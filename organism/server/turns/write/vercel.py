@@ -17,6 +17,7 @@ from organism.model.unseen import AppendOnly
 from organism.server.http.streaming import SSE
 from organism.server.turns.folded import FoldedRun
 from organism.server.turns.write.sse import DONE, event
+from organism.views.run import is_erased
 
 Part = dict[str, Any]
 FORMAT: Final = {"x-ag-messages-format": "vercel"}
@@ -94,7 +95,7 @@ class UiWriter(Entity):
 
     def lines(self, entry: RunEntry) -> bytes:
         """The events that the entry becomes; none if this form has no part for it."""
-        parts = list(self._parts(entry["type"], entry["data"]))
+        parts = [] if is_erased(entry) else list(self._parts(entry["type"], entry["data"]))
         if not self._has_begun:
             self._has_begun = True
             parts.insert(0, {"type": "start", "messageId": self._message_id})
