@@ -52,7 +52,7 @@ from organism.sessions.compaction import faults as faults_of_compaction
 from organism.sqlite.driver import Pysqlite
 from organism.tenants import Tenant, refuse_unless_writable
 from organism.tools.mcp.pins import OfferedTool, Pins
-from organism.tools.toolbox import Held, Toolbox
+from organism.tools.toolbox import TenantResources, Toolbox
 from organism.tools.web import Net
 from organism.views.foreign_tools import FOREIGN_TOOLS, PinnedTool
 from organism.views.keyed import Answer
@@ -248,7 +248,7 @@ class Organism:
         except BaseException:
             await tenant.library.close()  # an open connection would keep the process from ending
             raise
-        tell_faults_of_compaction(tenant)
+        warn_of_compaction_faults(tenant)
         tenant.library.start()
         return tenant
 
@@ -309,7 +309,7 @@ class Organism:
             check, imports, ship = payload_check(), self._importer, self._tools.ship
             settings = load(self.config_path, check_payload=check, imports=imports, ship=ship, bundled=BUNDLED_AGENTS)
         except ConfigInvalid:
-            await self._tools.take_back()
+            await self._tools.roll_back()
             raise
         self.parts.redactor.add(*live_secrets(settings, os.environ))
         return settings
@@ -324,8 +324,8 @@ class Organism:
 
     def _rules(self, tenant: Tenant) -> Rules:
         """The rules in force for a tenant; reply classes that its pump meets stay with the tenant."""
-        held = Held(tenant.log, tenant.views, tenant.library, self.parts.redactor)
-        bound = {**self._tools.bound(self.settings, held), SYSTEM_COMPACTION: compaction_handler(tenant)}
+        resources = TenantResources(tenant.log, tenant.views, tenant.library, self.parts.redactor)
+        bound = {**self._tools.bound(self.settings, resources), SYSTEM_COMPACTION: compaction_handler(tenant)}
         return Rules(self.settings, self._codec, self._generation, bound)
 
     def _life(self) -> Life:
@@ -354,7 +354,7 @@ class Organism:
                 codec, served = self._new_codec(settings), self._gateways.registry.prepared(settings.models)
             except OrganismError:
                 self._importer.restore(self.settings.modules)
-                await self._tools.take_back()
+                await self._tools.roll_back()
                 raise
             self._codec = codec
             await self._gateways.registry.take(served)
@@ -398,7 +398,7 @@ class Organism:
             if isinstance(result, BaseException):
                 raise result
         for tenant in self.tenants.values():
-            tell_faults_of_compaction(tenant)
+            warn_of_compaction_faults(tenant)
         return next(result for result in results if isinstance(result, int))
 
     async def stop(self, grace_s: float = 10, *, is_crash: bool = False) -> None:
@@ -440,7 +440,7 @@ async def _reloaded_before(row: Answer) -> Reloaded:
     return Reloaded(**row.body)
 
 
-def tell_faults_of_compaction(tenant: Tenant) -> None:
+def warn_of_compaction_faults(tenant: Tenant) -> None:
     """Log why the tenant's sessions will not be compacted. They go on all the same."""
     for fault in faults_of_compaction(tenant.pump.state.rules, tenant.config):
         structlog.get_logger("organism").warning("compaction_cannot_work", tenant=tenant.id, reason=fault)

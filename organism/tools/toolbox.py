@@ -56,8 +56,8 @@ def static_tools(release: str) -> Ship:
 
 
 @dataclass(frozen=True, slots=True)
-class Held:
-    """What a tenant has that tools read."""
+class TenantResources:
+    """What the tools of a tenant read."""
 
     log: History
     views: ViewStore
@@ -65,7 +65,7 @@ class Held:
     redactor: Redactor
 
 
-def _bound(tools: Tools, net: Net, tenant: Held) -> Mapping[str, Handler]:
+def _bound(tools: Tools, net: Net, tenant: TenantResources) -> Mapping[str, Handler]:
     """The handler of each shipped tool for one tenant, by the tool's name."""
     wiki, values, library_tools = (
         Wiki(tools.wikipedia, net),
@@ -124,7 +124,7 @@ class Toolbox:
         served = self._mcp.tools(tools.mcp, named) if self._mcp is not None else ()
         return [*_own(self._release, tools), *served]
 
-    def bound(self, settings: Settings, tenant: Held) -> Mapping[str, Handler]:
+    def bound(self, settings: Settings, tenant: TenantResources) -> Mapping[str, Handler]:
         """The handlers of all tools of the settings, for one tenant."""
         own = _bound(settings.tools, self._net, tenant)
         if self._mcp is None:
@@ -135,9 +135,9 @@ class Toolbox:
     async def keep(self, tools: Tools) -> None:
         """A configuration is in force: leave the servers that it does not name."""
         self._in_force = tools.mcp
-        await self.take_back()
+        await self.roll_back()
 
-    async def take_back(self) -> None:
+    async def roll_back(self) -> None:
         """A configuration is not in force after all: leave the servers that only it names."""
         if self._mcp is not None:
             await self._mcp.keep(self._in_force)

@@ -181,7 +181,7 @@ async def test_a_reload_that_is_refused_once_all_is_loaded_takes_back_modules_an
             left.append(True)
 
         monkeypatch.setattr(o.organism._gateways.registry, "prepared", refuse)  # noqa: SLF001 - what comes after the loading
-        monkeypatch.setattr(o.organism._tools, "take_back", leave)  # noqa: SLF001 - who leaves the servers of tools
+        monkeypatch.setattr(o.organism._tools, "roll_back", leave)  # noqa: SLF001 - who leaves the servers of tools
         with pytest.raises(ConfigInvalid):
             await o.organism.reload()
         assert left == [True]
