@@ -61,4 +61,4 @@ async def test_the_key_of_a_turn_opens_it_after_its_session_was_deleted(tmp_path
     assert [each.status_code for each in (*first, *again)] == [200] * 6
     assert "secret" in first[0].text
     assert not [each.text for each in again if "secret" in each.text]
-    assert [each.text.count("stop") for each in again] == [1, 1, 1]
+    assert [each.text.count('"stop"') for each in again] == [1, 1, 1]
