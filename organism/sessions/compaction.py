@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 import structlog
@@ -48,6 +48,7 @@ from organism.model.sessions import (
     transcript,
 )
 from organism.model.thread import NO_ROOT
+from organism.pump.history import said_before
 from organism.pump.rules import Rules
 from organism.sessions.commands import Caller, copied, idle
 from organism.tenants import Tenant
@@ -174,41 +175,56 @@ async def _request(tenant: Tenant, row: SessionRow, summary_seconds: float) -> C
             f"There is nothing to summarise: of {len(messages)} messages the newest {keep_last_n} stay "
             "(`compact_keep_last_n`), each tool call with its result."
         )
-    rules, state = tenant.pump.state.rules, tenant.pump.state
-    own_listener = rules.listeners.get(SUMMARIZER)
-    name = SYSTEM_CHAT if own_listener is None else own_listener.name
-    model = tenant.config.compact_summary_model or (own_listener.model if own_listener is not None else None)
-    model = model or _model_of(rules, row.public.agent)
-    if own_listener is not None:
-        if fault := _summarizer_fault(rules, own_listener):
-            raise SessionCompactConflict(fault)
-        model = None if model == own_listener.model else model
-        most_chars = own_listener.max_payload_bytes // MOST_BYTES_A_CHARACTER
-    elif model is None:
-        raise SessionCompactConflict(
-            f"Nobody can summarise the session: {row.public.agent} names no model. Name one as "
-            f"`compact_summary_model`, or add a listener `{SUMMARIZER}`. {EXPECTED}"
-        )
-    else:
-        half = rules.settings.context_window(model) * CHARS_PER_TOKEN / 2  # the answer has room as well
-        most_chars = int(min(half, MOST_PIECE_CHARS))
-    if name in state.folded.paused_agents:
-        raise SessionCompactConflict(f"The listener `{name}` is paused: resume it first.")
+    summarizer = _summarizer(tenant, row.public.agent)
     return CompactionRequest(
         session_id=row.public.id,
         position=row.private.position,
         before=before,
         keep_last_n=keep_last_n,
         is_masked=is_masked,
-        summarizer=name,
-        model=model,
-        most_chars=most_chars,
+        summarizer=summarizer.name,
+        model=summarizer.model,
+        most_chars=summarizer.most_chars,
         summary_seconds=summary_seconds,
     )
 
 
+class Summarizer(NamedTuple):
+    """Who is asked for summaries, with which model (None: its own), and how many characters it takes at once."""
+
+    name: str
+    model: str | None
+    most_chars: int
+
+
+def _summarizer(tenant: Tenant, agent: str) -> Summarizer:
+    """The listener ``summarizer`` with its own model, else the organism's own agent; both by the agent's model.
+
+    ``compact_summary_model`` goes before either model. Raises ``SessionCompactConflict`` if there is none.
+    """
+    rules = tenant.pump.state.rules
+    own = rules.listeners.get(SUMMARIZER)
+    model = tenant.config.compact_summary_model or (own.model if own is not None else None) or _model_of(rules, agent)
+    if own is not None:
+        if fault := _summarizer_fault(rules, own):
+            raise SessionCompactConflict(fault)
+        most_chars = own.max_payload_bytes // MOST_BYTES_A_CHARACTER
+        found = Summarizer(own.name, None if model == own.model else model, most_chars)
+    elif model is None:
+        raise SessionCompactConflict(
+            f"Nobody can summarise the session: {agent} names no model. Name one as `compact_summary_model`, "
+            f"or add a listener `{SUMMARIZER}`. {EXPECTED}"
+        )
+    else:
+        half = rules.settings.context_window(model) * CHARS_PER_TOKEN / 2  # the answer has room as well
+        found = Summarizer(SYSTEM_CHAT, model, int(min(half, MOST_PIECE_CHARS)))
+    if found.name in tenant.pump.state.folded.paused_agents:
+        raise SessionCompactConflict(f"The listener `{found.name}` is paused: resume it first.")
+    return found
+
+
 async def _messages(tenant: Tenant, session_id: str, before: int) -> list[Message]:
-    return await tenant.histories.said_before(tenant.log, tenant.views, session_id, before)
+    return await said_before(tenant.log, tenant.views, session_id, before)
 
 
 async def _tokens(tenant: Tenant, row: SessionRow) -> int:
