@@ -66,7 +66,10 @@ def backup(options: Backup) -> None:
         refuse(Exit.CONFLICT, f"{file} exists, and is not overwritten.", "Name another file, or move it away.")
     if not file.parent.is_dir():
         refuse(Exit.NOT_FOUND, f"{file.parent}, the folder of the backup, does not exist.", "Make it: mkdir -p FOLDER")
-    with _told(f"{file} cannot be written"), TemporaryDirectory(prefix=f".{file.name}.", dir=file.parent) as name:
+    with (
+        _refused_errors(f"{file} cannot be written"),
+        TemporaryDirectory(prefix=f".{file.name}.", dir=file.parent) as name,
+    ):
         folder, manifest = Path(name), Manifest(LAYOUT, at=datetime.now(UTC).isoformat())
         new = folder / "backup"
         new.touch(PRIVATE_FILE)
@@ -101,7 +104,7 @@ def _add(log: TenantLog, folder: Path, tar: tarfile.TarFile, manifest: Manifest)
 
 
 def restore(options: Restore) -> None:
-    """Put the logs of a backup in place, all at once, when they are verified; what was there is moved beside them."""
+    """Put the logs of a backup in place, all at once, once they are verified; what was there is moved next to them."""
     data, new, old = options.data, options.data / RESTORED, options.data / TENANTS
     if not options.file.is_file():
         refuse(Exit.NOT_FOUND, f"There is no file {options.file}.", "Name what `organism log backup` wrote.")
@@ -109,12 +112,16 @@ def restore(options: Restore) -> None:
     if is_over and not options.force:
         remedy = "Name another directory: --data DIR; or replace them by --force, which keeps them beside the new ones."
         refuse(Exit.CONFLICT, f"{data} holds logs already.", remedy)
-    kept = data / f"{TENANTS}.{datetime.now(UTC):%Y-%m-%dT%H-%M-%S.%fZ}"
-    with _told(f"{options.file} cannot be restored into {data}"), ExitStack() as held, ExitStack() as unfinished:
+    moved_to = data / f"{TENANTS}.{datetime.now(UTC):%Y-%m-%dT%H-%M-%S.%fZ}"
+    with (
+        _refused_errors(f"{options.file} cannot be restored into {data}"),
+        ExitStack() as locks,
+        ExitStack() as unfinished,
+    ):
         for folder in old.glob("*/"):
             directory = LogDirectory(folder)
             directory.hold(lambda: time.time_ns() // 1000)
-            held.callback(directory.unlock)
+            locks.callback(directory.unlock)
         data.mkdir(mode=PRIVATE_DIRECTORY, parents=True, exist_ok=True)
         shutil.rmtree(new, ignore_errors=True)
         unfinished.callback(shutil.rmtree, new, ignore_errors=True)
@@ -124,15 +131,15 @@ def restore(options: Restore) -> None:
             log.position = _begin_again(options, name, log, new / name)
             sync_directory(new / name)
         sync_directory(new)
-        unfinished.pop_all()  # from here on a start needs it: without the old directory it refuses beside the new one
+        unfinished.pop_all()  # without the old directory, a start needs this one to go on
         if is_over:
-            old.rename(kept)
+            old.rename(moved_to)
         new.rename(old)
         sync_directory(data)
-    _show(options, logs, {"data": str(data), "kept": str(kept) if is_over else None})
+    _show(options, logs, {"data": str(data), "kept": str(moved_to) if is_over else None})
     note("The next start verifies the logs again, and makes their rows.")
     if is_over:
-        note(f"What was there lies in {kept}.")
+        note(f"What was there lies in {moved_to}.")
     if options.until is not None:
         note("The library does not go back: an index that lacks documents now answers `library_damaged`.")
 
@@ -202,7 +209,7 @@ def _begin_again(options: Restore, name: str, log: Copied, folder: Path) -> int:
 
 
 @contextmanager
-def _told(what: str) -> Iterator[None]:
+def _refused_errors(what: str) -> Iterator[None]:
     """Ends the command with what could not be done, why, and what to do."""
     try:
         yield

@@ -40,7 +40,7 @@ def chat(options: Chat) -> None:
     for line in _lines():
         try:
             conversation.take(line)
-        except (typer.Exit, KeyboardInterrupt):  # what was wrong is shown; whoever types says something else
+        except (typer.Exit, KeyboardInterrupt):  # the error is shown; the person may type something else
             if not sys.stdin.isatty():
                 raise
     if conversation.session is not None and sys.stdin.isatty():
@@ -60,7 +60,7 @@ def _lines() -> Iterator[str]:
         except EOFError:
             out().print()
             return
-        except KeyboardInterrupt:  # drops the line that was begun
+        except KeyboardInterrupt:  # drops the line being typed
             out().print()
             continue
         if not line and not is_typed:

@@ -199,7 +199,7 @@ class Client:
         wanted: dict[str, Any] = {**query, "limit": min(limit, PAGE_ROWS)}
         page = self.get(path, wanted, **more)
         rows, total = page[field], page["total"]
-        wanted.pop("offset", None)  # the cursor knows the place
+        wanted.pop("offset", None)  # the cursor holds the place
         while page["next"] and len(rows) < limit:
             page = self.get(path, {**wanted, "cursor": page["next"]}, **more)
             rows += page[field]
@@ -295,7 +295,7 @@ def refuse_no_server(server: Server, error: Exception) -> NoReturn:
 
 
 def remedy_of(code: str) -> str:
-    """What the error tree advises for a code."""
+    """The remedy that the error tree has for a code."""
     kinds = [OrganismError]
     for kind in kinds:
         kinds += kind.__subclasses__()

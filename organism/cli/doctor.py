@@ -47,7 +47,7 @@ SQLITE: Final = (3, 51, 3)
 FREE_BYTES: Final = 256 * 1024 * 1024
 OTHERS: Final = 0o077
 CLOCK_WAS_SET_US: Final = 1_767_225_600_000_000
-"""The beginning of 2026: no machine that runs this lives before it."""
+"""The beginning of 2026: no clock that is right shows an earlier time."""
 TOLERANCE_US: Final = 1_000_000
 PATIENCE_SECONDS: Final = 5.0
 GRAPH: Final = "more than 10,000 documents of an index are searched by a graph"
@@ -110,7 +110,7 @@ def sqlite(version: str) -> Finding:
 
 
 def _read(path: Path, describe: Callable[[Path], str]) -> Finding:
-    """What is in a file that people write, or all its faults."""
+    """The content of a file that people write, or all its faults."""
     try:
         with redirect_stdout(sys.stderr):  # handlers are imported, and may print
             return Finding(describe(path))
@@ -125,7 +125,7 @@ def _config(path: Path) -> str:
 
 
 def _sessions(options: Doctor) -> Finding:
-    """Whether sessions can be compacted, as far as the files say."""
+    """Whether sessions can be compacted, as far as the files show."""
     try:
         with redirect_stdout(sys.stderr):
             settings = load(
@@ -225,7 +225,7 @@ def _opened(log: TenantLog) -> Finding:
 
 
 def _library(options: Doctor) -> Finding:
-    """How large indices are searched, and whether documents are indexed as an earlier version did."""
+    """How large indices are searched, and whether an earlier version indexed any documents."""
     summary, faults = GRAPH if installed() is not None else NO_GRAPH, []
     waiting = 0
     for log in logs_in(options, options.tenant):
@@ -288,7 +288,7 @@ def _changed_tools(server: Server) -> Iterator[Fault]:
 
 
 def _summary_model(server: Server) -> Iterator[Fault]:
-    """The model that was written into the tenant's configuration and is gone since."""
+    """The model that the tenant's configuration names and that no longer exists."""
     with httpx2.Client(**server.http_settings(PATIENCE_SECONDS)) as http:
         answer = http.get("/v1/tenant/config")
     config = answer.json() if answer.is_success else {}

@@ -16,7 +16,7 @@ PIECE_CHARS: Final = 1_500
 """Even of four bytes a character that is less than a document may have."""
 MOST_FILE_BYTES: Final = 1 << 28
 MOST_PATH_BYTES: Final = 1_000
-"""Written as JSON, with what else is said of a piece, that is less than the metadata of a document may have."""
+"""As JSON, with the rest of a piece's metadata, that is less than the metadata of a document may have."""
 MARKDOWN: Final = frozenset({".md", ".markdown"})
 HTML: Final = frozenset({".html", ".htm"})
 DIGEST_CHARS: Final = 16
@@ -48,7 +48,7 @@ class Page(NamedTuple):
 def files_in(path: Path) -> Iterator[Path]:
     """The file, or all below the folder that is not hidden, in order; what cannot be listed is given itself.
 
-    Links to folders are not followed: they may lead round in circles. What is no file is left to ``pieces_of``.
+    Links to folders are not followed: they may form cycles. What is no file is left to ``pieces_of``.
     """
     waiting = [path]
     while waiting:
@@ -83,7 +83,7 @@ def pieces_of(file: Path, folder: Path | None = None) -> list[Piece]:
     texts = [(page.number, piece) for page in pages_of(file, data) for piece in _split(file, page.text)]
     if len(path.encode()) > MOST_PATH_BYTES:
         raise Unreadable("its path is too long; name a folder nearer to it")
-    slug = _FOREIGN.sub("-", path)[-_SLUG_CHARS:].lstrip("-")  # as an argument it is no option
+    slug = _FOREIGN.sub("-", path)[-_SLUG_CHARS:].lstrip("-")  # so that it cannot be read as an option
     prefix = f"{slug}-{sha256(path.encode()).hexdigest()[:8]}"
     return [
         Piece(
@@ -109,7 +109,7 @@ def _opened(file: Path, folder: Path | None) -> BinaryIO:
     if not stat.S_ISREG(real.stat().st_mode):
         raise Unreadable("it is no regular file")
     opened = os.fdopen(os.open(real, flags), "rb")
-    if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):  # it was exchanged just now
+    if not stat.S_ISREG(os.fstat(opened.fileno()).st_mode):  # it was replaced just now
         opened.close()
         raise Unreadable("it is no regular file")
     return opened
@@ -137,7 +137,7 @@ def _of_pdf(data: bytes) -> list[Page]:
         if reader.is_encrypted:
             raise Unreadable("it is encrypted; decrypt it first")
         return [Page(number, page.extract_text()) for number, page in enumerate(reader.pages, 1)]
-    except DependencyError as error:  # to try the empty password takes a package that need not be there
+    except DependencyError as error:  # trying the empty password takes a package that may be missing
         raise Unreadable("it is encrypted; decrypt it first") from error
     except (PyPdfError, OSError, ValueError, KeyError, RuntimeError) as error:
         raise Unreadable(f"it cannot be read as a PDF ({error})") from error
@@ -147,7 +147,7 @@ def _split(file: Path, text: str) -> list[str]:
     from semantic_text_splitter import MarkdownSplitter, TextSplitter
 
     splitter = MarkdownSplitter if file.suffix.lower() in MARKDOWN else TextSplitter
-    text = text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")  # a PDF says anything of its characters
+    text = text.encode("utf-8", "replace").decode().replace("\0", "\ufffd")  # PDFs may contain any character
     return [piece for piece in splitter(PIECE_CHARS).chunks(text) if piece.strip()]
 
 

@@ -1,4 +1,4 @@
-"""``organism init``: a small working organism, written where nothing is in its way."""
+"""``organism init``: a small working organism, written where it overwrites nothing."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ def logs_to_read(options: Offline, only: str | None = None) -> list[TenantLog]:
 
 
 def gone_logs(options: Offline, only: str | None = None) -> list[TenantLog]:
-    """The logs that the operator's log knows and that are gone; not those of tenants that were removed since."""
+    """The logs that the operator's log knows and that are missing, except those of tenants that were removed since."""
     tenants = options.data / TENANTS
     known: set[str] = set()
     with suppress(LogDamaged, NotFound):  # then that log itself is reported
@@ -157,7 +157,7 @@ def rebuild(options: OfTenant) -> None:
 
 
 def audit(options: Offline) -> None:
-    """Make the audit files of all tenants again from their logs; those that are there stay until it is done."""
+    """Make the audit files of all tenants again from their logs; the old ones stay until that is done."""
     found, new, old = logs_to_read(options), options.data / f"{AUDIT}.new", options.data / f"{AUDIT}.old"
     entries = read_tokens(options.config.parent / TOKENS_FILE)
     for left in (new, old):

@@ -64,7 +64,7 @@ def stop(options: opts.Remote) -> None:
 
 
 def dead_letters(options: opts.OpenItems) -> None:
-    """Each failure with the lines that it went through, and below it those that failed with it."""
+    """Each failure with its lines of code, and below it those that failed with it."""
     found = Client(options).rows("dead-letters", {"thread_id": options.thread}, options.limit)
     if options.json:
         print_json(found.rows)
@@ -74,7 +74,7 @@ def dead_letters(options: opts.OpenItems) -> None:
 
 
 def replay(options: opts.Replay) -> None:
-    """One, with the rest of its failure; or all of a thread, which is shown as it then stands."""
+    """Replay one with the rest of its failure, or all of a thread, which is then shown as it is."""
     client = Client(options)
     if (message := _letter(options)) is None:
         if options.payload is not None:
@@ -88,7 +88,7 @@ def replay(options: opts.Replay) -> None:
 
 
 def discard(options: opts.Discard) -> None:
-    """Close it, with the rest of its failure; the thread is shown as it then stands."""
+    """Discard it with the rest of its failure; the thread is then shown as it is."""
     message, client = _letter(options), Client(options)
     thread = path_of("threads", options.thread or "", "dead-letters", "discard")
     _show_state(options, client.post(thread) if message is None else client.delete(path_of("dead-letters", message)))
@@ -139,7 +139,7 @@ def indeterminate(options: opts.OpenItems) -> None:
 
 
 def resolve_effect(options: opts.Indeterminate) -> None:
-    """Say what became of it; its thread is shown as it then stands."""
+    """Resolve the effect; its thread is then shown as it is."""
     body = drop_none({"outcome": options.outcome, "result": read_json(options.result, "--result")})
     _show_state(options, Client(options).post(path_of("indeterminate", options.effect, "resolve"), body))
 
@@ -167,7 +167,7 @@ CHANGED_TOOLS: Final[Columns] = {
 
 
 def accept_tool(options: opts.AcceptTool) -> None:
-    """Those that wait, or one of them accepted as it is now."""
+    """List the tools that wait, or accept one of them as it is now."""
     client = Client(options)
     found = client.rows("foreign-tools", {"status": "waiting"}, ALL_TOOLS)
     if options.name is None:
@@ -175,7 +175,7 @@ def accept_tool(options: opts.AcceptTool) -> None:
         show_list(options, found, CHANGED_TOOLS, "no tool waits to be accepted", remedy)
         return
     offered = (tool["offered"] for tool in found.rows if tool["name"] == options.name)
-    digest = options.digest or next(offered, "0" * 64)  # of one that does not wait the server says why
+    digest = options.digest or next(offered, "0" * 64)  # the server says why if it does not wait
     answer = client.post(path_of("foreign-tools", options.name, "accept"), {"digest": digest}, options.key)
     show_text(options, answer, f"{answer['name']} is accepted as it is now, and in use.")
 

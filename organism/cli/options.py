@@ -286,7 +286,7 @@ class Events(Remote):
 
 
 class Tokens(Record):
-    """The options of ``organism token list``, which reads a file beside the configuration and asks no server."""
+    """The options of ``organism token list``, which reads a file next to the configuration and asks no server."""
 
     config: Config = CONFIG
     json: Json = False

@@ -19,12 +19,12 @@ from organism.cli.reading import FileReader
 from organism.cli.show import Columns, SafeConsole, fields, note, out, print_json, refuse, show_list, show_text
 
 BATCH: Final = 32
-"""So many documents go in one request: what is sent after an interruption is soon sent again."""
+"""How many documents go in one request: few, so that little is sent again after an interruption."""
 MOST: Final = 1 << 30
 EXCERPT_CHARS: Final = 60
 POLL_SECONDS: Final = 0.3
 LINE_SECONDS: Final = 3.0
-"""Without a terminal, progress is a line every so many seconds."""
+"""Without a terminal, progress is a line at this interval."""
 EMBEDDED: Final = "documents are embedded"
 _INDICES: Final[Columns] = {
     "INDEX": "id",
@@ -105,7 +105,7 @@ def remove(options: RemoveDocuments) -> None:
 
 
 def add(options: AddDocuments) -> None:
-    """Put files into an index. What is there already, unchanged, is not sent; a file's pieces that went are deleted.
+    """Put files into an index. What is there unchanged is not sent; pieces that a file no longer has are deleted.
 
     Of a folder, files without text are left out; one that is named itself is a failure then, and the others go on.
     """
@@ -147,8 +147,8 @@ def add(options: AddDocuments) -> None:
         send(0)
         if known or counted["sent"]:
             _embedded(library, options.index, progress)
-    told = "Files: {files}; pieces sent: {sent}, unchanged: {unchanged}, deleted: {deleted}.".format(**counted)
-    show_text(options, {"index": options.index, **counted}, told)
+    summary = "Files: {files}; pieces sent: {sent}, unchanged: {unchanged}, deleted: {deleted}.".format(**counted)
+    show_text(options, {"index": options.index, **counted}, summary)
     if failed:
         raise typer.Exit(Exit.FAILED)
 
@@ -173,7 +173,7 @@ class _Progress:
         self._bar.stop()
 
     def show(self, done: int, total: int, what: str, *, always: bool = False) -> None:
-        """So many of all are done; ``always``: without a terminal too, however long the last line is ago."""
+        """Show how many are done; ``always``: even if the last line was written just now."""
         self._bar.update(self._task, completed=done, total=total, description=what)
         now = time.monotonic()
         if self._says_lines and (always or now - self._said >= LINE_SECONDS):
@@ -183,16 +183,16 @@ class _Progress:
 
 def _embedded(library: _Library, index: str, progress: _Progress) -> None:
     """Wait until the server has embedded the index, which it goes on with if this command ends before."""
-    while (told := library.get(index, "embedding"))["embedded"] < told["doc_count"]:
-        progress.show(told["embedded"], told["doc_count"], EMBEDDED)
-        if told["error"]:
+    while (now := library.get(index, "embedding"))["embedded"] < now["doc_count"]:
+        progress.show(now["embedded"], now["doc_count"], EMBEDDED)
+        if now["error"]:
             refuse(
                 Exit.FAILED,
-                f"All is stored, but {told['embedded']} of {told['doc_count']} documents are embedded: {told['error']}",
+                f"All is stored, but {now['embedded']} of {now['doc_count']} documents are embedded: {now['error']}",
                 "The server tries again by itself; the same command again waits for it.",
             )
         time.sleep(POLL_SECONDS)
-    progress.show(told["embedded"], told["doc_count"], EMBEDDED, always=True)
+    progress.show(now["embedded"], now["doc_count"], EMBEDDED, always=True)
 
 
 def _files(paths: Sequence[Path]) -> dict[Path, Path | None]:

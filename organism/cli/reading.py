@@ -1,6 +1,6 @@
 """Reads files in a process of its own: one that takes too long or too much memory ends that process, and nothing else.
 
-Files come from anywhere, and what takes them apart was not written for those that mean harm: an HTML page of 300 KB
+Files come from anywhere, and parsers were not written for hostile ones: an HTML page of 300 KB
 keeps a parser busy for hours, and a small PDF unpacks to gigabytes.
 """
 
@@ -32,7 +32,7 @@ class _Asked(Struct):
 
 
 class _Answer(Struct):
-    """``is_over``: the process may not be as it was, and ends."""
+    """``is_over``: the process may be in a bad state, and ends."""
 
     pieces: Sequence[Piece] = ()
     unreadable: str = ""
@@ -40,7 +40,7 @@ class _Answer(Struct):
 
 
 class FileReader:
-    """``with`` it: the process begins with the first file, and goes on as long as it reads well."""
+    """A context manager: the process starts with the first file, and goes on as long as it reads well."""
 
     def __init__(self, seconds: int = SECONDS, memory_bytes: int = MEMORY_BYTES) -> None:
         self._seconds = seconds
@@ -64,12 +64,12 @@ class FileReader:
             is_late = self._end() == -signal.SIGALRM
             limits = f"{self._seconds} s" if is_late else f"{self._memory_bytes >> 20} MiB of memory"
             raise Unreadable(f"it cannot be read within {limits}")
-        told = decode(answer, type=_Answer)
-        if told.is_over:
+        read = decode(answer, type=_Answer)
+        if read.is_over:
             self._end()
-        if told.unreadable:
-            raise Unreadable(told.unreadable)
-        return list(told.pieces)
+        if read.unreadable:
+            raise Unreadable(read.unreadable)
+        return list(read.pieces)
 
     def _asked(self, line: bytes) -> bytes:
         """The line that the process answers; cut off if it ends instead."""
@@ -87,7 +87,7 @@ class FileReader:
         return process.stdout.readline()
 
     def _end(self) -> int:
-        """End the process; how it ended if it did so itself."""
+        """End the process; gives its exit code if it had ended by itself."""
         process, self._process = self._process, None
         if process is None:
             return 0
@@ -97,7 +97,7 @@ class FileReader:
 
 
 def answer_all(seconds: int, memory_bytes: int) -> None:
-    """Be that process: read the files that standard input names, and answer each with a line."""
+    """Run in that process: read the files that standard input names, and answer each with a line."""
     with suppress(ValueError, OSError):  # a system without this limit still has the other
         resource.setrlimit(resource.RLIMIT_AS, (memory_bytes, memory_bytes))
     is_over = False

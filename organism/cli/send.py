@@ -68,7 +68,7 @@ def inject(options: Inject) -> None:
 
 
 def _letters_since(client: Client, sent: Mapping[str, Any]) -> list[Any]:
-    """The thread's dead letters that came of it: what failed for good, and sends that were refused."""
+    """The thread's dead letters that follow from it: what failed for good, and sends that were refused."""
     letters = client.rows_if_allowed("dead-letters", {"thread_id": sent["thread_id"]})
     return [letter for letter in letters if letter["position"] >= sent["position"]]
 

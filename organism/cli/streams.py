@@ -15,11 +15,11 @@ STDIN, STDOUT, STDERR = range(3)
 
 
 class OutputFailed(Exception):
-    """Standard output takes no more, for another reason than that its reader is gone."""
+    """Standard output cannot be written, for another reason than that its reader has ended."""
 
 
 class _Stream(io.FileIO):
-    """What is written to an optional one, and cannot be, is dropped."""
+    """A stream whose output is optional: what cannot be written is dropped."""
 
     def __init__(self, handle: int, *, is_optional: bool) -> None:
         super().__init__(handle, "w", closefd=False)
@@ -37,7 +37,7 @@ class _Stream(io.FileIO):
 
 
 def prepare_streams() -> None:
-    """Must come before anything is opened: a file would get the number of a closed stream, and what is printed."""
+    """Must run before anything is opened: a file would get a closed stream's number, and what is printed."""
     while (handle := os.open(os.devnull, os.O_RDWR)) <= STDERR:
         os.set_inheritable(handle, True)
     os.close(handle)
@@ -51,13 +51,13 @@ def prepare_streams() -> None:
 
 
 def make_output_optional() -> None:
-    """What cannot be written to standard output is dropped from now on: a server goes on without a reader."""
+    """From now on, drop what cannot be written to standard output: a server goes on without a reader."""
     sys.stdout.flush()
     sys.stdout = _text(STDOUT, sys.stdout, is_optional=True)
 
 
 def drop_output() -> None:
-    """Whatever is still written to standard output goes nowhere."""
+    """From now on, drop everything written to standard output."""
     nothing = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nothing, STDOUT)
     os.close(nothing)

@@ -26,7 +26,7 @@ MAX_DELAY_SECONDS: Final = 8.0
 NOT_ALLOWED: Final = frozenset({4401, 4403})
 POLICY: Final = 1008
 CLOSE_SECONDS: Final = 1.0
-"""With more frames unread than it queues, the client would not see the answer to its close, and wait for it in vain."""
+"""With more frames unread than it queues, the client would not see its close answered, and would wait forever."""
 TOKEN_REFUSED: Final = frozenset({"missing_authorization", "invalid_authorization", "forbidden"})
 """The close code that follows says the same."""
 

@@ -106,7 +106,7 @@ def _iso(time: datetime) -> str:
 
 @contextmanager
 def _file_of(options: Tokens) -> Iterator[Path]:
-    """The file beside the configuration; ends the command if it cannot be read or changed as asked."""
+    """The file next to the configuration; ends the command if it cannot be read or changed as asked."""
     if not options.config.is_file():
         refuse(Exit.NOT_FOUND, f"There is no {options.config}.", "Name the organism's configuration: --config FILE.")
     path = options.config.parent / TOKENS_FILE

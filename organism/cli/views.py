@@ -72,7 +72,7 @@ def tenant(options: opts.TenantConfig) -> None:
 
 
 def graph(options: opts.Graph) -> None:
-    """Each listener and whom it may write to unasked, as lines, data or a diagram."""
+    """Each listener and those to which it may send, as lines, data or a diagram."""
     client = Client(options)
     if options.mermaid:
         show.out().print(client.text("/organism/graph", {"format": "mermaid"}))
@@ -113,7 +113,7 @@ AGENTS: Final[show.Columns] = {
 
 
 def agents(options: opts.Agents) -> None:
-    """All of them, or one: as it stands, its section of the configuration, or its schema."""
+    """All of them, or one: its state, its section of the configuration, or its schema."""
     client = Client(options)
     if options.agent is not None:
         _agent(client, options, path_of("agents", options.agent))
@@ -156,7 +156,7 @@ THREADS: Final[show.Columns] = {
     "LAST": lambda thread: show.clock_time(thread["last_activity"]),
     "PARTICIPANTS": lambda thread: thread["error"] or ", ".join(thread["participants"]),
 }
-"""What went wrong is worth more than who took part."""
+"""What went wrong matters more than who took part."""
 
 
 def threads(options: opts.Threads) -> None:
@@ -222,7 +222,7 @@ def _path_of_causes(client: Client, options: opts.Messages, xml: str | None) -> 
 
 
 def _newest(client: Client, options: opts.Messages, xml: str | None) -> show.Rows:
-    """The list begins with the oldest: how many there are says where its end begins."""
+    """The list begins with the oldest, so its newest page is found by the total."""
     query = {"agent": options.agent, "since": options.since, "q": options.text}
     path = "/messages" if options.thread is None else path_of("threads", options.thread, "messages")
     total = client.get(path, {**query, "limit": 1})["total"]

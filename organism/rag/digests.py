@@ -1,7 +1,7 @@
 """What the log says of an index: which documents it has, each with its digest. The store is compared with it.
 
-Whoever can write the data directory can exchange a document together with its digest there; the facts in the log have
-the digest too, and those nobody can change unnoticed.
+Anyone who can write the data directory can exchange a document together with its digest there; the facts in the log
+have the digest too, and a change of those is detected.
 """
 
 from __future__ import annotations
@@ -53,23 +53,23 @@ class LoggedDigests:
         self._folded: dict[str, _Folded] = {}
 
     async def of(self, row: StoredIndex) -> Digests:
-        """Those of the index as its row has it. Raises ``StalePosition`` if it was changed since that."""
+        """The digests of the index as of its row. Raises ``StalePosition`` if it was changed since then."""
         index_id, generation = row.public.id, row.private.generation
-        held = self._folded.get(index_id, _Folded(row.private.position - 1))
-        if held.generation != generation:
-            held = self._folded[index_id] = await self._followed(index_id, held)
-        if held.generation > generation:
+        folded = self._folded.get(index_id, _Folded(row.private.position - 1))
+        if folded.generation != generation:
+            folded = self._folded[index_id] = await self._followed(index_id, folded)
+        if folded.generation > generation:
             raise StalePosition(f"The generation {generation} of {index_id!r} is over.")
-        if held.generation < generation:
+        if folded.generation < generation:
             raise LibraryDamaged(f"The log lacks facts of the index {index_id!r}.")
-        return held.digests
+        return folded.digests
 
     def forget(self, index_id: str) -> None:
-        """The index is gone."""
+        """The index was deleted."""
         self._folded.pop(index_id, None)
 
-    async def _followed(self, index_id: str, held: _Folded) -> _Folded:
-        position, generation, digests = held.position, held.generation, dict(held.digests)
+    async def _followed(self, index_id: str, folded: _Folded) -> _Folded:
+        position, generation, digests = folded.position, folded.generation, dict(folded.digests)
         while records := await self._read(stream_of_index(index_id), position):
             for record in records:
                 position = record.position

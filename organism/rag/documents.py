@@ -28,7 +28,7 @@ _ID: Final = re.compile(ID_PATTERN.strip("^$"))
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """What is found: a text under an id, and what else is known of it, JSON by name."""
+    """What is found: a text under an id, and its metadata, JSON by name."""
 
     id: str
     text: str
@@ -36,13 +36,13 @@ class Document:
 
 
 def digest_of(salt: bytes, document: Document) -> str:
-    """What the log says of a document; once its salt is gone, that tells nothing of the text."""
+    """What the log says of a document; once its salt is deleted, it reveals nothing of the text."""
     parts = [document.id, document.text, document.metadata]
     return hashlib.sha256(salt + orjson.dumps(parts, option=orjson.OPT_SORT_KEYS)).hexdigest()
 
 
 def text_digest_of(text: str) -> str:
-    """By which the store finds that a text was embedded before."""
+    """The digest by which the store finds that a text was embedded before."""
     return hashlib.sha256(text.encode()).hexdigest()
 
 
@@ -101,7 +101,7 @@ def _faults(document: Document, place: str) -> Iterator[Fault]:
 
 
 def names_in(documents: Sequence[Document], place: str = "/documents") -> Iterator[tuple[str, str]]:
-    """The places and texts of all that is a name in them: ids, and names of metadata at any depth."""
+    """The places and texts of all names in them: ids, and names of metadata at any depth."""
     for at, each in enumerate(documents):
         here = f"{place}/{at}" if place else ""
         yield f"{here}/id", each.id

@@ -24,7 +24,7 @@ class Embedded(NamedTuple):
 
 
 class HashedWords:
-    """The twin of ``Embeddings``; ``texts`` are all that it was given. Vectors of different ``models`` differ."""
+    """The twin of ``Embeddings``; ``texts`` are all that it got. Vectors of different ``models`` differ."""
 
     def __init__(self, *models: str) -> None:
         self._models = models or ("hashed-words",)

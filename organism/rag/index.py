@@ -1,8 +1,8 @@
 """The graph over many vectors (hnswlib): a cache that follows its index in the background, while ``Exact`` answers.
 
 hnswlib holds the interpreter's lock while it reads or writes a file. So graphs are loaded before anything is served,
-and saved when the library closes. The store has the digest of each file, which is checked before hnswlib sees it: of a
-damaged one it would make wrong answers, or a crash. Without the extra ``hnsw`` there is no graph.
+and saved when the library closes. The store has the digest of each file, which is checked before hnswlib sees it: a
+damaged one would cause wrong answers or a crash. Without the extra ``hnsw`` there is no graph.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from organism.rag.store import Matrix, Rows, SavedGraph, Vector
 from organism.rag.vectors import Exact, Ranking, normalized
 
 LEAST_ROWS: Final = 10_000
-"""Up to so many, comparing with each is as fast."""
+"""Up to this many, comparing with each is as fast."""
 NEIGHBOURS: Final = 16
 EF_CONSTRUCTION: Final = 100
 EF: Final = 128
-"""How many candidates a search keeps: with these, ten are found as by comparing with each in 98 of 100 cases."""
+"""How many candidates a search keeps: in 98 of 100 cases, ten are then found as by comparing with each."""
 PORTION_ROWS: Final = 64
 _log = structlog.get_logger("organism")
 
@@ -66,7 +66,7 @@ class Graph:
         index.load_index(os.fsencode(file))
         rows = []
         for row in index.get_ids_list():
-            with suppress(RuntimeError):  # it is marked: hnswlib tells that in no other way
+            with suppress(RuntimeError):  # it is marked: hnswlib shows that in no other way
                 index.mark_deleted(row)
                 index.unmark_deleted(row)
                 rows.append(row)
@@ -82,7 +82,7 @@ class Graph:
         return bool(self._index.get_current_count() + missing <= 2 * len(rows))
 
     def follow(self, rows: Rows, matrix: Matrix, is_over: threading.Event) -> None:
-        """Find these rows alone; if there is no time left, some of them. Nobody searches meanwhile."""
+        """Find only these rows; if there is no time left, some of them. No search runs meanwhile."""
         gone = self.rows[~np.isin(self.rows, rows, assume_unique=True)]
         missing = np.flatnonzero(~np.isin(rows, self.rows, assume_unique=True))
         self.is_saved &= not len(gone) and not len(missing)
@@ -119,7 +119,7 @@ class Graphs:
         self._is_closed = threading.Event()
 
     def load(self, saved: Mapping[str, SavedGraph]) -> None:
-        """Have the graphs that were saved of these indices, as far as their files are whole; other files go."""
+        """Load the saved graphs of these indices whose files are whole; delete other files."""
         if self._hnswlib is None or self._folder is None:
             return
         for index_id, (model, dim, digest) in saved.items():
@@ -134,9 +134,9 @@ class Graphs:
                     file.unlink()
 
     def over(self, index_id: str, model: str, rows: Rows, matrix: Matrix) -> Graph | None:
-        """The graph over just these rows; None if there is none yet, and then a thread sees to it.
+        """The graph over exactly these rows; None if there is none yet: then a thread makes it.
 
-        Neither array is changed any more.
+        Neither array may change later.
         """
         if self._hnswlib is None or len(rows) <= self._least_rows:
             self._graphs.pop(index_id, None)
@@ -153,7 +153,7 @@ class Graphs:
         return None
 
     def forget(self, index_id: str) -> None:
-        """The index is gone: so is its file."""
+        """The index was deleted: delete its file."""
         self._graphs.pop(index_id, None)
         if self._folder is not None:
             (self._folder / name_of(index_id)).unlink(missing_ok=True)
@@ -216,7 +216,7 @@ class Vectors:
         return self._exact.rows
 
     def change(self, rows: Rows, added: Iterable[tuple[Rows, Matrix]]) -> None:
-        """Hold the vectors of these rows, rising: those that are new come with ``added``, rising too."""
+        """Hold the vectors of these rows, in rising order; ``added`` has those of the new rows, in the same order."""
         self._exact.change(rows, added)
 
     def nearest(self, query: Vector, count: int, among: Rows | None) -> Ranking:
@@ -224,7 +224,7 @@ class Vectors:
         exact = self._exact
         graph = self._graphs.over(self._index_id, self.model, exact.rows, exact.matrix)
         if among is None and graph is not None:
-            with suppress(RuntimeError):  # too few are found: so many are marked
+            with suppress(RuntimeError):  # too few are found because so many are marked
                 return graph.nearest(normalized(query), count)
         return exact.nearest(query, count, among)
 

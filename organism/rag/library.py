@@ -48,7 +48,7 @@ from organism.views.views import Query, ViewStore, all_rows, rows_of
 _log = structlog.get_logger("organism")
 T = TypeVar("T")
 EMBEDDED_AT_ONCE: Final = 16
-"""So many texts in the background: after each of these portions the progress is told, and survives a crash."""
+"""How many texts the background embeds at once: after each portion the progress is shown, and survives a crash."""
 LONGEST_PAUSE_SECONDS: Final = 60
 
 
@@ -68,7 +68,7 @@ class Embeddings(Protocol):
         """The model of an index that names none."""
 
     async def embed(self, model: str, texts: Sequence[str]) -> Embedded:
-        """A vector for each text, none for none. Raises ``InvalidField`` if there is no such model, ``Upstream``."""
+        """A vector for each text. Raises ``InvalidField`` if there is no such model, ``Upstream``."""
 
 
 class Recorder(Protocol):
@@ -76,7 +76,7 @@ class Recorder(Protocol):
 
     @property
     def library_key(self) -> bytes:
-        """The key that seals what the library keeps and the log does not have."""
+        """The key that seals what the library stores and the log does not."""
 
     async def facts(self, stream: str, after: int) -> Sequence[Record[events.Event]]:
         """Facts of a stream after a position, in order; none once there are no more."""
@@ -95,7 +95,7 @@ class Recorder(Protocol):
 class By:
     """Who changes the library: an actor, or the handling of the message ``cause``; and under which idempotency key.
 
-    With a ``version`` the change rests on what it was made for: see ``Library.version``.
+    With a ``version`` the change is refused if that is no longer the current one: see ``Library.version``.
     """
 
     actor: Actor = HOST_PROGRAM
@@ -106,7 +106,7 @@ class By:
 
 @dataclass(frozen=True, slots=True)
 class Embedding:
-    """How far an index is embedded: so many of its documents have vectors by its model, and what failed last."""
+    """How far an index is embedded: how many of its documents have vectors by its model, and what failed last."""
 
     index_id: str
     embedding_model: str
@@ -151,10 +151,10 @@ class Library:
         self._background: set[asyncio.Future[None]] = set()
         self._unembedded: dict[str, None] = {}
         self._is_waiting = asyncio.Event()
-        self._failures: dict[str, tuple[int, str]] = {}  # how often embedding failed in a row, and how the last time
+        self._failures: dict[str, tuple[int, str]] = {}  # how often embedding failed in a row, and why the last time
 
     async def open(self) -> None:
-        """Make the store ready, and drop what no fact names. A damaged one refuses whatever is asked of it."""
+        """Make the store ready, and drop what no fact names. A damaged one refuses every call."""
         indices: dict[str, Expected] = {}
         try:
             for row in await self._indices():
@@ -196,12 +196,12 @@ class Library:
         await self._store.close()
 
     async def _indices(self) -> list[StoredIndex]:
-        """All that there are."""
+        """All indices."""
         rows = await all_rows(self._views, INDICES.name, Query(order_by="position"), LibraryIndex)
         return [await self.index(row.id) for row in rows]
 
     async def _make_words(self) -> None:
-        """Index texts as this version does it where an earlier one wrote them; searches go on meanwhile."""
+        """Index again the texts that an earlier version indexed; searches go on meanwhile."""
         try:
             if count := await self._store.read(store.count_without_words):
                 _log.info("library_words_begun", documents=count)
@@ -219,7 +219,7 @@ class Library:
         self._is_waiting.set()
 
     async def _embed_waiting(self) -> None:
-        """Embed what is waiting, an index after the other; one that fails is tried again after a growing pause."""
+        """Embed what is waiting, one index after the other; one that fails is tried again after a growing pause."""
         loop = asyncio.get_running_loop()
         while await self._is_waiting.wait():
             if not self._unembedded:
@@ -230,7 +230,7 @@ class Library:
             try:
                 model = (await self.index(index_id)).public.embedding_model
                 await self._embed_all(index_id, model, EMBEDDED_AT_ONCE)
-            except (NotFound, LibraryDamaged):  # whoever asks for it is told
+            except (NotFound, LibraryDamaged):  # reported to those who ask for it
                 self._failures.pop(index_id, None)
             except Exception as error:  # noqa: BLE001 - of whatever kind: the other indices wait for this task
                 before, _ = self._failures.get(index_id, (0, ""))
@@ -473,7 +473,7 @@ class Library:
         is_all: bool,
         later: bool,
     ) -> _Change:
-        """The change that writes these documents; if ``is_all``, no others stay."""
+        """The change that writes these documents; with ``is_all``, it drops all others."""
         chosen = self._model_of(index_id, row, model, is_all=is_all)
         versions, embedded = await self._versions(chosen, given, later=later)
         written = {each.document.id: each.digest for each in versions}
@@ -549,7 +549,8 @@ class Library:
     ) -> StoredIndex | None:
         """Change the index, or these documents of it, as ``change`` says; what its key names is done once.
 
-        One change is made after the other. Raises ``PreviewStale`` if what it was made for is another version now.
+        Changes are made one after the other. Raises ``PreviewStale`` if it was made for another version than the
+        current one.
         """
         lock = self._locks.setdefault(index_id, asyncio.Lock())
         async with lock:
@@ -576,7 +577,7 @@ class Library:
             await self._store.search(self._searcher.forget, index_id)
 
     def _forget_changed(self, index_id: str, staging: Staging) -> None:
-        """A document that was not as it was written is another one now, or gone."""
+        """A damaged document was replaced or deleted."""
         changed = self._altered.get(index_id, set())
         changed -= {*(staging.removed or ()), *(each.document.id for each in staging.added)}
         if not changed or staging.removed is None:

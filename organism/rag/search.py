@@ -20,9 +20,9 @@ from organism.sqlite.driver import Connection
 
 Mode = Literal["vector", "keyword", "hybrid"]
 MOST_INDICES: Final = 16
-"""The vectors of so many indices of a tenant stay in memory, those that were asked last."""
+"""How many indices of a tenant keep their vectors in memory: those searched last."""
 CANDIDATES: Final = 40
-"""So many each part of a hybrid search contributes, or as many as are wanted if that is more."""
+"""How many hits each part of a hybrid search contributes; more if more are wanted."""
 SATURATED: Final = 2.2
 """How many times its idf a word counts at most, however often a text has it: 1 + k1 of FTS5's BM25."""
 
@@ -45,14 +45,14 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A document that was found. A score compares with those of the same answer alone, but for cosines."""
+    """A document that was found. Scores compare only within one answer, except cosines."""
 
     document: Document
     score: float
 
 
 @dataclass(frozen=True, slots=True)
-class _Held:
+class _LoadedIndex:
     """The rows of an index as of a generation, and the vectors of those that are embedded."""
 
     generation: int
@@ -66,7 +66,7 @@ class Searcher:
     def __init__(self, graphs: Graphs, key: bytes) -> None:
         self._graphs = graphs
         self._key = key
-        self._indices: OrderedDict[str, _Held] = OrderedDict()
+        self._indices: OrderedDict[str, _LoadedIndex] = OrderedDict()
 
     def search(self, connection: Connection, question: Question) -> list[Hit]:
         """The best hits, the best first. Raises ``StalePosition`` if the generation is over, ``LibraryDamaged``."""
@@ -92,9 +92,9 @@ class Searcher:
         return found[:count]
 
     def _by_both(self, connection: Connection, question: Question, count: int, among: Rows | None) -> Ranking:
-        """By half the cosine, and half of what BM25 is of the most that it could be for these words.
+        """Half of the score is the cosine, half is BM25 as a part of its maximum for these words.
 
-        So rare words decide where a text has them, and words that all texts have do not outvote the meaning.
+        So rare words decide where a text has them, and words that all texts share do not outvote the meaning.
         """
         most, asked = max(CANDIDATES, count), terms(question.text)
         near = dict(self._by_vector(connection, question, most, among))
@@ -109,39 +109,39 @@ class Searcher:
 
     def read_again(self, _: Connection, index_id: str) -> None:
         """Texts of the index were embedded: the next search reads their vectors."""
-        if (held := self._indices.get(index_id)) is not None:
-            self._indices[index_id] = replace(held, generation=-1)
+        if (loaded := self._indices.get(index_id)) is not None:
+            self._indices[index_id] = replace(loaded, generation=-1)
 
     def forget(self, _: Connection, index_id: str) -> None:
-        """The index is gone."""
+        """The index was deleted."""
         self._indices.pop(index_id, None)
         self._graphs.forget(index_id)
 
     def _rows(self, connection: Connection, index: InForce) -> Rows:
-        """Those of the index as of the generation, from memory if its vectors are there."""
-        held = self._indices.get(index.index_id)
-        if held is not None and held.generation == index.generation:
-            return held.rows
+        """The rows of the index as of the generation, from memory if its vectors are there."""
+        loaded = self._indices.get(index.index_id)
+        if loaded is not None and loaded.generation == index.generation:
+            return loaded.rows
         return store.rows_in_force(connection, index)
 
     def _vectors(self, connection: Connection, question: Question, query: Vector) -> Vectors:
         """The vectors of the index as of the generation, read as far as they changed; some may not be made yet."""
         index_id, generation = question.index.index_id, question.index.generation
-        held = self._indices.pop(index_id, None)
-        if held is None or held.vectors.model != question.model:
+        loaded = self._indices.pop(index_id, None)
+        if loaded is None or loaded.vectors.model != question.model:
             vectors = Vectors(index_id, question.model, len(query), self._graphs)
-            held = _Held(-1, vectors.rows, vectors)
-        if held.generation != generation:
-            rows, there = store.rows_in_force(connection, question.index), held.vectors.rows
+            loaded = _LoadedIndex(-1, vectors.rows, vectors)
+        if loaded.generation != generation:
+            rows, there = store.rows_in_force(connection, question.index), loaded.vectors.rows
             new = store.rows_embedded(connection, np.setdiff1d(rows, there, assume_unique=True), question.model)
             stays = there[np.isin(there, rows, assume_unique=True)]
             made = store.vectors(connection, new, question.model, len(query), self._key)
-            held.vectors.change(np.sort(np.concatenate([stays, new])), made)
-            held = _Held(generation, rows, held.vectors)
-        self._indices[index_id] = held
+            loaded.vectors.change(np.sort(np.concatenate([stays, new])), made)
+            loaded = _LoadedIndex(generation, rows, loaded.vectors)
+        self._indices[index_id] = loaded
         while len(self._indices) > MOST_INDICES:
             self._indices.popitem(last=False)
-        return held.vectors
+        return loaded.vectors
 
 
 def _wanted(connection: Connection, question: Question) -> Rows | None:

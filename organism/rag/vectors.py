@@ -33,7 +33,7 @@ class Exact:
         return int(self.matrix.shape[1])
 
     def change(self, rows: Rows, added: Iterable[tuple[Rows, Matrix]]) -> None:
-        """Hold the vectors of these rows, rising: those that are new come with ``added``, rising too."""
+        """Hold the vectors of these rows, in rising order; ``added`` has those of the new rows, in the same order."""
         matrix: Matrix = np.empty((len(rows), self.dim), dtype=np.float32)
         stays = np.flatnonzero(np.isin(self.rows, rows, assume_unique=True))
         for at in np.array_split(stays, 1 + len(stays) // PORTION_ROWS):

@@ -28,7 +28,7 @@ class _Index:
 
 
 async def library_damage(directory: Path, key_path: Path | None, tenant: str) -> list[str]:
-    """What the library next to the log in ``directory`` lacks, or has otherwise than the log says."""
+    """What the library next to the log in ``directory`` lacks, or has differently from the log."""
     files = LogDirectory(directory, key_path, tenant)
     try:
         key = mac(files.read_key(), LIBRARY)
