@@ -259,7 +259,7 @@ class Tenant:
         with suppress(TimeoutError):
             async with asyncio.timeout(grace_s):
                 while self.pump.is_running():
-                    await self.pump.wakeups.rests.wait()
+                    await self.pump.wakeups.slot_freed.wait()
         self._drop_all()
         try:
             if (writer := self.writable()) is not None:

@@ -17,8 +17,8 @@ class ToolSpec:
     strict: bool | None = None
 
     @property
-    def told(self) -> dict[str, Any]:
-        """What a model is told of it."""
+    def as_offered(self) -> dict[str, Any]:
+        """What a model is offered."""
         strict = {} if self.strict is None else {"strict": self.strict}
         return {"name": self.name, "description": self.description, "parameters": self.parameters, **strict}
 

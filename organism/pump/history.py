@@ -47,7 +47,7 @@ NO_RESULT: Final = "The turn ended before this call had a result."
 
 async def said_before(log: EventLog, views: ViewStore, session_id: str, position: int) -> list[Message]:
     """All messages of the session before the position, oldest first."""
-    return unparted(await _between(log, views, session_id, 0, position))
+    return turns_in_order(await _between(log, views, session_id, 0, position))
 
 
 async def _between(log: EventLog, views: ViewStore, session_id: str, begin: int, end: int) -> list[Message]:
@@ -89,14 +89,14 @@ class Histories(Entity):
             self._size_bytes += size_bytes
             while self._size_bytes > MOST_BYTES:
                 self.forget(next(iter(self._known)))
-        return unparted(known.messages)
+        return turns_in_order(known.messages)
 
     def forget(self, session_id: str) -> None:
         """The session was deleted, or others need the room."""
         self._size_bytes -= self._known.pop(session_id, Known()).size_bytes
 
 
-def unparted(found: Sequence[Message]) -> list[Message]:
+def turns_in_order(found: Sequence[Message]) -> list[Message]:
     """The messages, where what was killed while it waited does not stand inside the turn that it waited for."""
     ordered: list[Message] = []
     late: list[Message] = []

@@ -216,7 +216,7 @@ class Pump:
         """The handling is over."""
         handling.end()
         del self.handlings[handling.message.id]
-        self.wakeups.rests.fire()
+        self.wakeups.slot_freed.fire()
 
     # -- what is due
 
@@ -288,7 +288,7 @@ class Pump:
             handling.end()
             handling.cancel()
         self.handlings.clear()
-        self.wakeups.rests.fire()
+        self.wakeups.slot_freed.fire()
         if self._next_tick is not None:
             self._next_tick.cancel()
             self._next_tick = None

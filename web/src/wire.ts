@@ -1130,7 +1130,7 @@ export interface FellBehind {
 export interface FilterSaid {
   threads?: string[];
   agents?: string[];
-  /** Only frames of these, parted by commas. */
+  /** Only frames of these, separated by commas. */
   events?: FrameName[];
 }
 
@@ -3690,11 +3690,11 @@ export interface Routes {
       since?: number;
       /** The timeline of `since`, as `connected` named it. */
       log?: string;
-      /** Only these threads, parted by commas. */
+      /** Only these threads, separated by commas. */
       threads?: string[];
-      /** Only these agents, parted by commas. */
+      /** Only these agents, separated by commas. */
       agents?: string[];
-      /** Only frames of these, parted by commas. */
+      /** Only frames of these, separated by commas. */
       events?: FrameName[];
     };
     body: undefined;

@@ -67,6 +67,6 @@ def tokens_of_message(message: ChatMessage) -> int:
 
 def prompt_digest(request: ModelRequest) -> str:
     """The digest of messages, tools and schema, independent of key order, as ``model_called`` records it."""
-    tools = [[*tool.told.values()] for tool in request.tools]
+    tools = [[*tool.as_offered.values()] for tool in request.tools]
     prompt = [request.messages, tools, request.response_format]
     return hashlib.sha256(orjson.dumps(prompt, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]

@@ -33,7 +33,10 @@ def body(request: ModelRequest, without: frozenset[str]) -> dict[str, Any]:
             sent["max_completion_tokens"] = request.max_tokens
     if request.tools:
         sent["tools"] = [
-            {"type": "function", "function": {name: each for name, each in tool.told.items() if name not in without}}
+            {
+                "type": "function",
+                "function": {name: each for name, each in tool.as_offered.items() if name not in without},
+            }
             for tool in request.tools
         ]
     if request.response_format is not None:

@@ -227,7 +227,7 @@ def required(name: str, token: str, preview: object) -> ConfirmRequired:
     )
 
 
-def parted(payload: Any) -> tuple[str, Any]:
+def split_token(payload: Any) -> tuple[str, Any]:
     """The token, and the payload without it. A tool that is not ours finds it among its arguments, as text."""
     if not isinstance(payload, ToolArguments):
         return getattr(payload, CONFIRM_TOKEN), dataclasses.replace(payload, **{CONFIRM_TOKEN: ""})

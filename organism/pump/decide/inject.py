@@ -37,7 +37,7 @@ def receiver(state: State, to: str) -> Listener:
     return listener
 
 
-def hold_room(rules: Rules, name: str, waiting: int) -> None:
+def refuse_if_full(rules: Rules, name: str, waiting: int) -> None:
     """Raise ``MailboxFull`` if too many messages wait for the listener to inject another one."""
     most = rules.limits.max_queue_per_agent
     if waiting >= most:
@@ -79,7 +79,7 @@ def prepare(state: State, command: Inject, thread: Thread | None, waiting: Calla
         raise _error(found)
     prepared: list[Prepared] = []
     for member in found:
-        hold_room(state.rules, member.name, waiting(member.name))
+        refuse_if_full(state.rules, member.name, waiting(member.name))
         message_id = state.ids.message()
         token = token_of(message_id)
         encoded = state.rules.codec.encode(CONSOLE, member.name, token, value, state.rules.payload_limits(member.name))

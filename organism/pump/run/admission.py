@@ -87,7 +87,7 @@ async def _why_asked(handling: Handling, payload: Any, authors: frozenset[str]) 
 
 async def _confirmed(handling: Handling, chance: Random, payload: Any) -> Admitted | Withheld:
     await handling.wait_while_paused()
-    given, plain = gates.parted(payload)
+    given, plain = gates.split_token(payload)
     token = given or base64.urlsafe_b64encode(chance.randbytes(32)).decode().rstrip("=")
     message, json_value = handling.message, orjson.loads(handling.rules.codec.json(plain))
     question = gates.to_confirm(message, type(plain).__name__, json_value, token)

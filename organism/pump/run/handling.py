@@ -72,7 +72,7 @@ class Wakeups(Entity):
     """What handlings wait for, and what others wait for in handlings."""
 
     resumes: Wakeup = field(default_factory=Wakeup)  # a pause may have ended
-    rests: Wakeup = field(default_factory=Wakeup)  # a handling ends, or gives up its slot
+    slot_freed: Wakeup = field(default_factory=Wakeup)  # a handling ends, or gives up its slot
 
 
 class Handling(Entity):
@@ -366,7 +366,7 @@ class Handling(Entity):
     def step_ended(self, end: StepEnd) -> None:
         """A decision ended a step."""
         if end.step.kind == "complete":
-            self.wakeups.rests.fire()
+            self.wakeups.slot_freed.fire()
         if end.value is not None:
             self.values[end.step.number] = end.value
         if end.step.number in self._waiters:
@@ -406,7 +406,7 @@ class Handling(Entity):
 
     def _give_up_slot(self, *, reserves_line: bool) -> None:
         self.slot = "none"
-        self.wakeups.rests.fire()
+        self.wakeups.slot_freed.fire()
         self.left_us -= self.writer.state.now() - self.ran_at
         self.mailboxes.wait(self.queued, reserves_line=reserves_line)
 

@@ -53,7 +53,7 @@ def request_json(model: str | None, messages: Sequence[ChatMessage], options: Co
         raise ValueError(f"`block` is an id of 1 to {LONGEST_ID} characters; {block!r} came.")
     sent: dict[str, Any] = {name: value for name, value in options.items() if name not in NOT_SENT}
     if "tools" in options:
-        sent["tools"] = [tool.told for tool in options["tools"]]
+        sent["tools"] = [tool.as_offered for tool in options["tools"]]
     model = options.get("model") or model
     try:
         return orjson.dumps([model, [dict(message) for message in messages], sent], option=orjson.OPT_SORT_KEYS)

@@ -109,8 +109,10 @@ QUERY: Final[Mapping[str, Any]] = {
         float, Meta(gt=0, le=60, description="Seconds to wait for the thread's end; with an XML body.", examples=[10])
     ],
     "log": _text("The timeline of `since`, as `connected` named it.", min_length=1),
-    "threads": Annotated[list[str], Meta(min_length=1, description="Only these threads, parted by commas.")],
-    "agents": Annotated[list[words.AgentName], Meta(min_length=1, description="Only these agents, parted by commas.")],
+    "threads": Annotated[list[str], Meta(min_length=1, description="Only these threads, separated by commas.")],
+    "agents": Annotated[
+        list[words.AgentName], Meta(min_length=1, description="Only these agents, separated by commas.")
+    ],
 }
 """Every query parameter must be declared here. A contract names those that its route takes."""
 
@@ -171,7 +173,7 @@ HEADERS: Final[Mapping[str, Any]] = {
         pattern=r"^[\x21-\x7e]{1,255}$",
     ),
     "SPASS-Augment": _text(
-        "What the organism leaves out: `server-tools=off`, `system-prompt=off`, `memory=off`, parted by commas.",
+        "What the organism leaves out: `server-tools=off`, `system-prompt=off`, `memory=off`, separated by commas.",
         "server-tools=off",
     ),
     "SPASS-Wait": _text(

@@ -185,7 +185,7 @@ def response(error: OrganismError, request_id: str, redactor: Redactor, path: st
     return Response(shown, error.status, {**headers(error), **final}, "application/json")
 
 
-def told(data: Mapping[str, Any]) -> OrganismError:
+def error_of(data: Mapping[str, Any]) -> OrganismError:
     """The error that a run's ``error`` entry tells."""
     error = kinds().get(str(data.get("code")), HandlingFailed)(str(data.get("message", "")))
     error.is_final = error.is_final or data.get("isFinal") is True

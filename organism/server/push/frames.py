@@ -530,7 +530,7 @@ NAMES: Final[Mapping[type[FrameOf], str]] = {kind: event_of(kind) for kind in (*
 FRAMES: Final = frozenset(map(event_of, PUSHED))
 """The names that a filter's ``events`` may list."""
 FrameName = Annotated[str, one_of(FRAMES, "FrameName", "The name of a frame.", "message")]
-FrameNames = Annotated[list[FrameName], Meta(min_length=1, description="Only frames of these, parted by commas.")]
+FrameNames = Annotated[list[FrameName], Meta(min_length=1, description="Only frames of these, separated by commas.")]
 
 
 def types_of(wanted: frozenset[str] | None) -> tuple[type[events.Event], ...]:

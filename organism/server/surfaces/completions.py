@@ -169,7 +169,7 @@ def _additions(call: Call) -> Additions:
         name, _, value = each.partition("=")
         if name.strip() not in ADDITIONS or value.strip() not in {"on", "off"}:
             known = ", ".join(f"{known}=off" for known in ADDITIONS)
-            raise InvalidField(f"{AUGMENT} has {known}, parted by commas; {each[:80]!r} came.", param=place)
+            raise InvalidField(f"{AUGMENT} has {known}, separated by commas; {each[:80]!r} came.", param=place)
     is_off = {name.strip() for name, _, value in (each.partition("=") for each in said) if value.strip() == "off"}
     rules, allowed = call.tenant.pump.state.rules, call.who.tools
     there = rules.tools if allowed is None else rules.tools & allowed

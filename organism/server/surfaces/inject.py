@@ -16,7 +16,7 @@ from organism.server.http.call import CALLER, Call, JsonResponse, Route, Tag, ca
 from organism.server.http.contract import ACT_ON_THREAD, SENDING_REFUSED, Gives, Injected, gives
 from organism.server.http.rights import Right
 from organism.server.json import encoded, splice
-from organism.server.turns.replies import hold_budget, send_and_wait
+from organism.server.turns.replies import refuse_if_budget_spent, send_and_wait
 from organism.views.threads import Message, Thread
 
 OF_XML: Final = ("to", "thread_id", "wait")
@@ -69,7 +69,7 @@ async def inject(call: Call) -> Response:
         return JsonResponse(sent, 202)
     listener = call.tenant.pump.state.rules.listeners.get(wanted.to)
     if listener is not None and is_turn(listener):
-        await hold_budget(call.tenant.log, sent, ending.position)
+        await refuse_if_budget_spent(call.tenant.log, sent, ending.position)
     replies = b"[" + b",".join(ending.replies) + b"]"
     return JsonResponse(splice(encoded(sent), {"replies": replies, "thread": ending.thread}))
 

@@ -132,7 +132,7 @@ async def result_of(log: EventLog, sent: Injected, ending: Ending) -> Any:
     if thread["status"] == "killed":
         raise ThreadKilled(f"Thread {sent.thread_id} was killed before the tool had answered.")
     if thread["status"] == "error":
-        error = problems.told((await failure_of(log, sent))["data"])
+        error = problems.error_of((await failure_of(log, sent))["data"])
         if isinstance(error, HandlingFailed):
             error = HandlingFailed(f"The tool failed for good in thread {sent.thread_id}, whose dead letter says why.")
         raise error

@@ -20,7 +20,7 @@ from organism.model.run import RunEntry
 from organism.server.http.call import Call, JsonResponse
 from organism.server.http.streaming import live_response
 from organism.server.turns.begin import Turn
-from organism.server.turns.costs import cost_of, tell_cost, tell_embedding
+from organism.server.turns.costs import cost_of, set_cost_headers, set_embedding_cost_headers
 from organism.server.turns.folded import FoldedRun
 from organism.server.turns.follow import begun, entries_of
 
@@ -59,7 +59,7 @@ async def answer(call: Call, turn: Turn, writer: Writer, shown: Shown) -> Respon
 async def embedded(call: Call, model: str, texts: Sequence[str]) -> Embedded:
     """Vectors of the texts, and what they cost."""
     return await call.unless_left(
-        call.tenant.embeddings.recorded(model, texts, call.actor, partial(tell_embedding, call))
+        call.tenant.embeddings.recorded(model, texts, call.actor, partial(set_embedding_cost_headers, call))
     )
 
 
@@ -70,7 +70,7 @@ async def _answer(call: Call, turn: Turn, writer: Writer, shown: Shown) -> Respo
         try:
             entries = await begun(entries)
         except OrganismError:
-            await tell_cost(call, turn.charged)
+            await set_cost_headers(call, turn.charged)
             raise
     if turn.shape.is_stream:
         return await live_response(call, _stream(call, turn, writer, entries), writer.media_type, headers)
@@ -80,7 +80,7 @@ async def _answer(call: Call, turn: Turn, writer: Writer, shown: Shown) -> Respo
             run.add(entry)
     if run.stop_reason is None:
         raise Stopping("The server stops before the turn is done; it goes on with the next start.")
-    await tell_cost(call, turn.charged)
+    await set_cost_headers(call, turn.charged)
     return JsonResponse(await shown(writer.whole(run), run), headers=headers)
 
 

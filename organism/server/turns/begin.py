@@ -18,7 +18,7 @@ from organism.model.commands import Inject, Injected, SendTurn
 from organism.server.api.sessions import caller_of
 from organism.server.http.bodies import Places, named_in
 from organism.server.http.call import IN_PATH, Call, caller_fields
-from organism.server.turns.costs import tell_cost
+from organism.server.turns.costs import set_cost_headers
 from organism.server.turns.follow import Seen
 from organism.sessions.compaction import Compacted, compact, compact_if_full
 from organism.sessions.lineage import live_end
@@ -194,7 +194,7 @@ async def compact_now(call: Call, session_id: str, agent: str) -> Compacted:
     """Compact the session that the path names, and tell what that cost."""
     with named_in(IN_PATH):
         done = await compact(call.tenant, session_id, caller_of(call, agent))
-    await tell_cost(call, Injected(done.thread_id, "", 0))
+    await set_cost_headers(call, Injected(done.thread_id, "", 0))
     return done
 
 

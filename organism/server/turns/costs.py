@@ -1,7 +1,7 @@
-"""What a call cost, told with its answer: the model calls of its thread and of the calls made in it, added up.
+"""What a call cost, reported with its answer: the model calls of its thread and of the calls made in it, added up.
 
-The sum is exact, and is rounded up once, to the cent, where it is told. It is made of the log, so a repetition under
-an idempotency key is told the same.
+The sum is exact, and is rounded up once, to the cent, where it is shown. It is made of the log, so a repetition under
+an idempotency key shows the same.
 """
 
 from __future__ import annotations
@@ -23,17 +23,17 @@ MOST_INNER: Final = 1000
 """So many calls inside a call are added up."""
 
 
-async def tell_cost(call: Call, sent: Injected) -> None:
-    """Tell the cost of what the call has sent in the headers of its answer, whatever that will be."""
-    _tell(call, await _told(call, sent))
+async def set_cost_headers(call: Call, sent: Injected) -> None:
+    """Put the cost of what the call has sent into the headers of its answer, whatever that will be."""
+    _set_headers(call, await _cost(call, sent))
 
 
 async def cost_of(call: Call, sent: Injected) -> dict[str, str]:
-    """What is told of the cost in the last event of a stream."""
-    return {name.replace("-", "_"): said for name, said in (await _told(call, sent)).items()}
+    """The cost as the last event of a stream has it."""
+    return {name.replace("-", "_"): said for name, said in (await _cost(call, sent)).items()}
 
 
-async def _told(call: Call, sent: Injected) -> dict[str, str]:
+async def _cost(call: Call, sent: Injected) -> dict[str, str]:
     usd, calls = NOTHING, 0
     source: CostSource = "zero"
     for thread in await _threads(call, sent):
@@ -44,17 +44,17 @@ async def _told(call: Call, sent: Injected) -> dict[str, str]:
     return _shown(call, usd, source, calls)
 
 
-def tell_embedding(call: Call, event: events.TextsEmbedded) -> None:
-    """Tell what a call of an embedding model cost, as ``tell_cost`` does."""
-    _tell(call, _shown(call, Decimal(event.cost_usd), event.cost_source, 1))
+def set_embedding_cost_headers(call: Call, event: events.TextsEmbedded) -> None:
+    """Put what a call of an embedding model cost into the headers, as ``set_cost_headers`` does."""
+    _set_headers(call, _shown(call, Decimal(event.cost_usd), event.cost_source, 1))
 
 
-def _tell(call: Call, told: Mapping[str, str]) -> None:
-    call.access.headers.update({f"SPASS-Cost-{name.title()}": said for name, said in told.items()})
+def _set_headers(call: Call, cost: Mapping[str, str]) -> None:
+    call.access.headers.update({f"SPASS-Cost-{name.title()}": said for name, said in cost.items()})
 
 
 def _shown(call: Call, usd: Decimal, source: CostSource, calls: int) -> dict[str, str]:
-    """Without a rate of exchange no euros are told, but of nothing."""
+    """Without a rate of exchange there are no euros, but of nothing."""
     rate = call.process.organism.settings.fx.get("eur_per_usd", None if usd else 1)
     eur = {} if rate is None else {"eur": cents(usd * money(rate))}
     return {**eur, "usd": cents(usd), "source": source, "sub-calls": str(calls)}

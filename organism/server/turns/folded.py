@@ -81,7 +81,7 @@ class FoldedRun(Entity):
             return ThreadKilled(KILLED)
         if self.stop_reason != "error" and before != "error":
             return None
-        return problems.told(self._error)
+        return problems.error_of(self._error)
 
     @property
     def thoughts(self) -> list[Message]:

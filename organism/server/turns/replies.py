@@ -18,7 +18,7 @@ from organism.model.ids import CONSOLE
 from organism.server.http.bodies import Places
 from organism.server.http.call import IN_PATH, Call
 from organism.server.push.frames import message_json
-from organism.server.turns.costs import tell_cost
+from organism.server.turns.costs import set_cost_headers
 from organism.server.turns.folded import FoldedRun
 from organism.views.run import entry_of
 from organism.views.threads import ENDS
@@ -92,11 +92,11 @@ async def call_tool(
     """Send a call to a tool and wait for its end, as long as calls of tools are waited for; tell what it cost."""
     sent, ending = await send_and_wait(call, command, call.process.timeouts.tool_seconds, place, places)
     if ending is not None:
-        await tell_cost(call, sent)
+        await set_cost_headers(call, sent)
     return sent, ending
 
 
-async def hold_budget(log: EventLog, sent: Injected, until: int) -> None:
+async def refuse_if_budget_spent(log: EventLog, sent: Injected, until: int) -> None:
     """Raise ``BudgetExhausted`` if a budget kept the turn of what was injected from calling a model at all."""
     wanted = EventFilter((sent.thread_id,), tuple(events.RUN_ENTRIES.values()), content=True)
     records: list[Record[Any]] = await log.read(sent.position, until, wanted, _PAGE_EVENTS)

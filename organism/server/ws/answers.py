@@ -72,9 +72,9 @@ ANSWERED: Final[Mapping[str, Any]] = {
 ADDRESS: Final[Mapping[str, Any]] = {
     "since": Annotated[words.Position, Meta(description="Go on after this position; the client has the state.")],
     "log": Annotated[Timeline, Meta(description="The timeline that `since` belongs to.")],
-    "threads": Annotated[str, Meta(description="Only these threads, parted by commas.")],
-    "agents": Annotated[str, Meta(description="Only these agents, parted by commas.")],
-    "events": Annotated[str, Meta(description="Only frames of these names, parted by commas.")],
+    "threads": Annotated[str, Meta(description="Only these threads, separated by commas.")],
+    "agents": Annotated[str, Meta(description="Only these agents, separated by commas.")],
+    "events": Annotated[str, Meta(description="Only frames of these names, separated by commas.")],
     "batch": Annotated[Literal["true", "false"], Meta(description="What is pushed comes as arrays.")],
     "ticket": Annotated[str, Meta(description="Of `POST /api/v1/ws-ticket`: once, within 30 seconds.")],
 }

@@ -45,10 +45,10 @@ async def test_the_key_of_a_turn_opens_it_after_its_session_was_deleted(tmp_path
         dan = User(server)
         session = await dan.begin()
         inputs = {"data": {"inputs": {"message": "secret"}}, "session_id": session}
-        once = {"Idempotency_Key": "one"}
+        once: Any = {"Idempotency_Key": "one"}
 
         async def all_forms() -> list[Any]:
-            ui = {"x-ag-messages-format": "vercel", **once}
+            ui: Any = {"x-ag-messages-format": "vercel", **once}
             return [
                 await dan.say(session, "secret", **once),
                 await dan.call("POST", "/agents/parrot/invoke", inputs, **once),

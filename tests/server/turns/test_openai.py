@@ -74,6 +74,6 @@ def test_what_was_cut_by_a_bound_ends_by_its_length() -> None:
         assert orjson.loads(found[-2])["choices"][0]["finish_reason"] == "length"
 
 
-def test_texts_of_two_rounds_are_parted() -> None:
+def test_texts_of_two_rounds_are_separated() -> None:
     found = events(*block("I look."), entry("message", text="Found."), *block("Done.", "say-2"), DONE)
     assert "".join(texts(found)) == "I look.\n\nFound.\n\nDone."
