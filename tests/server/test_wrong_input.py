@@ -302,7 +302,7 @@ async def idler(payload: Ask, metadata: HandlerMetadata):
     return None
 """
     made = world(source, {"idler": {}}, limits={"max_queue_per_agent": 1})
-    asked = {"data": {"inputs": {"payload": {"text": ""}}}}
+    asked = {"data": {"inputs": {"payload": {"text": ""}}}, "wait": True}
     async with served(made.config) as server:
         await server.call("POST", "/agents/idler/pause")
         await server.inject("idler", {"text": ""}, wait=None)

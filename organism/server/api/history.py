@@ -9,7 +9,7 @@ from msgspec import Meta
 from starlette.responses import Response
 
 from organism.errors import NotFound
-from organism.events import vocabulary as events
+from organism.events import vocabulary
 from organism.events.record import Record
 from organism.log.log import EventFilter
 from organism.log.streams import shown
@@ -92,11 +92,11 @@ async def why(call: Call) -> Response:
     return JsonResponse(splice(b"{}", {"messages": shown, "count": len(found), "next": wanted}))
 
 
-async def log_events(call: Call) -> Response:
+async def events(call: Call) -> Response:
     """Events after ``after`` and up to ``until``: ``{events, next}``; ``next`` is the ``after`` of the next page."""
     head, given = call.tenant.log.head, call.parameters()
     threads = (given["thread"],) if "thread" in given else ()
-    kinds = (events.EVENTS[given["type"]],) if "type" in given else ()
+    kinds = (vocabulary.EVENTS[given["type"]],) if "type" in given else ()
     limit, until = given.get("limit", lists.DEFAULT_LIMIT), min(given.get("until", head), head)
     wanted = EventFilter(threads, kinds, given.get("content", False))
     found = await read_records(call.tenant.log, given.get("after", 0), until, wanted, limit)
@@ -104,7 +104,7 @@ async def log_events(call: Call) -> Response:
     return JsonResponse({"events": [_shown(record, call.process.redactor) for record in found], "next": more})
 
 
-def _shown(record: Record[events.Event], redactor: Redactor) -> dict[str, Any]:
+def _shown(record: Record[vocabulary.Event], redactor: Redactor) -> dict[str, Any]:
     """The record; what looks like a credential is shown in nothing but a payload, which stands as it came."""
     event = shown(record)
     event["data"] = orjson.Fragment(redactor.shown(orjson.dumps(event["data"])))
@@ -139,5 +139,5 @@ MESSAGES: Final = tagged(
 )
 LOG: Final = tagged(
     Tag("log", "The log's own events, in order."),
-    Route("GET /log", log_events, right=READ, by_head=True, gives=gives(EventList), query=TAKES),
+    Route("GET /log", events, right=READ, by_head=True, gives=gives(EventList), query=TAKES),
 )
