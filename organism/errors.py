@@ -357,7 +357,9 @@ class MailboxFull(Unavailable, code="mailbox_full"):
 class Paused(Unavailable, code="paused", is_final=True):
     """What this needs is paused, and nothing was accepted."""
 
-    remediation = "Resume what is named, or send it again with `wait` (`/v1`: the header `SPASS-Wait: true`)."
+    remediation = (
+        "Resume what is named. A turn waits if you send it with `wait` (`/v1`: the header `SPASS-Wait: true`)."
+    )
 
 
 class Overloaded(Unavailable, code="overloaded"):

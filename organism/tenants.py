@@ -14,7 +14,7 @@ import structlog
 from organism.agents.embeddings import TenantEmbeddings
 from organism.config.settings import Changes
 from organism.config.tenant import TenantConfig, readable
-from organism.errors import Fenced, LogUnavailable, Stopping, ThreadKilled, Unavailable
+from organism.errors import Fenced, LogUnavailable, Paused, Stopping, ThreadKilled, Unavailable
 from organism.events import vocabulary as events
 from organism.events.record import Actor, Record
 from organism.log.log import EventFilter, EventLog
@@ -135,6 +135,19 @@ class Tenant:
         if listener is None or not listener.broadcast:
             return (name,)
         return tuple(member.name for member in rules.receivers(listener))
+
+    def pause_of(self, name: str) -> Paused | None:
+        """Why a message to ``name`` would not be handled now, with what resumes it; None if it would."""
+        folded = self.pump.state.folded
+        if folded.paused:
+            return Paused(
+                "The organism is paused. It goes on by `organism resume --all`, POST /api/v1/organism/resume."
+            )
+        for receiver in self.receivers(name):
+            if receiver in folded.paused_agents:
+                more = f"It goes on by `organism resume {receiver}`, POST /api/v1/agents/{receiver}/resume."
+                return Paused(f"The agent {receiver} is paused. {more}")
+        return None
 
     async def note(self, *facts: events.Event, actor: Actor | None = None, once: Idempotency | None = None) -> None:
         """Write facts about the organism as a whole, and that the key was used. Raises an ``OrganismError``."""

@@ -97,8 +97,8 @@ async def compact(
     """Compact the session now, or join the compaction that is under way.
 
     Raises ``SessionBusy`` while a turn is open, ``SessionCompactConflict`` if the session is archived, must not be
-    compacted, has nothing to summarise or changes meanwhile, and ``Upstream`` or ``UpstreamTimeout`` if no summary
-    comes.
+    compacted, has nothing to summarise or changes meanwhile, ``Paused`` if its summarizer is, and ``Upstream`` or
+    ``UpstreamTimeout`` if no summary comes.
     """
     row = await idle(tenant, session_id, caller)
     if strategy_of(tenant, row) == "off":
@@ -200,7 +200,8 @@ class Summarizer(NamedTuple):
 def _summarizer(tenant: Tenant, agent: str) -> Summarizer:
     """The listener ``summarizer`` with its own model, else the organism's own agent; both by the agent's model.
 
-    ``compact_summary_model`` goes before either model. Raises ``SessionCompactConflict`` if there is none.
+    ``compact_summary_model`` goes before either model. Raises ``SessionCompactConflict`` if there is none, and
+    ``Paused``.
     """
     rules = tenant.pump.state.rules
     own = rules.listeners.get(SUMMARIZER)
@@ -218,8 +219,8 @@ def _summarizer(tenant: Tenant, agent: str) -> Summarizer:
     else:
         half = rules.settings.context_window(model) * CHARS_PER_TOKEN / 2  # the answer has room as well
         found = Summarizer(SYSTEM_CHAT, model, int(min(half, MOST_PIECE_CHARS)))
-    if found.name in tenant.pump.state.folded.paused_agents:
-        raise SessionCompactConflict(f"The listener `{found.name}` is paused: resume it first.")
+    if (pause := tenant.pause_of(found.name)) is not None:
+        raise pause
     return found
 
 

@@ -17,6 +17,7 @@ from structlog.testing import capture_logs
 from organism.bootstrap import Parts
 from organism.errors import (
     NotFound,
+    Paused,
     SessionAgentMismatch,
     SessionBusy,
     SessionCompactConflict,
@@ -44,6 +45,9 @@ from organism.model.commands import (
     DeleteSession,
     Injected,
     PauseAgent,
+    PauseOrganism,
+    ResumeAgent,
+    ResumeOrganism,
     SendTurn,
     SessionBegun,
 )
@@ -94,6 +98,7 @@ async def summarizer(payload: Summarize, metadata: HandlerMetadata):
     return HandlerResponse.respond(Told("In short."))
 '''
 ANN = Caller(user="ann", agent="talk")
+PAUSES = PauseOrganism(), ResumeOrganism()
 
 
 LISTENERS: dict[str, dict[str, Any]] = {
@@ -472,9 +477,11 @@ async def test_a_summary_that_does_not_come_is_given_up_and_its_thread_killed(wo
             await compact(o.tenant, session, ANN, summary_seconds=0.05)
         (sent,) = [each for each in await o.records(MessageSent) if each.event.to == "summarizer"]
         assert (await o.thread(sent.thread or ""))["status"] == "killed"
-        await o.do(PauseAgent(agent="summarizer"))
-        with pytest.raises(SessionCompactConflict, match="paused"):
-            await compact(o.tenant, session, ANN)
+        for pause, resume in ((PauseAgent(agent="summarizer"), ResumeAgent(agent="summarizer")), PAUSES):
+            await o.do(pause)
+            with pytest.raises(Paused, match="is paused"):
+                await compact(o.tenant, session, ANN)
+            await o.do(resume)
         await said(o, session, "two")
 
 

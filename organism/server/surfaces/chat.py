@@ -190,6 +190,6 @@ ROUTES: Final = tagged(
         f"POST {OF_SESSION}/compact",
         compact_session,
         gives=gives(SessionCompacted),
-        refuses=(*replacing.keywords["refuses"], errors.Upstream, errors.UpstreamTimeout),
+        refuses=(*replacing.keywords["refuses"], errors.Paused, errors.Upstream, errors.UpstreamTimeout),
     ),
 )

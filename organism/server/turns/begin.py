@@ -129,13 +129,9 @@ def _turn(call: Call, asked: Asked, sent: Injected, **more: Any) -> Turn:
 
 def _pause(call: Call, asked: Asked) -> Paused | None:
     """What keeps the turn from being done now, with what resumes it."""
+    if (pause := call.tenant.pause_of(asked.agent)) is not None:
+        return pause
     folded = call.tenant.pump.state.folded
-    if folded.paused:
-        return Paused("The organism is paused. It goes on by `organism resume --all`, POST /api/v1/organism/resume.")
-    for name in call.tenant.receivers(asked.agent):
-        if name in folded.paused_agents:
-            more = f"It goes on by `organism resume {name}`, POST /api/v1/agents/{name}/resume."
-            return Paused(f"The agent {name} is paused. {more}")
     session = folded.sessions.get(asked.session_id or "")
     waits_for = session.turns if session is not None and asked.on_busy not in {"force", "reject"} else ()
     for thread_id in waits_for:
