@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import asdict
 from random import Random
@@ -191,20 +191,20 @@ class Tenant:
         record_answer(decision, by.once, {}, 1)
         await self.operator.patiently(self.pump.commit(decision))
 
-    async def ended(self, thread_id: str, seconds: float, *others: asyncio.Future[Any]) -> bool:
-        """Wait until the thread ends, the seconds are over or one of the others is done. Returns whether it ended.
+    async def ended(self, thread_id: str, seconds: float) -> bool:
+        """Wait until the thread ends or the seconds are over. Returns whether it ended.
 
         It did not, as far as is known, if the log closes before.
         """
         if thread_id not in self.pump.state.folded.threads:
             await self.pump.settled()
             return True
-        ending = asyncio.ensure_future(_end_in(self.log.follow(self.log.head, EventFilter((thread_id,), ENDS))))
-        try:
-            await asyncio.wait({ending, *others}, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
-            return ending.done() and ending.result()
-        finally:
-            ending.cancel()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                async for records in self.log.follow(self.log.head, EventFilter((thread_id,), ENDS)):
+                    if records:
+                        return True
+        return False
 
     async def reload(
         self, rules: Rules, life: Life, changes: Changes, actor: Actor, once: Idempotency | None = None
@@ -293,11 +293,3 @@ def refuse_unless_writable(tenants: Iterable[Tenant]) -> None:
             raise Stopping
         if tenant.writable() is None:
             raise LogUnavailable("A log takes no writes now, or its state is being folded again; nothing has changed.")
-
-
-async def _end_in(followed: AsyncIterator[list[Record[events.Event]]]) -> bool:
-    """Whether any of these events comes before the log closes."""
-    async for records in followed:
-        if records:
-            return True
-    return False

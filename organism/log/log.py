@@ -105,8 +105,8 @@ class History(Protocol):
     def follow(self, after: int, wanted: EventFilter | None = None) -> AsyncIterator[list[Record[events.Event]]]:
         """Lists of events after ``after`` until the log closes; an empty one says that none up to the head passes.
 
-        A follower of named threads that has read to the head is woken by their events alone. Of a stream that becomes
-        a fork later, a follower gets only the events after that.
+        A follower of named threads that has read to the head is woken only by what it wants of them. Of a stream that
+        becomes a fork later, a follower gets only the events after that.
         """
 
     async def type_spans(self, types: Sequence[type[events.Event]], low: int, high: int, limit: int) -> list[int]:

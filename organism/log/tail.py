@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from itertools import takewhile
-from typing import Final
+from typing import Final, NamedTuple
 
 from organism.events import vocabulary as events
 from organism.events.record import Content, Record
@@ -21,6 +21,14 @@ ReadPast = Callable[[int, int, EventFilter, Origins, int], Awaitable[Records]]
 """(after, until, wanted, origins, limit) → records, from the disk."""
 
 
+class Waiter(NamedTuple):
+    """A follower of named streams that has read to the head; it is woken by what it wants of the next commits."""
+
+    is_wanted: Callable[[Record[events.Event]], bool]
+    woken: asyncio.Future[tuple[Records, int]]
+    """What came for it, and the position up to which that is all."""
+
+
 class Tail:
     """The newest commits, up to ``TAIL_BYTES``; followers of older ones read the disk."""
 
@@ -32,13 +40,13 @@ class Tail:
         self._bytes = 0
         self._erasures = 0
         self._news = asyncio.Event()
-        self._waiting: dict[str, list[asyncio.Future[int]]] = {}  # those that have read to the head, by their stream
+        self._waiting: dict[str, list[Waiter]] = {}  # by each of their streams
         self.is_closed = False
 
     def add(self, records: Records, size: int) -> None:
-        """Add a commit that is on disk; ``wake`` notifies the followers, but those of single streams are at once."""
+        """Add a commit that is on disk; ``wake`` notifies the followers, but those of named streams are at once."""
         if self._waiting:
-            self._wake_streams({record.stream for record in records} & self._waiting.keys())
+            self._give(records)
         self._commits.append((records, size))
         self._bytes += size
         while self._bytes > TAIL_BYTES and len(self._commits) > 1:
@@ -55,7 +63,7 @@ class Tail:
 
     def skip_to(self, head: int) -> None:
         """Go on from ``head``; followers read what is before it from the disk."""
-        self._wake_streams(tuple(self._waiting))
+        self._wake_waiters()
         self._commits.clear()
         self._bytes = 0
         self.head = head
@@ -68,26 +76,35 @@ class Tail:
     def close(self) -> None:
         """Let every follower end once it has given the commits that are here."""
         self.is_closed = True
-        self._wake_streams(tuple(self._waiting))
+        self._wake_waiters()
         self.wake()
 
-    def _wake_streams(self, streams: Iterable[str]) -> None:
-        """Let those who wait for these streams know that nothing of theirs came up to the head."""
-        for stream in streams:
-            for waiter in self._waiting.pop(stream):
-                if not waiter.done():
-                    waiter.set_result(self.head)
+    def _give(self, records: Records) -> None:
+        """Give a commit's records to those who wait for them, and nobody else a turn of the loop."""
+        found: dict[asyncio.Future[tuple[Records, int]], Records] = {}
+        for record in records:
+            for waiter in self._waiting.get(record.stream, ()):
+                if waiter.is_wanted(record):
+                    found.setdefault(waiter.woken, []).append(record)
+        for woken, wanted in found.items():
+            if not woken.done():
+                woken.set_result((wanted, records[-1].position))
 
-    async def _next_of(self, streams: Sequence[str]) -> int:
-        """Wait for the next commit that has an event of these; gives the position before it."""
-        waiter: asyncio.Future[int] = asyncio.get_running_loop().create_future()
+    def _wake_waiters(self) -> None:
+        """Nothing came for them up to the head; what follows they read themselves."""
+        for waiter in {id(waiter): waiter for waiters in self._waiting.values() for waiter in waiters}.values():
+            if not waiter.woken.done():
+                waiter.woken.set_result(([], self.head))
+
+    async def _next_of(self, waiter: Waiter, streams: Sequence[str]) -> tuple[Records, int]:
+        """Wait for what the waiter wants of these streams."""
         for stream in streams:
             self._waiting.setdefault(stream, []).append(waiter)
         try:
-            return await waiter
+            return await waiter.woken
         finally:
             for stream in streams:
-                others = [other for other in self._waiting.pop(stream, ()) if other is not waiter]
+                others = [other for other in self._waiting.pop(stream) if other is not waiter]
                 if others:
                     self._waiting[stream] = others
 
@@ -102,10 +119,15 @@ class Tail:
             if position >= self.head:
                 if self.is_closed:
                     return
-                if wanted.threads:
-                    position = max(position, await self._next_of(wanted.threads))
-                else:
+                if not wanted.threads or is_wanted is None:
                     await self._news.wait()
+                    continue
+                erasures = self._erasures
+                waiter = Waiter(is_wanted, asyncio.get_running_loop().create_future())
+                records, upto = await self._next_of(waiter, wanted.threads)
+                if self._erasures == erasures:  # else their contents may have been erased since: they are read again
+                    position = max(position, upto)
+                    yield records
                 continue
             commits = self._after(position)
             if commits is None:
