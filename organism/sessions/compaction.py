@@ -36,21 +36,12 @@ from organism.model.commands import CompactSession, Injected, KillThread, Replac
 from organism.model.completion import WITHHELD
 from organism.model.handler import AskError, HandlerMetadata, HandlerResponse, NonRetryable
 from organism.model.ids import CONSOLE, SYSTEM_CHAT, SYSTEM_COMPACTION, session_of, turn_thread
-from organism.model.sessions import (
-    CHARS_PER_TOKEN,
-    MOST_FILLED,
-    CompactionFailure,
-    CompactionRequest,
-    SessionSuccessor,
-    cut,
-    estimate_tokens,
-    summary_message,
-    transcript,
-)
+from organism.model.sessions import CompactionFailure, CompactionRequest, SessionSuccessor, summary_message
 from organism.model.thread import NO_ROOT
 from organism.pump.history import said_before
 from organism.pump.rules import Rules
 from organism.sessions.commands import Caller, copied, idle
+from organism.sessions.cut import CHARS_PER_TOKEN, MOST_FILLED, cut, estimate_tokens, transcript
 from organism.tenants import Tenant
 from organism.views.run import Message
 from organism.views.sessions import SESSION_MESSAGES, SessionRow, session_row

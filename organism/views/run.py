@@ -6,7 +6,7 @@ those of ``model/run.py``.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import orjson
@@ -114,14 +114,6 @@ def fold(entries: Iterable[RunEntry], stop_reason: str | None = None) -> dict[st
     for entry in entries:
         run.add(entry)
     return run.result(stop_reason)
-
-
-def trim_to_trailing_unit(messages: Sequence[Message]) -> list[Message]:
-    """The last message; of a turn that ends in tools all of that run, with the one message that began it."""
-    start = len(messages) - 1
-    while start > 0 and messages[start]["role"] == "tool":
-        start -= 1
-    return list(messages[max(start, 0) :])
 
 
 def _tool_of(payload: Any) -> str | None:

@@ -51,10 +51,10 @@ from organism.model.commands import (
     SendTurn,
     SessionBegun,
 )
-from organism.model.sessions import cut
 from organism.pump.history import messages, said_before
 from organism.sessions.commands import Caller
 from organism.sessions.compaction import Compacted, compact, compact_if_full
+from organism.sessions.cut import cut
 from organism.sessions.lineage import lineage, uncompact
 from organism.testing import Running
 from organism.views.sessions import SESSIONS, MessagePlace

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from organism.events.record import Content, Record
 from organism.events.vocabulary import RUN_ENTRIES, RunDone, RunEvent, RunMessageStart, RunToolCall
 from organism.model.run import REQUIRED
-from organism.views.run import entry_of, fold, trim_to_trailing_unit
+from organism.views.run import entry_of, fold
 
 Entry = dict[str, Any]
 
@@ -196,12 +196,3 @@ def test_a_stream_that_is_heard_again_from_any_point_folds_to_the_same(blocks: l
     at = data.draw(st.integers(0, len(run)))
     again = [each for each in run[:at] if each["type"] == "message_delta"]
     assert fold([*run[:at], *again, *run[at:]]) == fold(run)
-
-
-@pytest.mark.parametrize(
-    ("roles", "kept"),
-    [("", 0), ("a", 1), ("aa", 1), ("att", 3), ("aatt", 3), ("tt", 2), ("ta", 1), ("attat", 2)],
-)
-def test_the_trim_keeps_the_last_message_or_the_tool_run_with_what_began_it(roles: str, kept: int) -> None:
-    messages = [{"role": "tool" if role == "t" else "assistant", "n": number} for number, role in enumerate(roles)]
-    assert trim_to_trailing_unit(messages) == messages[len(messages) - kept :]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Final
 
 from msgspec import field
@@ -13,7 +13,7 @@ from organism.errors import OrganismError, ThreadKilled
 from organism.events.entity import Entity
 from organism.model.run import COUNTS, RunEntry
 from organism.server.http import problems
-from organism.views.run import Fold, Message, is_erased, trim_to_trailing_unit
+from organism.views.run import Fold, Message, is_erased
 
 KILLED: Final = "The thread was killed."
 
@@ -100,3 +100,11 @@ class FoldedRun(Entity):
         if self.stop_reason == "error" and self._error is not None:  # its text may be erased
             found["error"] = {name: str(self._error.get(name, "")) for name in ("code", "message")}
         return {name: value for name, value in found.items() if value is not None}
+
+
+def trim_to_trailing_unit(messages: Sequence[Message]) -> list[Message]:
+    """The last message; of a turn that ends in tools all of that run, with the one message that began it."""
+    start = len(messages) - 1
+    while start > 0 and messages[start]["role"] == "tool":
+        start -= 1
+    return list(messages[max(start, 0) :])

@@ -6,8 +6,8 @@ import pytest
 
 from organism.errors import BudgetExhausted, ThreadKilled, Upstream
 from organism.model.run import RunEntry
-from organism.server.turns.folded import FoldedRun
-from organism.views.run import fold, trim_to_trailing_unit
+from organism.server.turns.folded import FoldedRun, trim_to_trailing_unit
+from organism.views.run import fold
 
 RUN: tuple[RunEntry, ...] = (
     {"type": "message_start", "data": {"id": "m1"}},
@@ -53,3 +53,12 @@ def test_the_error_that_ended_a_run_is_its_failure_and_one_that_did_not_is_none(
     assert isinstance(folded(FAILED, done("killed")).failure, ThreadKilled)
     assert folded(FAILED, RUN[5], done("stop")).failure is None
     assert folded(FAILED).failure is None
+
+
+@pytest.mark.parametrize(
+    ("roles", "kept"),
+    [("", 0), ("a", 1), ("aa", 1), ("att", 3), ("aatt", 3), ("tt", 2), ("ta", 1), ("attat", 2)],
+)
+def test_the_trim_keeps_the_last_message_or_the_tool_run_with_what_began_it(roles: str, kept: int) -> None:
+    messages = [{"role": "tool" if role == "t" else "assistant", "n": number} for number, role in enumerate(roles)]
+    assert trim_to_trailing_unit(messages) == messages[len(messages) - kept :]

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from organism.model.sessions import cut, estimate_tokens, is_call, summary_message, transcript
+from organism.model.sessions import is_call, summary_message
+from organism.sessions.cut import cut, estimate_tokens, transcript
 from tests.model.histories import histories, message, pairs_of
 
 
