@@ -95,7 +95,7 @@ class UiWriter(Entity):
 
     def lines(self, entry: RunEntry) -> bytes:
         """The events that the entry becomes; none if this form has no part for it."""
-        parts = [] if is_erased(entry) else list(self._parts(entry["type"], entry["data"]))
+        parts = list(self._parts(entry["type"], entry["data"], is_erased=is_erased(entry)))
         if not self._has_begun:
             self._has_begun = True
             parts.insert(0, {"type": "start", "messageId": self._message_id})
@@ -109,10 +109,12 @@ class UiWriter(Entity):
         found = folded.outputs()
         return {**found, "messages": with_parts(found["messages"])}
 
-    def _parts(self, kind: str, data: Mapping[str, Any]) -> Iterator[Part]:
+    def _parts(self, kind: str, data: Mapping[str, Any], *, is_erased: bool) -> Iterator[Part]:
         block, _, phase = kind.partition("_")
         if kind == "error":
-            self._error = {"type": "error", "errorText": data["message"]}
+            self._error = {"type": "error", "errorText": data.get("message", "")}
+        elif is_erased:
+            pass
         elif block in _WORDS:
             yield from self._block(_WORDS[block], phase, data)
         elif kind in _ONE_FOR_ONE:
