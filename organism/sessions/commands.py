@@ -110,9 +110,10 @@ class Sessions:
         async with self._lock(session_id):
             row, session = await self._current(session_id, command.user, None)
             state = self._writer.state
-            for message in state.folded.messages.values():
-                if message.to == command.to and message.thread.owner == session_id:
-                    return c.Injected(message.thread.id, message.id, message.position)
+            for thread in state.folded.by_session.get(session_id, {}).values():
+                for message in state.folded.open_in(thread):
+                    if message.to == command.to:
+                        return c.Injected(thread.id, message.id, message.position)
             _refuse_archived(row)
             if session.turns:
                 raise SessionBusy
@@ -172,7 +173,7 @@ class Sessions:
                 decision = Decision.on(writer.state, None, None, command.actor)
                 decision.expect[session_id] = session.head
                 self._kill_turns(decision, session)
-                for thread in [each for each in writer.state.folded.threads.values() if each.owner == session_id]:
+                for thread in tuple(writer.state.folded.by_session.get(session_id, {}).values()):
                     self._kill(decision, thread)
                 decision.add_to_session(session_id, events.SessionDeleted())
                 position = await self._finish(decision, command, {}, len(decision.records) - 1)
