@@ -20,7 +20,7 @@ from organism.events import vocabulary as events
 from organism.events.record import Actor, Content
 from organism.model import commands as c
 from organism.model.ids import turn_thread
-from organism.model.thread import Session
+from organism.model.thread import Message, Session
 from organism.pump.decide import inject
 from organism.pump.decide.decision import Decision
 from organism.pump.history import Histories
@@ -113,7 +113,7 @@ class Sessions:
             for thread in state.folded.by_session.get(session_id, {}).values():
                 for message in state.folded.open_in(thread):
                     if message.to == command.to:
-                        return c.Injected(thread.id, message.id, message.position)
+                        return await self._joined(command, message)
             _refuse_archived(row)
             if session.turns:
                 raise SessionBusy
@@ -128,6 +128,14 @@ class Sessions:
             inject.add(decision, prepared, command)
             body = {"thread_id": thread_id, "message_id": message_id}
             return c.Injected(thread_id, message_id, await self._finish(decision, command, body, first))
+
+    async def _joined(self, command: c.CompactSession, message: Message) -> c.Injected:
+        """The answer of a command that joins what it asks for; its key is recorded before that can be over."""
+        if command.idempotency is None:
+            return c.Injected(message.thread.id, message.id, message.position)
+        decision = Decision.on(self._writer.state, None, None, command.actor)
+        body = {"thread_id": message.thread.id, "message_id": message.id}
+        return c.Injected(**body, position=await self._finish(decision, command, body, 0))
 
     async def replace(self, command: c.ReplaceSession) -> c.SessionBegun:
         """Archive the session and begin its successor, in one unit."""

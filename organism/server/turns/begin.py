@@ -15,12 +15,13 @@ from organism.config.settings import Listener
 from organism.config.tenant import OnBusy
 from organism.errors import InvalidField, NotFound, OrganismError, Paused, SessionCompactConflict
 from organism.model.commands import Inject, Injected, SendTurn
+from organism.model.sessions import CompactionResult
 from organism.server.api.sessions import caller_of
 from organism.server.http.bodies import Places, named_in
 from organism.server.http.call import IN_PATH, Call, caller_fields
 from organism.server.turns.costs import set_cost_headers
 from organism.server.turns.follow import Seen
-from organism.sessions.compaction import Compacted, compact, compact_if_full
+from organism.sessions.compaction import compact, compact_if_full
 from organism.sessions.lineage import live_end
 from organism.views.keyed import Answer
 from organism.views.sessions import SessionRow, session_row
@@ -112,13 +113,11 @@ async def begin(call: Call, asked: Asked) -> Turn:
         return _turn(call, asked, seen.sent, seen=seen, is_resumed=True)
     fields = {**caller_fields(call), **call.command_fields(of_thread=False)}
     act = partial(_one_turn if asked.session_id is None else _next_turn, call, asked, fields)
-    if (once := call.idempotency()) is None:
-        return await act()
 
     async def before(row: Answer) -> Turn:
         return _turn(call, asked, Injected(**row.body))
 
-    return await call.tenant.operator.once(once, act, before)
+    return await call.tenant.operator.once(call.idempotency(), act, before)
 
 
 def _turn(call: Call, asked: Asked, sent: Injected, **more: Any) -> Turn:
@@ -186,10 +185,10 @@ async def _next_turn(call: Call, asked: Asked, fields: Mapping[str, Any]) -> Tur
     return _turn(call, asked, sent, headers=headers, since=since)
 
 
-async def compact_now(call: Call, session_id: str, agent: str) -> Compacted:
-    """Compact the session that the path names, and tell what that cost."""
+async def compact_now(call: Call, session_id: str, agent: str) -> CompactionResult:
+    """Compact the session that the path names, and put what that cost into the headers of the answer."""
     with named_in(IN_PATH):
-        done = await compact(call.tenant, session_id, caller_of(call, agent))
+        done = await compact(call.tenant, session_id, caller_of(call, agent), call.idempotency())
     await set_cost_headers(call, Injected(done.thread_id, "", 0))
     return done
 
