@@ -235,7 +235,7 @@ async def _result(tenant: Tenant, sent: Injected) -> CompactionResult:
             if event.to != CONSOLE or content is None:
                 continue
             if content.erased:
-                raise SessionCompactConflict("The session was deleted, and what came of its compaction with it.")
+                raise NotFound(f"There is no session {session_of(thread_id)!r}.", param="/session_id")
             answer = orjson.loads(content.json)
             if event.type == CompactionResult.__name__:
                 return CompactionResult(**answer)
