@@ -32,11 +32,12 @@ from organism.views.threads import ENDS
 
 _SHOWN: Final[tuple[type[events.Event], ...]] = (
     *events.RUN_ENTRIES.values(),
+    events.MessageRetried,
     events.MessageHandled,
     events.MessageDropped,
     events.MessageDead,
 )
-"""What is read of a handling: its run, and its end."""
+"""What is read of a handling: its run, and the ends of its attempts."""
 MAX_WAITING_PIECES: Final = 1000
 """Pieces of text that may wait for a slow client; what comes beyond reaches it from the log, gathered."""
 
@@ -44,7 +45,8 @@ MAX_WAITING_PIECES: Final = 1000
 async def entries_of(tenant: Tenant, sent: Injected) -> AsyncGenerator[RunEntry, None]:
     """The entries, from the first to ``done``. They end without it if the log closes before.
 
-    A run that ends with an error tells one before, also where its handler has raised and told none.
+    A run that ends with an error tells one before, also where its handler has raised and told none. It is that of the
+    last attempt; those of earlier ones come before it.
     A handler that shows no run answers by what it sends: each reply to ``console`` is a message.
     """
     run = _RunFollower(tenant, sent)
@@ -125,15 +127,18 @@ class _RunFollower:
                 await self._entries.join()
 
     def _lacks_reason(self, record: Record[Any]) -> bool:
-        """Whether the run ends with an error and has told none."""
+        """Whether the run ends with an error, and its last attempt has told none."""
         event = record.event
         is_end = isinstance(event, events.RunDone) and event.message == self._sent.message_id
         return is_end and event.stop_reason == "error" and not self._has_reason
 
     def _take(self, record: Record[Any]) -> None:
         """Add the part of an event that was not live before, then live text that came early and waited for it."""
-        event: events.RunEvent | events.MessageHandled | events.MessageDropped | events.MessageDead = record.event
+        event = record.event
         if event.message != self._sent.message_id:
+            return
+        if isinstance(event, events.MessageRetried):
+            self._has_reason = False
             return
         if isinstance(event, events.RunEvent):
             heard = Unseen(self._live.received(record)) if isinstance(event, events.RunDelta) else None
