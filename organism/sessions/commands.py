@@ -119,13 +119,13 @@ class Sessions:
                 raise SessionBusy
             if command.if_position not in {None, session.head}:
                 raise SessionCompactConflict
-            prepared = inject.prepare(state, command, None, self._queued)
+            prepared = inject.prepare_internal(state, command, self._queued)
             decision = Decision.on(state, None, None, command.actor)
-            decision.correlation = prepared[0].message_id
-            thread_id, message_id = state.ids.thread(session_id), prepared[0].message_id
+            decision.correlation = message_id = prepared.message_id
+            thread_id = state.ids.thread(session_id)
             decision.open_thread(thread_id, events.ThreadCreated())
             first = len(decision.records)
-            inject.add(decision, prepared, command)
+            inject.add(decision, [prepared], command)
             body = {"thread_id": thread_id, "message_id": message_id}
             return c.Injected(thread_id, message_id, await self._finish(decision, command, body, first))
 

@@ -34,7 +34,7 @@ from organism.events.record import Actor
 from organism.log.log import EventFilter
 from organism.model.commands import CompactSession, Idempotency, Injected, KillThread, ReplaceSession
 from organism.model.completion import WITHHELD
-from organism.model.handler import AskError, HandlerMetadata, HandlerResponse, NonRetryable
+from organism.model.handler import AskError, HandlerMetadata, HandlerResponse
 from organism.model.ids import CONSOLE, SYSTEM_CHAT, SYSTEM_COMPACTION, session_of, turn_thread
 from organism.model.sessions import CompactionFailure, CompactionRequest, CompactionResult, summary_message
 from organism.model.thread import NO_ROOT
@@ -284,6 +284,7 @@ def compaction_listener(limits: Limits) -> Listener:
         name=SYSTEM_COMPACTION,
         description="Compacts a session",
         any_peer=True,
+        is_internal=True,
         payload_class=CompactionRequest,
         payload_class_path=f"{CompactionRequest.__module__}.{CompactionRequest.__qualname__}",
         accepts=frozenset({CompactionRequest}),
@@ -302,8 +303,6 @@ def compaction_handler(tenant: Tenant) -> Handler:
 
 
 async def _handle(tenant: Tenant, request: CompactionRequest, metadata: HandlerMetadata) -> HandlerResponse:
-    if metadata.from_id != CONSOLE or session_of(metadata.thread_id) != request.session_id:
-        raise NonRetryable("A compaction is asked for by `POST /a1/agents/{name}/sessions/{sid}/compact`.")
     messages = await _messages(tenant, request.session_id, request.before)
     end = cut(messages, request.keep_last_n)
     try:
