@@ -33,7 +33,6 @@ from organism.events import vocabulary as events
 from organism.events.record import Actor
 from organism.log.log import EventFilter
 from organism.model.commands import CompactSession, Idempotency, Injected, KillThread, ReplaceSession
-from organism.model.completion import WITHHELD
 from organism.model.handler import AskError, HandlerMetadata, HandlerResponse
 from organism.model.ids import CONSOLE, SYSTEM_CHAT, SYSTEM_COMPACTION, session_of, turn_thread
 from organism.model.sessions import CompactionFailure, CompactionRequest, CompactionResult, summary_message
@@ -45,7 +44,7 @@ from organism.sessions.cut import CHARS_PER_TOKEN, MOST_FILLED, cut, estimate_to
 from organism.tenants import Tenant
 from organism.views.keyed import Answer
 from organism.views.run import Message
-from organism.views.sessions import SESSION_MESSAGES, SessionRow, session_row
+from organism.views.sessions import SESSION_MESSAGES, SESSIONS, SessionRow, session_row
 from organism.views.threads import ENDS, THREADS
 
 OF_TENANT: Final = ("compact_strategy", "compact_keep_last_n", "compact_observation_mask")
@@ -255,6 +254,9 @@ async def _given_up(tenant: Tenant, thread_id: str) -> OrganismError:
             return UpstreamTimeout(f"The summarizer gave no summary in time; thread {thread_id} shows what it did.")
     row = await tenant.views.private_row(THREADS, thread_id)
     if row is not None and row.status == "killed":
+        session = await tenant.views.private_row(SESSIONS, session_of(thread_id) or "")
+        if session is None or session.private.status == "deleted":
+            return SessionCompactConflict("The session was deleted while it was compacted.")
         return SessionCompactConflict(f"The compaction was killed; thread {thread_id} shows by whom.")
     cause = await _cause(tenant, thread_id)
     return Upstream(f"The session was not compacted: {cause} Thread {thread_id} shows all of it.")
@@ -262,17 +264,26 @@ async def _given_up(tenant: Tenant, thread_id: str) -> OrganismError:
 
 async def _cause(tenant: Tenant, thread_id: str) -> str:
     """Why the thread gave no summary: what its model said. What the handler's code says is for the operator alone."""
-    wanted = EventFilter((thread_id,), (events.StepRecorded, events.MessageDead))
-    happened = [record.event for record in await tenant.log.read(wanted=wanted, limit=MOST_READ, reverse=True)]
-    calls = [each for each in happened if isinstance(each, events.StepRecorded) and each.kind == "complete"]
-    errors = [each.error.message for each in calls if each.error is not None]
-    death = next((each for each in happened if isinstance(each, events.MessageDead)), None)
-    if death is None:
-        return errors[0] if errors else "its answer has no `text`."
-    if death.code != "handler_error":
+    wanted = EventFilter((thread_id,), (events.StepRecorded, events.MessageDead), content=True)
+    happened = await tenant.log.read(wanted=wanted, limit=MOST_READ, reverse=True)
+    calls = [each for each in happened if isinstance(each.event, events.StepRecorded) and each.event.kind == "complete"]
+    errors = [each.event.error.message for each in calls if each.event.error is not None]
+    death = next((each.event for each in happened if isinstance(each.event, events.MessageDead)), None)
+    if death is None and errors:
+        return errors[0]
+    if death is not None and death.code != "handler_error":
         return death.reason
-    raised = f"its handler raised {death.reason.partition(':')[0]}."
-    return next((message for message in errors if message in death.reason), raised)
+    if death is not None and (told := next((message for message in errors if message in death.reason), "")):
+        return told
+    content = calls[0].content if calls else None
+    finish = "stop" if content is None or content.erased else orjson.loads(content.json).get("finish", "stop")
+    if finish != "stop":
+        return _no_whole_summary(finish)
+    return "its answer has no `text`." if death is None else f"its handler raised {death.reason.partition(':')[0]}."
+
+
+def _no_whole_summary(finish: str) -> str:
+    return f"its model gave no whole summary ({finish})."
 
 
 # -- the handling
@@ -312,9 +323,10 @@ async def _handle(tenant: Tenant, request: CompactionRequest, metadata: HandlerM
             await metadata.effect("give-up", partial(_give_up, tenant, metadata.thread_id))
         return HandlerResponse.respond(CompactionFailure(Upstream.code, ""))
     answered = await tenant.log.read(wanted=EventFilter((metadata.thread_id,), (events.MessageSent, events.RunDone)))
-    reasons = [each.event.stop_reason for each in answered if isinstance(each.event, events.RunDone)]
-    if withheld := WITHHELD.intersection(reasons):  # a part would pass for the whole
-        return HandlerResponse.respond(CompactionFailure(Upstream.code, f"its model withheld it ({min(withheld)})."))
+    ends = [each.event for each in answered if isinstance(each.event, events.RunDone)]
+    reasons = {end.stop_reason for end in ends if end.agent == request.summarizer} - {"stop"}
+    if reasons:  # a part would pass for the whole
+        return HandlerResponse.respond(CompactionFailure(Upstream.code, _no_whole_summary(min(reasons))))
     if not text:
         return HandlerResponse.respond(CompactionFailure(Upstream.code, ""))
     authors = {
@@ -329,13 +341,13 @@ async def _handle(tenant: Tenant, request: CompactionRequest, metadata: HandlerM
         authors=tuple(authors),
         actor=_actor(tenant, metadata.thread_id),
     )
-    found = await metadata.effect("successor", partial(_replace, tenant, command))
-    if "code" in found:
-        return HandlerResponse.respond(CompactionFailure(**found))
+    replaced = await metadata.effect("successor", partial(_replace, tenant, command))
+    if "code" in replaced:
+        return HandlerResponse.respond(CompactionFailure(**replaced))
     return HandlerResponse.respond(
         CompactionResult(
             source_session_id=request.session_id,
-            **found,
+            **replaced,
             summary_text=text,
             tokens=request.tokens,
             thread_id=metadata.thread_id,
