@@ -358,7 +358,8 @@ class Paused(Unavailable, code="paused", is_final=True):
     """What this needs is paused, and nothing was accepted."""
 
     remediation = (
-        "Resume what is named. A turn waits if you send it with `wait` (`/v1`: the header `SPASS-Wait: true`)."
+        "Resume what is named. A turn can wait for that: `organism chat --wait`, `wait` in its body, or on `/v1` the "
+        "header `SPASS-Wait: true`."
     )
 
 
