@@ -35,7 +35,7 @@ class Writer(Protocol):
     headers: Mapping[str, str]
 
     def waiting(self, reason: str) -> bytes:
-        """What a stream says when its turn is kept by a pause: why. It may be the first of it."""
+        """What the stream says when a pause keeps its turn, and why. It may come first."""
 
     def lines(self, entry: RunEntry) -> bytes:
         """What the next entry becomes in the stream; nothing if the form has nothing for it."""
