@@ -14,6 +14,7 @@ from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import orjson
+from msgspec import to_builtins
 
 from organism.errors import SessionBusy, SessionCompactConflict, StalePosition
 from organism.events import vocabulary as events
@@ -101,7 +102,9 @@ class Sessions:
             inject.add(decision, sent, command, tuple(sorted(authors)))
             if command.on_sent is not None:
                 command.on_sent(thread_id, message_id)
-            body = {"thread_id": thread_id, "message_id": message_id}
+            body: dict[str, Any] = {"thread_id": thread_id, "message_id": message_id}
+            if command.compaction is not None:
+                body["compaction"] = to_builtins(command.compaction)
             return c.Injected(thread_id, message_id, await self._finish(decision, command, body, first))
 
     async def compact(self, command: c.CompactSession) -> c.Injected:

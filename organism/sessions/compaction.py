@@ -30,7 +30,7 @@ from organism.errors import (
     UpstreamTimeout,
 )
 from organism.events import vocabulary as events
-from organism.events.record import Actor
+from organism.events.record import ORGANISM_STREAM, Actor
 from organism.log.log import EventFilter
 from organism.model.commands import CompactSession, Idempotency, Injected, KillThread, ReplaceSession
 from organism.model.handler import AskError, HandlerMetadata, HandlerResponse
@@ -41,7 +41,7 @@ from organism.pump.history import said_before
 from organism.pump.rules import Rules
 from organism.sessions.commands import Caller, copied, idle
 from organism.sessions.cut import CHARS_PER_TOKEN, MOST_FILLED, cut, estimate_tokens, transcript
-from organism.tenants import Tenant
+from organism.tenants import PAUSES, Tenant
 from organism.views.keyed import Answer
 from organism.views.run import Message
 from organism.views.sessions import SESSION_MESSAGES, SESSIONS, SessionRow, session_row
@@ -83,7 +83,7 @@ async def compact(
 
     The same key ``once`` stands for the same compaction, whatever comes of it. Raises ``SessionBusy`` while a turn is
     open, ``SessionCompactConflict`` if the session is archived, must not be compacted, has nothing to summarise or
-    changes meanwhile, ``Paused`` if its summarizer is, and ``Upstream`` or ``UpstreamTimeout`` if no summary comes.
+    changes meanwhile, ``Paused`` if a pause keeps it, and ``Upstream`` or ``UpstreamTimeout`` if no summary comes.
     """
 
     async def act() -> CompactionResult:
@@ -104,7 +104,7 @@ async def compact_if_full(
 ) -> CompactionResult | None:
     """Compact the session before a turn, if its strategy is ``auto`` and its model's context is nearly full.
 
-    A failure is logged, and the turn goes on with the session as it is.
+    A failure, or a pause that keeps it, is logged, and the turn goes on with the session as it is.
     """
     row = await session_row(tenant.views, session_id, caller.user, caller.agent)
     is_idle = row.public.archived_at is None and session_id not in tenant.pump.state.folded.sessions
@@ -223,15 +223,17 @@ def _model_of(rules: Rules, name: str) -> str | None:
 
 
 async def _result(tenant: Tenant, sent: Injected) -> CompactionResult:
-    """What came of a compaction, once it is over; its failure is raised."""
+    """What came of a compaction, once it is over. Raises its failure, and ``Paused`` while a pause keeps it."""
     thread_id = sent.thread_id
-    wanted = EventFilter((thread_id,), (events.MessageSent, *ENDS), content=True)
+    _refuse_paused(tenant, thread_id)
+    wanted = EventFilter((thread_id, ORGANISM_STREAM), (events.MessageSent, *ENDS, *PAUSES), content=True)
     async for records in tenant.log.follow(sent.position, wanted):
         for record in records:
             event, content = record.event, record.content
-            if not isinstance(event, events.MessageSent):
+            if isinstance(event, ENDS):
                 raise await _given_up(tenant, thread_id)
-            if event.to != CONSOLE or content is None:
+            if not isinstance(event, events.MessageSent) or event.to != CONSOLE or content is None:
+                _refuse_paused(tenant, thread_id)
                 continue
             if content.erased:
                 raise NotFound(f"There is no session {session_of(thread_id)!r}.", param="/session_id")
@@ -243,6 +245,17 @@ async def _result(tenant: Tenant, sent: Injected) -> CompactionResult:
             cause = answer["message"] or await _cause(tenant, thread_id)
             raise Upstream(f"The summarizer gave no summary: {cause} Thread {thread_id} shows all of it.")
     raise Stopping
+
+
+def _refuse_paused(tenant: Tenant, thread_id: str) -> None:
+    """Raise ``Paused`` if a pause keeps the compaction; it goes on by itself after the resume."""
+    folded = tenant.pump.state.folded
+    if (thread := folded.threads.get(thread_id)) is None:
+        return
+    waiting = [message.to for message in folded.open_in(thread) if not message.running]
+    for name in (SYSTEM_COMPACTION, *waiting):
+        if (pause := tenant.pause_of(name, [thread_id])) is not None:
+            raise pause
 
 
 async def _given_up(tenant: Tenant, thread_id: str) -> OrganismError:

@@ -26,7 +26,7 @@ from organism.model.unseen import Unseen
 from organism.pump.run.feed import Delta, LiveText
 from organism.server.turns.failures import failure_of
 from organism.server.turns.folded import KILLED, WAITING, FoldedRun, waiting_entry
-from organism.tenants import Tenant
+from organism.tenants import PAUSES, Tenant
 from organism.views.run import entry_of
 from organism.views.threads import ENDS
 
@@ -38,10 +38,6 @@ _SHOWN: Final[tuple[type[events.Event], ...]] = (
     events.MessageDead,
 )
 """What is read of a handling: its run, and the ends of its attempts."""
-_PAUSES: Final = (
-    *(events.OrganismPaused, events.OrganismResumed, events.AgentPaused, events.AgentResumed),
-    *(events.ThreadPaused, events.ThreadResumed),
-)
 MAX_WAITING_PIECES: Final = 1000
 """Pieces of text that may wait for a slow client; what comes beyond reaches it from the log, gathered."""
 
@@ -125,11 +121,11 @@ class _RunFollower:
     async def _read(self) -> None:
         wanted = EventFilter((self._sent.thread_id,), _SHOWN, content=True)
         if self._tells_pauses:
-            wanted = EventFilter((*self._line(), ORGANISM_STREAM), (*_SHOWN, *_PAUSES), content=True)
+            wanted = EventFilter((*self._line(), ORGANISM_STREAM), (*_SHOWN, *PAUSES), content=True)
             self._note_pause()
         async for records in self._tenant.log.follow(self._sent.position, wanted):
             for record in records:
-                if isinstance(record.event, _PAUSES):
+                if isinstance(record.event, PAUSES):
                     self._note_pause()
                     continue
                 if self._lacks_reason(record):
