@@ -30,7 +30,7 @@ from organism.errors import (
     UpstreamTimeout,
 )
 from organism.events import vocabulary as events
-from organism.events.record import ORGANISM_STREAM, Actor
+from organism.events.record import ORGANISM_STREAM, Actor, Record
 from organism.log.log import EventFilter
 from organism.model.commands import CompactSession, Idempotency, Injected, KillThread, ReplaceSession
 from organism.model.handler import AskError, HandlerMetadata, HandlerResponse
@@ -278,10 +278,11 @@ async def _given_up(tenant: Tenant, thread_id: str) -> OrganismError:
 async def _cause(tenant: Tenant, thread_id: str) -> str:
     """Why the thread gave no summary: what its model said. What the handler's code says is for the operator alone."""
     wanted = EventFilter((thread_id,), (events.StepRecorded, events.MessageDead), content=True)
-    happened = await tenant.log.read(wanted=wanted, limit=MOST_READ, reverse=True)
+    happened: list[Record[Any]] = await tenant.log.read(wanted=wanted, limit=MOST_READ, reverse=True)
     calls = [each for each in happened if isinstance(each.event, events.StepRecorded) and each.event.kind == "complete"]
-    errors = [each.event.error.message for each in calls if each.event.error is not None]
-    death = next((each.event for each in happened if isinstance(each.event, events.MessageDead)), None)
+    errors: list[str] = [each.event.error.message for each in calls if each.event.error is not None]
+    deaths: list[events.MessageDead] = [each.event for each in happened if isinstance(each.event, events.MessageDead)]
+    death = deaths[0] if deaths else None
     if death is None and errors:
         return errors[0]
     if death is not None and death.code != "handler_error":
@@ -289,7 +290,7 @@ async def _cause(tenant: Tenant, thread_id: str) -> str:
     if death is not None and (told := next((message for message in errors if message in death.reason), "")):
         return told
     content = calls[0].content if calls else None
-    finish = "stop" if content is None or content.erased else orjson.loads(content.json).get("finish", "stop")
+    finish: str = "stop" if content is None or content.erased else orjson.loads(content.json).get("finish", "stop")
     if finish != "stop":
         return _no_whole_summary(finish)
     return "its answer has no `text`." if death is None else f"its handler raised {death.reason.partition(':')[0]}."

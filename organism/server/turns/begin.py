@@ -176,7 +176,7 @@ async def _next_turn(call: Call, asked: Asked, fields: Mapping[str, Any]) -> Tur
             asked = replace(asked, session_id=compacted.successor_session_id)
         _refuse_paused(call, asked)  # a compaction takes a while
     command = SendTurn(
-        session_id=asked.session_id,
+        session_id=asked.session_id or "",
         user=user,
         to=asked.agent,
         json=asked.json,
