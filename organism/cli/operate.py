@@ -56,7 +56,7 @@ def _show_state(options: opts.Remote, answer: Mapping[str, Any]) -> None:
 def reload(options: opts.Remote) -> None:
     answer = Client(options).post("/organism/reload")
     changes = [f"{what}: {', '.join(answer[what])}" for what in ("added", "removed", "updated") if answer[what]]
-    show_text(options, answer, "; ".join(changes) or "nothing has changed")
+    show_text(options, answer, "; ".join(changes) or "loaded; no listener was added, removed or updated")
 
 
 def stop(options: opts.Remote) -> None:

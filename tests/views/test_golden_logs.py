@@ -1,4 +1,4 @@
-"""Golden logs: what each event does to each read model. The web folds the hello thread to the same rows."""
+"""Golden logs: what each event does to each read model."""
 
 from __future__ import annotations
 
