@@ -342,9 +342,7 @@ class Organism:
         """
         refuse_unless_writable(self.tenants.values())
         act = partial(self._reload, actor, once, asks_again=asks_again)
-        return await (
-            act() if once is None else self.tenants[DEFAULT_TENANT].operator.once(once, act, _reloaded_before)
-        )
+        return await self.tenants[DEFAULT_TENANT].operator.once(once, act, _reloaded_before)
 
     async def _reload(self, actor: Actor, once: Idempotency | None, *, asks_again: bool) -> Reloaded:
         async with self._changing:

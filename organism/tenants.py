@@ -136,8 +136,11 @@ class Tenant:
             return (name,)
         return tuple(member.name for member in rules.receivers(listener))
 
-    def pause_of(self, name: str) -> Paused | None:
-        """Why a message to ``name`` would not be handled now, with what resumes it; None if it would."""
+    def pause_of(self, name: str, threads: Iterable[str] = ()) -> Paused | None:
+        """Why a message to ``name`` would not be handled now, with what resumes it; None if it would.
+
+        ``threads`` are those whose pause keeps it, too.
+        """
         folded = self.pump.state.folded
         if folded.paused:
             return Paused(
@@ -147,6 +150,10 @@ class Tenant:
             if receiver in folded.paused_agents:
                 more = f"It goes on by `organism resume {receiver}`, POST /api/v1/agents/{receiver}/resume."
                 return Paused(f"The agent {receiver} is paused. {more}")
+        for thread_id in threads:
+            if (thread := folded.threads.get(thread_id)) is not None and thread.paused:
+                more = f"It goes on by `organism resume --thread {thread_id}`, POST /api/v1/threads/{thread_id}/resume."
+                return Paused(f"Thread {thread_id}, for which the turn waits, is paused. {more}")
         return None
 
     async def note(self, *facts: events.Event, actor: Actor | None = None, once: Idempotency | None = None) -> None:

@@ -18,7 +18,7 @@ class CompactionRequest:
     """The compaction of a session that stands at ``position`` of its own stream, of its messages ``before`` another.
 
     ``summarizer`` is asked for pieces of at most ``most_chars``, each for at most ``summary_seconds``, with ``model``
-    unless it is to use its own.
+    unless it is to use its own. ``tokens`` is about how much of its model's context the session fills.
     """
 
     session_id: str
@@ -30,15 +30,22 @@ class CompactionRequest:
     model: str | None
     most_chars: int
     summary_seconds: float
+    tokens: int
 
 
 @dataclass
-class SessionSuccessor:
-    """The session that goes on with a compacted one, and the summary with which it begins."""
+class CompactionResult:
+    """The session that goes on with a compacted one, and the summary with which it begins, made in ``thread_id``.
 
+    ``tokens`` is about how much of its model's context the source had filled.
+    """
+
+    source_session_id: str
     successor_session_id: str
     summary_id: str
-    text: str
+    summary_text: str
+    tokens: int
+    thread_id: str
 
 
 @dataclass

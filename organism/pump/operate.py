@@ -156,23 +156,23 @@ class Operator:
         """Carry out the command, or give the stored answer of its idempotency key. Raises an ``OrganismError``."""
         if not self._log.available:
             raise LogUnavailable
-        once = command.idempotency
-        if once is None:
-            return await self.patiently(self._act(command))
-        return await self.patiently(self.once(once, partial(self._act, command), _answer_before))
+        return await self.patiently(self.once(command.idempotency, partial(self._act, command), answer_before))
 
     async def once(
         self,
-        key: c.Idempotency,
+        key: c.Idempotency | None,
         act: Callable[[], Coroutine[Any, Any, T]],
         before: Callable[[Answer], Awaitable[T | None]],
     ) -> T:
         """What ``act`` gives, the first time that the key comes; later what ``before`` makes of the recorded answer.
 
-        The act goes on if its caller leaves, and has to record the key: each command under the key does, in its own
-        unit, and may be a part of a larger act under it. If ``before`` gives None, ``act`` runs again, and its
-        commands are answered as they were. Raises ``RequestInProgress`` and ``IdempotencyKeyReused``.
+        Without a key there is only the act. With one it goes on if its caller leaves, and has to record the key: each
+        command under the key does, in its own unit, and may be a part of a larger act under it. If ``before`` gives
+        None, ``act`` runs again, and its commands are answered as they were. Raises ``RequestInProgress`` and
+        ``IdempotencyKeyReused``.
         """
+        if key is None:
+            return await act()
 
         async def look_up() -> T | None:
             row = await self._recorded(key)
@@ -498,7 +498,7 @@ class Operator:
         return False
 
 
-async def _answer_before(row: Answer) -> c.Answer:
+async def answer_before(row: Answer) -> c.Answer:
     """The recorded answer of a command."""
     body = row.body
     made = c.Injected if "message_id" in body else c.SessionBegun if "session_id" in body else c.Done

@@ -156,7 +156,7 @@ def dump(state: FoldedState) -> bytes:
     messages = [_saved(message, calls) for message in state.messages.values()]
     return _ENCODER.encode(
         Snapshot(
-            replace(state, messages={}, by_thread={}, children={}, due=[], due_room=DUE_KEPT),
+            replace(state, messages={}, by_thread={}, children={}, by_session={}, due=[], due_room=DUE_KEPT),
             messages,
             list(calls.values()),
         )

@@ -20,13 +20,13 @@ from organism.model.completion import ChatCompletion, ChatCompletionRequest
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.handler import TodoComplete, TodoRegistered, TodoUntil
 from organism.model.ids import CONSOLE
-from organism.model.sessions import CompactionFailure, CompactionRequest, SessionSuccessor
+from organism.model.sessions import CompactionFailure, CompactionRequest, CompactionResult
 from organism.model.tool import CONFIRM_TOKEN, ConfirmRequired, ToolArguments, ToolError, ToolSpec
 
 OWN_PAYLOADS = (
     *(SystemErrorPayload, ToolError, ConfirmRequired, TodoUntil, TodoRegistered, TodoComplete),
     *(ChatCompletionRequest, ChatCompletion),
-    *(CompactionRequest, SessionSuccessor, CompactionFailure),
+    *(CompactionRequest, CompactionResult, CompactionFailure),
 )
 """Payload classes that the organism itself sends or takes."""
 _NO_PARAMETER: Final = frozenset({"$schema", "title", "description"})

@@ -17,7 +17,7 @@ from organism.config.tenant import TenantConfig, effective
 from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
-from organism.model.ids import CONSOLE, Ids, turn_number
+from organism.model.ids import CONSOLE, Ids, session_of, turn_number
 from organism.model.thread import (
     CONSENT,
     NO_AUTHORS,
@@ -130,7 +130,7 @@ class FoldedState(Entity):
     """What is folded. Only ``fold`` and the pump's decisions change it.
 
     ``messages`` are the open ones, oldest first; ``by_thread`` has them by their thread. ``children`` has the threads
-    that have a parent, by it.
+    that have a parent, by it; ``by_session`` those of a session, by that.
     ``sessions`` are those with open turns; ``unerased`` those that are deleted and whose contents are still there.
     ``due`` is a heap of what is due. Entries that are obsolete are dropped at their time, or when the heap is full.
     """
@@ -139,6 +139,7 @@ class FoldedState(Entity):
     messages: dict[str, Message] = field(default_factory=dict)
     by_thread: dict[str, dict[str, Message]] = field(default_factory=dict)
     children: dict[str, dict[str, Thread]] = field(default_factory=dict)
+    by_session: dict[str, dict[str, Thread]] = field(default_factory=dict)
     sessions: dict[str, Session] = field(default_factory=dict)
     unerased: set[str] = field(default_factory=set)
     paused: bool = False
@@ -238,18 +239,25 @@ class FoldedState(Entity):
     def begin_thread(self, thread: Thread) -> None:
         """Take an active thread."""
         self.threads[thread.id] = thread
-        if thread.parent is not None:
-            self.children.setdefault(thread.parent, {})[thread.id] = thread
+        for index, key in self._indexes_of(thread):
+            index.setdefault(key, {})[thread.id] = thread
 
     def end_thread(self, thread_id: str) -> None:
         """Close an active thread, if it is one."""
         thread = self.threads.pop(thread_id, None)
-        if thread is None or thread.parent is None:
+        if thread is None:
             return
-        siblings = self.children[thread.parent]
-        del siblings[thread_id]
-        if not siblings:
-            del self.children[thread.parent]
+        for index, key in self._indexes_of(thread):
+            del index[key][thread_id]
+            if not index[key]:
+                del index[key]
+
+    def _indexes_of(self, thread: Thread) -> Iterator[tuple[dict[str, dict[str, Thread]], str]]:
+        """Where the thread stands besides ``threads``, and under what."""
+        if thread.parent is not None:
+            yield self.children, thread.parent
+        if (session_id := session_of(thread.id)) is not None:
+            yield self.by_session, session_id
 
     def begin(self, message: Message) -> None:
         """Take an open message."""

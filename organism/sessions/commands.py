@@ -20,7 +20,7 @@ from organism.events import vocabulary as events
 from organism.events.record import Actor, Content
 from organism.model import commands as c
 from organism.model.ids import turn_thread
-from organism.model.thread import Session
+from organism.model.thread import Message, Session
 from organism.pump.decide import inject
 from organism.pump.decide.decision import Decision
 from organism.pump.history import Histories
@@ -110,9 +110,10 @@ class Sessions:
         async with self._lock(session_id):
             row, session = await self._current(session_id, command.user, None)
             state = self._writer.state
-            for message in state.folded.messages.values():
-                if message.to == command.to and message.thread.owner == session_id:
-                    return c.Injected(message.thread.id, message.id, message.position)
+            for thread in state.folded.by_session.get(session_id, {}).values():
+                for message in state.folded.open_in(thread):
+                    if message.to == command.to:
+                        return await self._joined(command, message)
             _refuse_archived(row)
             if session.turns:
                 raise SessionBusy
@@ -127,6 +128,14 @@ class Sessions:
             inject.add(decision, prepared, command)
             body = {"thread_id": thread_id, "message_id": message_id}
             return c.Injected(thread_id, message_id, await self._finish(decision, command, body, first))
+
+    async def _joined(self, command: c.CompactSession, message: Message) -> c.Injected:
+        """The answer of a command that joins what it asks for; its key is recorded before that can be over."""
+        if command.idempotency is None:
+            return c.Injected(message.thread.id, message.id, message.position)
+        decision = Decision.on(self._writer.state, None, None, command.actor)
+        body = {"thread_id": message.thread.id, "message_id": message.id}
+        return c.Injected(**body, position=await self._finish(decision, command, body, 0))
 
     async def replace(self, command: c.ReplaceSession) -> c.SessionBegun:
         """Archive the session and begin its successor, in one unit."""
@@ -172,7 +181,7 @@ class Sessions:
                 decision = Decision.on(writer.state, None, None, command.actor)
                 decision.expect[session_id] = session.head
                 self._kill_turns(decision, session)
-                for thread in [each for each in writer.state.folded.threads.values() if each.owner == session_id]:
+                for thread in tuple(writer.state.folded.by_session.get(session_id, {}).values()):
                     self._kill(decision, thread)
                 decision.add_to_session(session_id, events.SessionDeleted())
                 position = await self._finish(decision, command, {}, len(decision.records) - 1)

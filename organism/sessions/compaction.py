@@ -8,9 +8,9 @@ until it is deleted.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, replace
 from functools import partial
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
 
 import orjson
 import structlog
@@ -18,7 +18,7 @@ import structlog
 from organism.agents import bundled_prompt
 from organism.codec import repair_json
 from organism.config.settings import Handler, Limits, Listener
-from organism.config.tenant import CompactStrategy, TenantConfig
+from organism.config.tenant import TenantConfig
 from organism.errors import (
     InvalidPayload,
     NotFound,
@@ -32,21 +32,24 @@ from organism.errors import (
 from organism.events import vocabulary as events
 from organism.events.record import Actor
 from organism.log.log import EventFilter
-from organism.model.commands import CompactSession, Injected, KillThread, ReplaceSession
+from organism.model.commands import CompactSession, Idempotency, Injected, KillThread, ReplaceSession
 from organism.model.completion import WITHHELD
 from organism.model.handler import AskError, HandlerMetadata, HandlerResponse, NonRetryable
 from organism.model.ids import CONSOLE, SYSTEM_CHAT, SYSTEM_COMPACTION, session_of, turn_thread
-from organism.model.sessions import CompactionFailure, CompactionRequest, SessionSuccessor, summary_message
+from organism.model.sessions import CompactionFailure, CompactionRequest, CompactionResult, summary_message
 from organism.model.thread import NO_ROOT
 from organism.pump.history import said_before
 from organism.pump.rules import Rules
 from organism.sessions.commands import Caller, copied, idle
 from organism.sessions.cut import CHARS_PER_TOKEN, MOST_FILLED, cut, estimate_tokens, transcript
 from organism.tenants import Tenant
+from organism.views.keyed import Answer
 from organism.views.run import Message
 from organism.views.sessions import SESSION_MESSAGES, SessionRow, session_row
 from organism.views.threads import ENDS, THREADS
 
+OF_TENANT: Final = ("compact_strategy", "compact_keep_last_n", "compact_observation_mask")
+"""What a session that was not given it has of the tenant's configuration, at each read."""
 SUMMARIZER: Final = "summarizer"
 """The listener that makes summaries; without one the organism's own agent does."""
 EXPECTED: Final = (
@@ -67,130 +70,113 @@ MOST_READ: Final = 100
 logger = structlog.get_logger("organism")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compacted:
-    """A compaction, made in ``thread_id``. ``tokens``: about how much of its model's context the source had filled."""
-
-    source_session_id: str
-    successor_session_id: str
-    summary_id: str
-    summary_text: str
-    tokens: int
-    thread_id: str
-
-
 # -- asking for it
 
 
 async def compact(
-    tenant: Tenant, session_id: str, caller: Caller, summary_seconds: float = SUMMARY_SECONDS
-) -> Compacted:
+    tenant: Tenant,
+    session_id: str,
+    caller: Caller,
+    once: Idempotency | None = None,
+    summary_seconds: float = SUMMARY_SECONDS,
+) -> CompactionResult:
     """Compact the session now, or join the compaction that is under way.
 
-    Raises ``SessionBusy`` while a turn is open, ``SessionCompactConflict`` if the session is archived, must not be
-    compacted, has nothing to summarise or changes meanwhile, ``Paused`` if its summarizer is, and ``Upstream`` or
-    ``UpstreamTimeout`` if no summary comes.
+    The same key ``once`` stands for the same compaction, whatever comes of it. Raises ``SessionBusy`` while a turn is
+    open, ``SessionCompactConflict`` if the session is archived, must not be compacted, has nothing to summarise or
+    changes meanwhile, ``Paused`` if its summarizer is, and ``Upstream`` or ``UpstreamTimeout`` if no summary comes.
     """
-    row = await idle(tenant, session_id, caller)
-    if strategy_of(tenant, row) == "off":
-        raise SessionCompactConflict("The session is not compacted: its `compact_strategy` is off.")
-    return await _compact(tenant, row, caller, await _tokens(tenant, row), summary_seconds)
+
+    async def act() -> CompactionResult:
+        row = await idle(tenant, session_id, caller)
+        if _config(tenant, row).compact_strategy == "off":
+            raise SessionCompactConflict("The session is not compacted: its `compact_strategy` is off.")
+        request = await _request(tenant, row, await _tokens(tenant, row), summary_seconds)
+        return await _compact(tenant, request, caller, once)
+
+    async def before(row: Answer) -> CompactionResult:
+        return await _result(tenant, Injected(**row.body))
+
+    return await tenant.operator.once(once, act, before)
 
 
 async def compact_if_full(
     tenant: Tenant, session_id: str, caller: Caller, summary_seconds: float = SUMMARY_SECONDS
-) -> Compacted | None:
+) -> CompactionResult | None:
     """Compact the session before a turn, if its strategy is ``auto`` and its model's context is nearly full.
 
     A failure is logged, and the turn goes on with the session as it is.
     """
     row = await session_row(tenant.views, session_id, caller.user, caller.agent)
     is_idle = row.public.archived_at is None and session_id not in tenant.pump.state.folded.sessions
-    if not is_idle or strategy_of(tenant, row) != "auto" or row.public.message_count <= _keep_last_n(tenant, row):
+    config = _config(tenant, row)
+    if not is_idle or config.compact_strategy != "auto" or row.public.message_count <= config.compact_keep_last_n:
         return None
     tokens, rules = await _tokens(tenant, row), tenant.pump.state.rules
     if tokens <= MOST_FILLED * rules.settings.context_window(_model_of(rules, row.public.agent)):
         return None
     try:
-        return await _compact(tenant, row, caller, tokens, summary_seconds)
+        return await _compact(tenant, await _request(tenant, row, tokens, summary_seconds), caller)
     except OrganismError as error:
         logger.warning("session_not_compacted", session_id=session_id, code=error.code, error=error.message)
         return None
 
 
-def strategy_of(tenant: Tenant, row: SessionRow) -> CompactStrategy:
-    """The session's own strategy, else its tenant's."""
-    return row.private.settings.compact_strategy or tenant.config.compact_strategy
+def _config(tenant: Tenant, row: SessionRow) -> TenantConfig:
+    """What is in force for the session: its own settings, else its tenant's."""
+    own = {name: getattr(row.private.settings, name) for name in OF_TENANT}
+    return replace(tenant.config, **{name: value for name, value in own.items() if value is not None})
 
 
-def _keep_last_n(tenant: Tenant, row: SessionRow) -> int:
-    own = row.private.settings.compact_keep_last_n
-    return tenant.config.compact_keep_last_n if own is None else own
-
-
-async def _compact(tenant: Tenant, row: SessionRow, caller: Caller, tokens: int, summary_seconds: float) -> Compacted:
-    request = await _request(tenant, row, summary_seconds)
+async def _compact(
+    tenant: Tenant, request: CompactionRequest, caller: Caller, once: Idempotency | None = None
+) -> CompactionResult:
     command = CompactSession(
         session_id=request.session_id,
-        user=row.public.user_id,
+        user=caller.user,
         json=asdict(request),
         if_position=request.position,
         actor=caller.actor,
+        idempotency=once,
         caller_depth=caller.caller_depth,
         caller_request=caller.caller_request,
     )
     sent = await tenant.do(command)
     assert isinstance(sent, Injected)  # noqa: S101 - a CompactSession is answered by nothing else; narrows the type
-    made = await _successor(tenant, sent, summary_seconds)
-    return Compacted(
-        source_session_id=request.session_id,
-        successor_session_id=made.successor_session_id,
-        summary_id=made.summary_id,
-        summary_text=made.text,
-        tokens=tokens,
-        thread_id=sent.thread_id,
-    )
+    return await _result(tenant, sent)
 
 
-async def _request(tenant: Tenant, row: SessionRow, summary_seconds: float) -> CompactionRequest:
+async def _request(tenant: Tenant, row: SessionRow, tokens: int, summary_seconds: float) -> CompactionRequest:
     """What the handling is to do, fixed once: it does the same after a restart with another configuration.
 
     Raises ``SessionCompactConflict`` if there is nothing to summarise, or nobody who can.
     """
-    keep_last_n, own = _keep_last_n(tenant, row), row.private.settings.compact_observation_mask
-    is_masked = tenant.config.compact_observation_mask if own is None else own
-    before = tenant.log.head + 1
+    config, before = _config(tenant, row), tenant.log.head + 1
     messages = await _messages(tenant, row.public.id, before)
-    if cut(messages, keep_last_n) == 0:
+    if cut(messages, config.compact_keep_last_n) == 0:
         raise SessionCompactConflict(
-            f"There is nothing to summarise: of {len(messages)} messages the newest {keep_last_n} stay "
+            f"There is nothing to summarise: of {len(messages)} messages the newest {config.compact_keep_last_n} stay "
             "(`compact_keep_last_n`), each tool call with its result."
         )
-    summarizer = _summarizer(tenant, row.public.agent)
+    summarizer, model, most_chars = _summarizer(tenant, row.public.agent)
     return CompactionRequest(
         session_id=row.public.id,
         position=row.private.position,
         before=before,
-        keep_last_n=keep_last_n,
-        is_masked=is_masked,
-        summarizer=summarizer.name,
-        model=summarizer.model,
-        most_chars=summarizer.most_chars,
+        keep_last_n=config.compact_keep_last_n,
+        is_masked=config.compact_observation_mask,
+        summarizer=summarizer,
+        model=model,
+        most_chars=most_chars,
         summary_seconds=summary_seconds,
+        tokens=tokens,
     )
 
 
-class Summarizer(NamedTuple):
-    """Who is asked for summaries, with which model (None: its own), and how many characters it takes at once."""
+def _summarizer(tenant: Tenant, agent: str) -> tuple[str, str | None, int]:
+    """Who is asked for summaries, with which model (None: its own), and how many characters it takes at once.
 
-    name: str
-    model: str | None
-    most_chars: int
-
-
-def _summarizer(tenant: Tenant, agent: str) -> Summarizer:
-    """The listener ``summarizer`` with its own model, else the organism's own agent; both by the agent's model.
-
+    The listener ``summarizer`` with its own model, else the organism's own agent; both by the agent's model.
     ``compact_summary_model`` goes before either model. Raises ``SessionCompactConflict`` if there is none, and
     ``Paused``.
     """
@@ -200,8 +186,7 @@ def _summarizer(tenant: Tenant, agent: str) -> Summarizer:
     if own is not None:
         if fault := _summarizer_fault(rules, own):
             raise SessionCompactConflict(fault)
-        most_chars = own.max_payload_bytes // MOST_BYTES_A_CHARACTER
-        found = Summarizer(own.name, None if model == own.model else model, most_chars)
+        found = own.name, None if model == own.model else model, own.max_payload_bytes // MOST_BYTES_A_CHARACTER
     elif model is None:
         raise SessionCompactConflict(
             f"Nobody can summarise the session: {agent} names no model. Name one as `compact_summary_model`, "
@@ -209,8 +194,8 @@ def _summarizer(tenant: Tenant, agent: str) -> Summarizer:
         )
     else:
         half = rules.settings.context_window(model) * CHARS_PER_TOKEN / 2  # the answer has room as well
-        found = Summarizer(SYSTEM_CHAT, model, int(min(half, MOST_PIECE_CHARS)))
-    if (pause := tenant.pause_of(found.name)) is not None:
+        found = SYSTEM_CHAT, model, int(min(half, MOST_PIECE_CHARS))
+    if (pause := tenant.pause_of(found[0])) is not None:
         raise pause
     return found
 
@@ -238,22 +223,22 @@ def _model_of(rules: Rules, name: str) -> str | None:
 # -- what came of it
 
 
-async def _successor(tenant: Tenant, sent: Injected, summary_seconds: float) -> SessionSuccessor:
-    """The answer of a compaction, once it has come; its failure is raised."""
+async def _result(tenant: Tenant, sent: Injected) -> CompactionResult:
+    """What came of a compaction, once it is over; its failure is raised."""
     thread_id = sent.thread_id
     wanted = EventFilter((thread_id,), (events.MessageSent, *ENDS), content=True)
     async for records in tenant.log.follow(sent.position, wanted):
         for record in records:
             event, content = record.event, record.content
             if not isinstance(event, events.MessageSent):
-                raise await _given_up(tenant, thread_id, summary_seconds)
+                raise await _given_up(tenant, thread_id)
             if event.to != CONSOLE or content is None:
                 continue
             if content.erased:
-                raise SessionCompactConflict("The session was deleted while it was compacted.")
+                raise NotFound(f"There is no session {session_of(thread_id)!r}.", param="/session_id")
             answer = orjson.loads(content.json)
-            if event.type == SessionSuccessor.__name__:
-                return SessionSuccessor(**answer)
+            if event.type == CompactionResult.__name__:
+                return CompactionResult(**answer)
             if answer["code"] == SessionCompactConflict.code:
                 raise SessionCompactConflict(answer["message"])
             cause = answer["message"] or await _cause(tenant, thread_id)
@@ -261,13 +246,13 @@ async def _successor(tenant: Tenant, sent: Injected, summary_seconds: float) -> 
     raise Stopping
 
 
-async def _given_up(tenant: Tenant, thread_id: str, summary_seconds: float) -> OrganismError:
+async def _given_up(tenant: Tenant, thread_id: str) -> OrganismError:
     """Why a thread has ended without an answer: no summary came in time, it was killed, or its handling failed."""
     wanted = EventFilter((thread_id,), (events.StepRecorded,))
     for record in await tenant.log.read(wanted=wanted, limit=MOST_READ, reverse=True):
         event = record.event
         if isinstance(event, events.StepRecorded) and event.error is not None and event.error.code == "timeout":
-            return UpstreamTimeout(f"The summarizer gave no summary within {summary_seconds:g} s; thread {thread_id}.")
+            return UpstreamTimeout(f"The summarizer gave no summary in time; thread {thread_id} shows what it did.")
     row = await tenant.views.private_row(THREADS, thread_id)
     if row is not None and row.status == "killed":
         return SessionCompactConflict(f"The compaction was killed; thread {thread_id} shows by whom.")
@@ -307,7 +292,7 @@ def compaction_listener(limits: Limits) -> Listener:
         max_payload_bytes=limits.max_payload_bytes,
         section={},
         version="",
-        replies=(SessionSuccessor, CompactionFailure),
+        replies=(CompactionResult, CompactionFailure),
     )
 
 
@@ -348,7 +333,15 @@ async def _handle(tenant: Tenant, request: CompactionRequest, metadata: HandlerM
     found = await metadata.effect("successor", partial(_replace, tenant, command))
     if "code" in found:
         return HandlerResponse.respond(CompactionFailure(**found))
-    return HandlerResponse.respond(SessionSuccessor(**found, text=text))
+    return HandlerResponse.respond(
+        CompactionResult(
+            source_session_id=request.session_id,
+            **found,
+            summary_text=text,
+            tokens=request.tokens,
+            thread_id=metadata.thread_id,
+        )
+    )
 
 
 async def _summary(request: CompactionRequest, text: str, metadata: HandlerMetadata) -> str:

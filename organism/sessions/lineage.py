@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -11,10 +12,11 @@ from msgspec import UNSET, UnsetType
 from organism.errors import SessionCompactConflict
 from organism.events.entity import Entity
 from organism.model import words
-from organism.model.commands import ReplaceSession, SessionBegun
+from organism.model.commands import Answer, Idempotency, ReplaceSession, SessionBegun
 from organism.model.ids import session_of
 from organism.pump.history import messages as read_messages
 from organism.pump.history import said_before
+from organism.pump.operate import answer_before
 from organism.sessions.commands import Caller, copied, idle
 from organism.tenants import Tenant
 from organism.views.run import Message
@@ -48,12 +50,19 @@ async def lineage(tenant: Tenant, session_id: str, user: str | None, agent: str 
     return Lineage([_shown(each) for each in backward], [_shown(each) for each in forward], summaries)
 
 
-async def uncompact(tenant: Tenant, session_id: str, caller: Caller) -> SessionBegun:
+async def uncompact(tenant: Tenant, session_id: str, caller: Caller, once: Idempotency | None = None) -> SessionBegun:
     """Begin a successor with the session's whole history: what was summarised, in the place of its summaries.
 
-    Raises ``SessionBusy`` while a turn is open, and ``SessionCompactConflict`` if the session is archived or changes
-    meanwhile, was never compacted, or goes back to a session that was deleted.
+    The same key ``once`` gives the same successor. Raises ``SessionBusy`` while a turn is open, and
+    ``SessionCompactConflict`` if the session is archived or changes meanwhile, was never compacted, or goes back to a
+    session that was deleted.
     """
+    begun = await tenant.operator.once(once, partial(_uncompact, tenant, session_id, caller, once), answer_before)
+    assert isinstance(begun, SessionBegun)  # noqa: S101 - a ReplaceSession is answered by nothing else
+    return begun
+
+
+async def _uncompact(tenant: Tenant, session_id: str, caller: Caller, once: Idempotency | None) -> Answer:
     row = await idle(tenant, session_id, caller)
     line = [row]
     while (parent := await _row(tenant, line[-1].public.parent_session_id)) is not None and parent.private.summary:
@@ -74,10 +83,9 @@ async def uncompact(tenant: Tenant, session_id: str, caller: Caller) -> SessionB
         messages=tuple(map(copied, messages)),
         if_position=row.private.position,
         actor=caller.actor,
+        idempotency=once,
     )
-    begun = await tenant.do(command)
-    assert isinstance(begun, SessionBegun)  # noqa: S101 - a ReplaceSession is answered by nothing else
-    return begun
+    return await tenant.do(command)
 
 
 async def live_end(tenant: Tenant, row: SessionRow, user: str) -> SessionRow:

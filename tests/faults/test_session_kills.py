@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import signal
+from collections.abc import Coroutine
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any
@@ -39,12 +40,24 @@ async def say(stage: Stage, session: str, text: str) -> Any:
     return (await stage.api.call("POST", f"{SESSIONS}/{session}/messages", {"message": text})).expect(200)
 
 
-async def is_killed_at(stage: Stage, session: str, point: str) -> bool:
-    """Whether a life that would die at the point comes to it in a compaction; it is over."""
+async def successor_of(stage: Stage, session: str) -> str:
+    """Compact it under a key."""
+    answer = await stage.api.call("POST", f"{SESSIONS}/{session}/compact", key="once")
+    return str(answer.expect(200)["successor_session_id"])
+
+
+async def uncompacted(stage: Stage, session: str) -> str:
+    """Go back to its whole history, under a key."""
+    answer = await stage.api.call("POST", f"{SESSIONS}/{session}/uncompact", key="once")
+    return str(answer.expect(201)["id"])
+
+
+async def is_killed_at(stage: Stage, act: Coroutine[Any, Any, str], point: str) -> bool:
+    """Whether a life that would die at the point comes to it in the act; it is over."""
     life = await fork(stage.setting.dying_at(point))
     stage.api.url = await life.serving()
     with suppress(Gone):
-        (await stage.api.call("POST", f"{SESSIONS}/{session}/compact")).expect(200)
+        await act
         life.kill()
         await life.end()
         return False
@@ -60,7 +73,7 @@ async def summaries(stage: Stage, session: str) -> int:
     return sum(each["thread_id"].startswith(f"{session}.thr-") for each in called)
 
 
-async def test_a_compaction_that_is_killed_at_any_commit_goes_on_by_itself(shipped: Stage) -> None:
+async def test_a_compaction_that_is_killed_at_any_commit_goes_on_by_itself_and_answers_its_key(shipped: Stage) -> None:
     stage, was_killed, commit = shipped, True, FIRST
     life = await stage.serve()
     while was_killed:
@@ -69,10 +82,11 @@ async def test_a_compaction_that_is_killed_at_any_commit_goes_on_by_itself(shipp
             await say(stage, session, text)
         before = await words(stage, session)
         await life.stop()
-        was_killed = await is_killed_at(stage, session, f"committed:{commit}")
+        was_killed = await is_killed_at(stage, successor_of(stage, session), f"committed:{commit}")
         life = await stage.serve()
         await stage.until_quiet(life)
         row = await stage.api.get(f"{SESSIONS}/{session}")
+        assert await successor_of(stage, session) == row["successor_session_id"]
         assert await words(stage, session) == before
         assert await summaries(stage, session) == 1
         first, *newest = await words(stage, row["successor_session_id"])
@@ -82,3 +96,18 @@ async def test_a_compaction_that_is_killed_at_any_commit_goes_on_by_itself(shipp
         assert "Tennis" in (await say(stage, row["successor_session_id"], SAID[1]))["reply"]
     await life.stop()
     assert commit > FIRST + 5
+
+
+async def test_a_whole_history_that_came_back_before_a_kill_is_the_answer_of_its_key(shipped: Stage) -> None:
+    stage = shipped
+    life = await stage.serve()
+    session = (await stage.api.call("POST", SESSIONS, {"compact_keep_last_n": 0})).expect(201)["id"]
+    await say(stage, session, SAID[0])
+    before, compacted = await words(stage, session), await successor_of(stage, session)
+    await life.stop()
+    assert await is_killed_at(stage, uncompacted(stage, compacted), f"committed:{FIRST}")
+    life = await stage.serve()
+    whole = await uncompacted(stage, compacted)
+    assert whole == (await stage.api.get(f"{SESSIONS}/{compacted}"))["successor_session_id"]
+    assert await words(stage, whole) == before
+    await life.stop()

@@ -43,6 +43,7 @@ from organism.model.commands import (
     ChangeTenantConfig,
     CreateSession,
     DeleteSession,
+    Idempotency,
     Injected,
     PauseAgent,
     PauseOrganism,
@@ -51,9 +52,10 @@ from organism.model.commands import (
     SendTurn,
     SessionBegun,
 )
+from organism.model.sessions import CompactionResult
 from organism.pump.history import messages, said_before
 from organism.sessions.commands import Caller
-from organism.sessions.compaction import Compacted, compact, compact_if_full
+from organism.sessions.compaction import compact, compact_if_full
 from organism.sessions.cut import cut
 from organism.sessions.lineage import lineage, uncompact
 from organism.testing import Running
@@ -98,6 +100,7 @@ async def summarizer(payload: Summarize, metadata: HandlerMetadata):
     return HandlerResponse.respond(Told("In short."))
 '''
 ANN = Caller(user="ann", agent="talk")
+ONCE = Idempotency("once", "POST", "/compact", "")
 PAUSES = PauseOrganism(), ResumeOrganism()
 
 
@@ -346,7 +349,7 @@ async def test_no_message_and_no_agent_makes_the_organism_compact_a_session(worl
         session = await begun(o, compact_keep_last_n=0)
         await said(o, session, "one")
         request = {"session_id": session, "position": 1, "before": o.log.head, "keep_last_n": 0, "is_masked": False}
-        request |= {"summarizer": "summarizer", "most_chars": 100, "summary_seconds": 1.0}
+        request |= {"summarizer": "summarizer", "most_chars": 100, "summary_seconds": 1.0, "tokens": 1}
         await o.inject("system.compaction", request, wait=True)
         await o.inject("talk", {"text": orjson.dumps(request).decode()}, wait=True)
         await said(o, session, orjson.dumps(request).decode())
@@ -392,21 +395,22 @@ async def test_a_session_may_be_compacted_as_soon_as_its_turn_is_decided(world: 
 async def test_a_compaction_goes_on_after_a_crash_and_asks_for_no_summary_twice(
     world: MakeWorld, event: type[Event]
 ) -> None:
-    """It dies as soon as the event of a compaction is in the log."""
+    """It dies as soon as the event of a compaction is in the log. Its key stands for what comes of it."""
     made = talking(world)
     async with made.running() as o:
         session = await begun(o, compact_keep_last_n=1)
         await said(o, session, "one", "two")
         before, head = await words(o, session), o.log.head
-        compacting = asyncio.create_task(compact(o.tenant, session, ANN))
+        compacting = asyncio.create_task(compact(o.tenant, session, ANN, ONCE))
         await o.until(event, after=head)
         await o.crash()
         compacting.cancel()
         await asyncio.gather(compacting, return_exceptions=True)
     async with made.running() as o:
-        await until(lambda: not o.pump.state.folded.threads)
+        done = await compact(o.tenant, session, ANN, ONCE)
         assert await words(o, session) == before
         row = await row_of(o, session)
+        assert row["successor_session_id"] == done.successor_session_id
         first, *kept = await words(o, row["successor_session_id"])
         assert first["content"] == summary_of(session)["content"]
         assert kept == before[-1:]
@@ -436,7 +440,7 @@ async def test_a_lost_commit_leaves_the_source_live_or_the_successor_whole(
         await until(lambda: not o.pump.state.folded.threads)
         row = await row_of(o, session)
         assert await words(o, session) == before
-        assert isinstance(done, Compacted) <= (row["archived_at"] is not None)
+        assert isinstance(done, CompactionResult) <= (row["archived_at"] is not None)
         live = row["successor_session_id"] or session
         if row["archived_at"] is not None:
             assert [each["content"] for each in await words(o, live)] == [summary_of(session)["content"], "Well."]
@@ -464,8 +468,10 @@ async def test_a_summarizer_that_fails_changes_nothing_and_names_its_thread(worl
     async with talking(world).running(on_disk=False) as o:
         session = await begun(o, compact_keep_last_n=0)
         await said(o, session, "fail")
-        with pytest.raises(Upstream, match=r"its handler raised ValueError.*thr-"):
-            await compact(o.tenant, session, ANN)
+        for _ in ("the first", "a repetition"):
+            with pytest.raises(Upstream, match=r"its handler raised ValueError.*thr-"):
+                await compact(o.tenant, session, ANN, ONCE)
+        assert len({each.thread for each in await o.records(MessageDead)}) == 1
         assert (await row_of(o, session))["archived_at"] is None
 
 

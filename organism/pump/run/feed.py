@@ -61,6 +61,11 @@ class Feed(Entity):
     _blocks: dict[object, Callable[[], Delta]] = field(default_factory=dict)
     _subscribers: dict[OnDelta, None] = field(default_factory=dict)
 
+    @property
+    def count(self) -> int:
+        """How many subscribers there are."""
+        return len(self._subscribers)
+
     def subscribe(self, on_delta: OnDelta) -> None:
         """Call ``on_delta`` with each piece from now on."""
         self._subscribers[on_delta] = None

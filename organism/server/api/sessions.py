@@ -36,13 +36,10 @@ from organism.server.http.contract import ACT, Gives, gives
 from organism.server.http.rights import Right
 from organism.server.json import encoded
 from organism.sessions.commands import Caller
+from organism.sessions.compaction import OF_TENANT
 from organism.sessions.lineage import Lineage, lineage, uncompact
 from organism.views.sessions import MessagePlace, Session, SessionRow, session_row
 from organism.views.views import CHANGED, Where
-
-OF_TENANT: Final = ("compact_strategy", "compact_keep_last_n", "compact_observation_mask")
-"""What a session that was not given it has of the tenant's configuration, at each read."""
-
 
 Bound = Annotated[int, Strict(), Field(ge=0, le=1_000_000_000)]
 Amount = Annotated[float, Field(ge=0, le=1_000_000_000, allow_inf_nan=False)]
@@ -273,7 +270,7 @@ async def uncompact_session(call: Call) -> Response:
     call.refuse_if_match()
     names = call.path_params
     with named_in(IN_PATH):
-        begun = await uncompact(call.tenant, names["sid"], caller_of(call, names["name"]))
+        begun = await uncompact(call.tenant, names["sid"], caller_of(call, names["name"]), call.idempotency())
     row = await session_row(call.tenant.views, begun.session_id, call.end_user)
     return JsonResponse(encode(shown(call, row.public)), 201, {"location": address_of(row.public)})
 
@@ -303,11 +300,7 @@ for_user = partial(Route, right=CHAT, needs_user=True, headers=FOR_USER, refuses
 OF_USER: Final = Right("agents:chat", {"name": "agent", "sid": "session"})
 _of_session = partial(for_user, right=OF_USER, refuses=(NotFound, SessionAgentMismatch))
 _act = partial(_of_session, headers=(*ACT, *FOR_USER), takes=NoBody)
-replacing = partial(
-    _act,
-    refuses=(NotFound, SessionAgentMismatch, SessionBusy, SessionCompactConflict),
-    is_recorded=True,
-)
+replacing = partial(_act, refuses=(NotFound, SessionAgentMismatch, SessionBusy, SessionCompactConflict))
 OF_SESSION: Final = "/a1/agents/{name}/sessions/{sid}"
 
 A1: Final = Tag("a1", __doc__)
@@ -334,6 +327,6 @@ ROUTES: Final = tagged(
     _of_session(f"GET {OF_SESSION}", session, gives=gives(Session)),
     _act(f"DELETE {OF_SESSION}", delete_session, gives=(Gives(None, status=204),)),
     _of_session(f"GET {OF_SESSION}/messages", history, gives=gives(SessionMessageList), query=HISTORY.takes),
-    replacing(f"POST {OF_SESSION}/uncompact", uncompact_session, gives=gives(Session, status=201)),
+    replacing(f"POST {OF_SESSION}/uncompact", uncompact_session, gives=gives(Session, status=201), is_recorded=True),
     _of_session(f"GET {OF_SESSION}/lineage", lineage_of, gives=gives(Lineage)),
 )

@@ -21,7 +21,7 @@ from organism.server.http.call import Call, JsonResponse
 from organism.server.http.streaming import live_response
 from organism.server.turns.begin import Turn
 from organism.server.turns.costs import cost_of, set_cost_headers, set_embedding_cost_headers
-from organism.server.turns.folded import FoldedRun
+from organism.server.turns.folded import WAITING, FoldedRun
 from organism.server.turns.follow import begun, entries_of
 
 
@@ -35,7 +35,7 @@ class Writer(Protocol):
     headers: Mapping[str, str]
 
     def waiting(self, reason: str) -> bytes:
-        """The beginning of a stream that waits, and why it does."""
+        """What the stream says when a pause keeps its turn, and why. It may come first."""
 
     def lines(self, entry: RunEntry) -> bytes:
         """What the next entry becomes in the stream; nothing if the form has nothing for it."""
@@ -64,9 +64,9 @@ async def embedded(call: Call, model: str, texts: Sequence[str]) -> Embedded:
 
 
 async def _answer(call: Call, turn: Turn, writer: Writer, shown: Shown) -> Response:
-    entries = _killed_if_left(call, turn) if turn.is_killed else entries_of(call.tenant, turn.sent)
+    entries = _killed_if_left(call, turn) if turn.is_killed else _entries(call, turn)
     headers = {**turn.headers, **writer.headers}
-    if not (turn.is_resumed or (turn.shape.is_stream and turn.pause is not None)):
+    if not turn.is_resumed:
         try:
             entries = await begun(entries)
         except OrganismError:
@@ -89,9 +89,10 @@ async def _stream(
 ) -> AsyncGenerator[bytes, None]:
     """The turn as it comes, what its client has seen left out. A stream without its end was cut."""
     async with aclosing(entries):
-        if turn.pause is not None:
-            yield writer.waiting(turn.pause.message)
         async for entry in entries:
+            if entry["type"] == WAITING:
+                yield writer.waiting(entry["data"]["reason"])
+                continue
             new = turn.seen.take(entry)
             if new is not None:
                 yield writer.lines(new)
@@ -99,11 +100,15 @@ async def _stream(
                 yield writer.end(await cost_of(call, turn.charged))
 
 
+def _entries(call: Call, turn: Turn) -> AsyncGenerator[RunEntry, None]:
+    return entries_of(call.tenant, turn.sent, tells_pauses=turn.shape.is_stream)
+
+
 async def _killed_if_left(call: Call, turn: Turn) -> AsyncGenerator[RunEntry, None]:
     """The entries; if the client leaves before the last one, the turn is killed."""
     kind = ""
     try:
-        async with aclosing(entries_of(call.tenant, turn.sent)) as entries:
+        async with aclosing(_entries(call, turn)) as entries:
             async for entry in entries:
                 kind = entry["type"]
                 yield entry

@@ -13,14 +13,15 @@ from typing import Any, Final
 from organism.agents.invoke import Flags, Shape, delivers, resolved
 from organism.config.settings import Listener
 from organism.config.tenant import OnBusy
-from organism.errors import InvalidField, NotFound, OrganismError, Paused, SessionCompactConflict
+from organism.errors import InvalidField, NotFound, OrganismError, SessionCompactConflict
 from organism.model.commands import Inject, Injected, SendTurn
+from organism.model.sessions import CompactionResult
 from organism.server.api.sessions import caller_of
 from organism.server.http.bodies import Places, named_in
 from organism.server.http.call import IN_PATH, Call, caller_fields
 from organism.server.turns.costs import set_cost_headers
 from organism.server.turns.follow import Seen
-from organism.sessions.compaction import Compacted, compact, compact_if_full
+from organism.sessions.compaction import compact, compact_if_full
 from organism.sessions.lineage import live_end
 from organism.views.keyed import Answer
 from organism.views.sessions import SessionRow, session_row
@@ -56,8 +57,7 @@ class Asked:
 class Turn:
     """A turn that is on disk, what its client has ``seen`` of it, and how it is to be answered.
 
-    ``headers`` go with the answer; ``since`` is the position since which the turn cost something. ``pause`` says why it
-    waits, if it does.
+    ``headers`` go with the answer; ``since`` is the position since which the turn cost something.
     """
 
     sent: Injected
@@ -65,7 +65,6 @@ class Turn:
     seen: Seen
     is_resumed: bool = False
     is_killed: bool = False
-    pause: Paused | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     since: int | None = None
 
@@ -109,41 +108,25 @@ async def begin(call: Call, asked: Asked) -> Turn:
         if asked.session_id is not None:
             with named_in(asked.places):
                 await session_row(call.tenant.views, asked.session_id, call.named_user, asked.agent)
-        return _turn(call, asked, seen.sent, seen=seen, is_resumed=True)
+        return _turn(asked, seen.sent, seen=seen, is_resumed=True)
     fields = {**caller_fields(call), **call.command_fields(of_thread=False)}
     act = partial(_one_turn if asked.session_id is None else _next_turn, call, asked, fields)
-    if (once := call.idempotency()) is None:
-        return await act()
 
     async def before(row: Answer) -> Turn:
-        return _turn(call, asked, Injected(**row.body))
+        return _turn(asked, Injected(**row.body))
 
-    return await call.tenant.operator.once(once, act, before)
-
-
-def _turn(call: Call, asked: Asked, sent: Injected, **more: Any) -> Turn:
-    waits = sent.message_id in call.tenant.pump.state.folded.messages
-    known = {"seen": Seen(sent), "is_killed": asked.is_killed, "pause": _pause(call, asked) if waits else None}
-    return Turn(sent=sent, shape=asked.shape, **{**known, **more})
+    return await call.tenant.operator.once(call.idempotency(), act, before)
 
 
-def _pause(call: Call, asked: Asked) -> Paused | None:
-    """What keeps the turn from being done now, with what resumes it."""
-    if (pause := call.tenant.pause_of(asked.agent)) is not None:
-        return pause
-    folded = call.tenant.pump.state.folded
-    session = folded.sessions.get(asked.session_id or "")
-    waits_for = session.turns if session is not None and asked.on_busy not in {"force", "reject"} else ()
-    for thread_id in waits_for:
-        if folded.threads[thread_id].paused:
-            more = f"It goes on by `organism resume --thread {thread_id}`, POST /api/v1/threads/{thread_id}/resume."
-            return Paused(f"Thread {thread_id}, a turn of the session before this one, is paused. {more}")
-    return None
+def _turn(asked: Asked, sent: Injected, **more: Any) -> Turn:
+    return Turn(sent=sent, shape=asked.shape, is_killed=asked.is_killed, **{"seen": Seen(sent), **more})
 
 
 def _refuse_paused(call: Call, asked: Asked) -> None:
     """Raise ``Paused`` unless the turn can be done now or ``waits``."""
-    if not asked.waits and (pause := _pause(call, asked)) is not None:
+    session = call.tenant.pump.state.folded.sessions.get(asked.session_id or "")
+    waits_for = session.turns if session is not None and asked.on_busy not in {"force", "reject"} else ()
+    if not asked.waits and (pause := call.tenant.pause_of(asked.agent, waits_for)) is not None:
         raise pause
 
 
@@ -151,7 +134,7 @@ async def _one_turn(call: Call, asked: Asked, fields: Mapping[str, Any]) -> Turn
     """Accept a turn without a session."""
     _refuse_paused(call, asked)
     command = Inject(to=asked.agent, json=asked.json, **fields)
-    return _turn(call, asked, await call.send(command, asked.place, asked.places))
+    return _turn(asked, await call.send(command, asked.place, asked.places))
 
 
 async def _next_turn(call: Call, asked: Asked, fields: Mapping[str, Any]) -> Turn:
@@ -181,15 +164,15 @@ async def _next_turn(call: Call, asked: Asked, fields: Mapping[str, Any]) -> Tur
     except SessionCompactConflict:  # it was archived after it was read
         return await _next_turn(call, asked, fields)
     if compacted is None:
-        return _turn(call, asked, sent)
+        return _turn(asked, sent)
     headers = {COMPACTED: compacted.successor_session_id, COMPACTED_TOKENS: str(compacted.tokens)}
-    return _turn(call, asked, sent, headers=headers, since=since)
+    return _turn(asked, sent, headers=headers, since=since)
 
 
-async def compact_now(call: Call, session_id: str, agent: str) -> Compacted:
-    """Compact the session that the path names, and tell what that cost."""
+async def compact_now(call: Call, session_id: str, agent: str) -> CompactionResult:
+    """Compact the session that the path names, and put what that cost into the headers of the answer."""
     with named_in(IN_PATH):
-        done = await compact(call.tenant, session_id, caller_of(call, agent))
+        done = await compact(call.tenant, session_id, caller_of(call, agent), call.idempotency())
     await set_cost_headers(call, Injected(done.thread_id, "", 0))
     return done
 

@@ -16,6 +16,7 @@ from organism.server.http import problems
 from organism.views.run import Fold, Message, is_erased
 
 KILLED: Final = "The thread was killed."
+WAITING: Final = "waiting"
 
 
 class RunError(TypedDict):
@@ -26,8 +27,8 @@ class RunError(TypedDict):
 
 
 def waiting_entry(reason: str) -> RunEntry:
-    """What a stream says first that waits. It is no entry of the run, and not in the log."""
-    return {"type": "waiting", "data": {"reason": reason}}
+    """What a stream says that waits. It is no entry of the run, and not in the log."""
+    return {"type": WAITING, "data": {"reason": reason}}
 
 
 class FoldedRun(Entity):

@@ -16,7 +16,7 @@ from msgspec import field
 from organism.errors import ThreadKilled
 from organism.events import vocabulary as events
 from organism.events.entity import Entity
-from organism.events.record import Content, Record
+from organism.events.record import ORGANISM_STREAM, Content, Record
 from organism.log.log import EventFilter, EventLog
 from organism.model.agent import Answer
 from organism.model.commands import Injected
@@ -25,7 +25,7 @@ from organism.model.run import RunEntry
 from organism.model.unseen import Unseen
 from organism.pump.run.feed import Delta, LiveText
 from organism.server.turns.failures import failure_of
-from organism.server.turns.folded import KILLED, FoldedRun
+from organism.server.turns.folded import KILLED, WAITING, FoldedRun, waiting_entry
 from organism.tenants import Tenant
 from organism.views.run import entry_of
 from organism.views.threads import ENDS
@@ -37,17 +37,22 @@ _SHOWN: Final[tuple[type[events.Event], ...]] = (
     events.MessageDead,
 )
 """What is read of a handling: its run, and its end."""
+_PAUSES: Final = (
+    *(events.OrganismPaused, events.OrganismResumed, events.AgentPaused, events.AgentResumed),
+    *(events.ThreadPaused, events.ThreadResumed),
+)
 MAX_WAITING_PIECES: Final = 1000
 """Pieces of text that may wait for a slow client; what comes beyond reaches it from the log, gathered."""
 
 
-async def entries_of(tenant: Tenant, sent: Injected) -> AsyncGenerator[RunEntry, None]:
+async def entries_of(tenant: Tenant, sent: Injected, *, tells_pauses: bool = False) -> AsyncGenerator[RunEntry, None]:
     """The entries, from the first to ``done``. They end without it if the log closes before.
 
+    With ``tells_pauses`` a ``waiting`` comes between them whenever a pause begins that keeps the run.
     A run that ends with an error tells one before, also where its handler has raised and told none.
     A handler that shows no run answers by what it sends: each reply to ``console`` is a message.
     """
-    run = _RunFollower(tenant, sent)
+    run = _RunFollower(tenant, sent, tells_pauses=tells_pauses)
     async with aclosing(run.entries()) as entries:
         async for entry in entries:
             yield entry
@@ -55,7 +60,8 @@ async def entries_of(tenant: Tenant, sent: Injected) -> AsyncGenerator[RunEntry,
         for entry in await _failed(tenant.log, sent, is_killed=run.outcome == "killed"):
             yield entry
     elif run.outcome == "appended":
-        async with aclosing(entries_of(tenant, await _taken_in(tenant.log, sent))) as entries:
+        running = await _taken_in(tenant.log, sent)
+        async with aclosing(entries_of(tenant, running, tells_pauses=tells_pauses)) as entries:
             async for entry in entries:
                 yield entry
     elif run.outcome:
@@ -79,9 +85,11 @@ class _RunFollower:
     skipped, and its text comes from the log. ``outcome`` is that of a handling that showed no run.
     """
 
-    def __init__(self, tenant: Tenant, sent: Injected) -> None:
+    def __init__(self, tenant: Tenant, sent: Injected, *, tells_pauses: bool) -> None:
         self._tenant = tenant
         self._sent = sent
+        self._tells_pauses = tells_pauses
+        self._pause = ""
         self._live = LiveText(sent.position)
         self._entries: asyncio.Queue[RunEntry | None] = asyncio.Queue()
         self._is_over = self._has_reason = False
@@ -114,8 +122,14 @@ class _RunFollower:
 
     async def _read(self) -> None:
         wanted = EventFilter((self._sent.thread_id,), _SHOWN, content=True)
+        if self._tells_pauses:
+            wanted = EventFilter((*self._line(), ORGANISM_STREAM), (*_SHOWN, *_PAUSES), content=True)
+            self._note_pause()
         async for records in self._tenant.log.follow(self._sent.position, wanted):
             for record in records:
+                if isinstance(record.event, _PAUSES):
+                    self._note_pause()
+                    continue
                 if self._lacks_reason(record):
                     self._entries.put_nowait(await failure_of(self._tenant.log, self._sent))
                 self._take(record)
@@ -123,6 +137,21 @@ class _RunFollower:
                     return
             if self._entries.qsize() > MAX_WAITING_PIECES:
                 await self._entries.join()
+
+    def _line(self) -> list[str]:
+        """The thread, after the turns of its session for which it waits."""
+        thread_id = self._sent.thread_id
+        session = self._tenant.pump.state.folded.sessions.get(session_of(thread_id) or "")
+        turns = session.turns if session is not None else []
+        return turns[: turns.index(thread_id) + 1] if thread_id in turns else [thread_id]
+
+    def _note_pause(self) -> None:
+        """A pause has begun or ended: add why the run waits, unless that was said already."""
+        message = self._tenant.pump.state.folded.messages.get(self._sent.message_id)
+        pause = None if message is None else self._tenant.pause_of(message.to, self._line())
+        before, self._pause = self._pause, "" if pause is None else pause.message
+        if self._pause not in {"", before}:
+            self._entries.put_nowait(waiting_entry(self._pause))
 
     def _lacks_reason(self, record: Record[Any]) -> bool:
         """Whether the run ends with an error and has told none."""
@@ -188,7 +217,7 @@ def _entry(kind: str, **data: Any) -> RunEntry:
 
 
 _ENOUGH: Final = frozenset({"message_delta", "thought_delta", "message", "thought", "data", "file", "done"}) | {
-    *("tool_call", "tool_result", "interaction_request")
+    *("tool_call", "tool_result", "interaction_request", WAITING)
 }
 """Entries that show something of the run: an error before the first of them is answered with its own status."""
 

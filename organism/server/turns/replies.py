@@ -89,7 +89,7 @@ async def _replies(log: EventLog, sent: Injected) -> Replies:
 async def call_tool(
     call: Call, command: Inject, place: str, places: Places = IN_PATH
 ) -> tuple[Injected, Ending | None]:
-    """Send a call to a tool and wait for its end, as long as calls of tools are waited for; tell what it cost."""
+    """Call a tool and wait for its end, for at most ``tool_seconds``; its cost goes into the headers of the answer."""
     sent, ending = await send_and_wait(call, command, call.process.timeouts.tool_seconds, place, places)
     if ending is not None:
         await set_cost_headers(call, sent)

@@ -99,6 +99,31 @@ async def test_it_is_compacted_once_and_a_key_gives_the_first_answer(dan: User) 
     assert error_of(other)[:2] == (409, "session_compact_conflict")
 
 
+async def test_what_joins_a_compaction_gets_its_answer_under_its_own_key_again(dan: User) -> None:
+    session = await grown(dan, "do wait for it", compact_keep_last_n=0)
+    path = f"parrot/sessions/{session}/compact"
+    both = [asyncio.ensure_future(dan.call("POST", path, Idempotency_Key=key)) for key in ("a", "b")]
+    await at_gate(dan.server, "summary")
+    open_gate(dan.server, "summary")
+    first, joined = await asyncio.gather(*both)
+    again = await dan.call("POST", path, Idempotency_Key="b")
+    assert (again.status_code, again.content) == (200, joined.content) == (200, first.content)
+
+
+async def test_a_key_shows_no_summary_of_a_session_that_was_deleted_since(tmp_path: Path) -> None:
+    async with talking(tmp_path, tmp_path / "data") as server:
+        dan = User(server)
+        session = await grown(dan, "one", compact_keep_last_n=0)
+        path = f"parrot/sessions/{session}/compact"
+        done = (await dan.call("POST", path, Idempotency_Key="c")).json()
+        for each in (session, done["successor_session_id"]):
+            assert (await dan.call("DELETE", f"parrot/sessions/{each}")).status_code == 204
+        again = await dan.call("POST", path, Idempotency_Key="c")
+    assert error_of(again)[:2] == (404, "not_found")
+    files = [each.read_bytes() for each in (tmp_path / "data").rglob("*") if each.is_file()]
+    assert not any(b"short of 1" in each for each in files)
+
+
 async def test_a_busy_session_is_not_compacted(dan: User) -> None:
     session = await grown(dan, "one", compact_keep_last_n=0)
     turn = asyncio.ensure_future(dan.say(session, "wait"))

@@ -12,7 +12,8 @@ import httpx2
 import orjson
 import pytest
 
-from organism.server.turns import follow
+from organism.model.commands import Inject, Injected
+from organism.server.turns.follow import MAX_WAITING_PIECES, entries_of
 from organism.views.run import fold
 from tests.server.logged import logged
 from tests.server.served import PATIENCE_SECONDS, Served, lines_of, patience, served
@@ -109,11 +110,17 @@ async def test_a_run_that_is_joined_late_is_sent_whole(server: Served) -> None:
             assert [entry async for entry in late][-1]["type"] == "done"
 
 
-async def test_what_a_slow_client_has_no_room_for_reaches_it_from_the_log(
-    server: Served, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(follow, "MAX_WAITING_PIECES", 0)
-    assert fold(await all_told(server, "teller"))["messages"] == SAID
+async def test_what_a_slow_client_has_no_room_for_reaches_it_from_the_log(server: Served) -> None:
+    tenant = server.organism.tenants["default"]
+    message = "x" * 8 * MAX_WAITING_PIECES  # ``teller`` sends four characters at a time
+    sent = await tenant.do(Inject(to="teller", json={"message": message}))
+    assert isinstance(sent, Injected)
+    entries = entries_of(tenant, sent)
+    seen = [await anext(entries)]
+    assert await tenant.ended(sent.thread_id, PATIENCE_SECONDS)
+    seen += [entry async for entry in entries]
+    assert fold(seen)["messages"] == [{"role": "assistant", "content": f"You said: {message}"}]
+    assert len(seen) < 2 * MAX_WAITING_PIECES
 
 
 async def test_a_run_goes_on_when_its_client_leaves(server: Served) -> None:
@@ -122,7 +129,7 @@ async def test_a_run_goes_on_when_its_client_leaves(server: Served) -> None:
     thread = await resolve(server)
     assert await server.organism.tenants["default"].ended(thread, 10)
     assert (await server.get(f"/threads/{thread}"))["status"] == "completed"
-    assert not server.organism.tenants["default"].feed._subscribers  # noqa: SLF001 - a follower that stays is a leak
+    assert server.organism.tenants["default"].feed.count == 0
 
 
 async def test_a_stream_ends_with_its_token_and_the_run_goes_on(config: Path) -> None:
@@ -141,15 +148,14 @@ async def test_a_stream_ends_with_its_token_and_the_run_goes_on(config: Path) ->
 @pytest.mark.parametrize("accept", ["application/json", "application/x-ndjson"])
 async def test_anyone_who_waits_for_a_run_and_leaves_is_waited_for_no_longer(server: Served, accept: str) -> None:
     tenant = server.organism.tenants["default"]
-    following = tenant.feed._subscribers  # noqa: SLF001 - a follower that stays is a leak
     with logged() as log:
         async with httpx2.AsyncClient(trust_env=False) as client:
             url = f"{server.url}/agents/mute/invoke"
             asking = client.post(url, json=HELLO, headers={**server.bearer, "accept": accept}, timeout=None)
             waiting = asyncio.ensure_future(asking)
-            await server.until(lambda: bool(following))
+            await server.until(lambda: tenant.feed.count == 1)
             waiting.cancel()
-        await server.until(lambda: not following)
+        await server.until(lambda: tenant.feed.count == 0)
         ends = [entry["status"] for entry in log.entries if entry.get("route", "").endswith("/invoke")]
     assert ends == [499]
     thread = await resolve(server)

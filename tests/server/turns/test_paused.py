@@ -11,8 +11,10 @@ import httpx2
 import orjson
 import pytest
 
+from organism.server.turns.write.openai import CompletionWriter, Head
 from tests.server.served import Served, lines_of, served
 from tests.server.sessions.talking import User, at_gate, error_of, open_gate, talking
+from tests.server.tenanted import bearer
 from tests.server.turns.talkers import talkers
 
 DAN = {"SPASS-User-Id": "dan"}
@@ -121,6 +123,82 @@ async def test_a_stream_that_waits_says_so_first(server: Served, surface: str, f
     text = "\n".join(rest)
     assert "paused" not in text
     assert text.count('"finish_reason":"stop"') + text.count('"stopReason":"stop"') == 1
+
+
+PAUSES = {
+    "organism": ("/organism", "The organism is paused."),
+    "agent": ("/agents/asking", "The agent asking is paused."),
+    "thread": ("/threads/{thread}", "for which the turn waits, is paused."),
+}
+
+
+@pytest.mark.parametrize("paused", PAUSES)
+@pytest.mark.parametrize("form", [{"Accept": "text/event-stream"}, VERCEL], ids=["events", "AI SDK"])
+async def test_a_stream_says_when_a_pause_begins_and_goes_on_after_it(
+    server: Served, form: Mapping[str, str], paused: str
+) -> None:
+    url, body = f"{server.url}/agents/asking/invoke", {**INPUTS, "wait": True, "flags": {"stream": True}}
+    async with server.client.stream("POST", url, json=body, headers={**server.bearer, **form}) as answer:
+        lines = lines_of(answer)
+        said = [await until(lines, "You said: ")]
+        path, reason = PAUSES[paused]
+        path = path.format(thread=(await server.get("/threads"))["threads"][0]["id"])
+        for _ in ("once", "and again"):
+            await server.call("POST", f"{path}/pause")
+            await server.call("POST", f"{path}/pause")  # changes nothing, so nothing is said
+            said.append(await until(lines, reason))
+            await server.call("POST", f"{path}/resume")
+        while not (asked := (await server.get("/approvals", params={"status": "pending"}))["approvals"]):
+            pass
+        await server.call("POST", f"/approvals/{asked[0]['id']}/resolve", json={"decision": "approve"})
+        text = "\n".join([*said, *[line async for line in lines]])
+    assert text.count(reason) == text.count('"reason":') == 2
+    assert (text.count('"delta":"hell"'), text.count('"type":"start"')) == (1, int(form is VERCEL))
+
+
+async def until(lines: AsyncIterator[str], text: str) -> str:
+    """The lines up to one with the text."""
+    said = ""
+    async for line in lines:
+        said += f"{line}\n"
+        if text in line:
+            return said
+    raise AssertionError(f"There was no {text!r}: {said}")
+
+
+def test_a_completion_that_has_begun_does_not_begin_again_to_say_that_it_waits() -> None:
+    writer = CompletionWriter(Head("thr-1", 1, "m"), lambda error: error.message.encode())
+    first = writer.lines({"type": "message", "data": {"id": "m1", "text": "Hello"}})
+    waiting = orjson.loads(writer.waiting("It is paused.").removeprefix(b"data: "))
+    assert first.count(b'"role"') == 1
+    assert (waiting["choices"][0]["delta"], waiting["spass_waiting"]) == ({}, {"reason": "It is paused."})
+
+
+async def test_a_turn_that_waits_for_another_one_of_its_session_says_when_that_is_paused(tmp_path: Path) -> None:
+    async with talking(tmp_path) as server:
+        dan, tenant = User(server), server.organism.tenants["default"]
+        session = await dan.begin()
+        running = asyncio.ensure_future(dan.say(session, "wait"))
+        await at_gate(server, "wait")
+
+        async def follow() -> str:
+            url, body = (
+                f"/a1/agents/parrot/sessions/{session}/messages",
+                {"message": "next", "stream": True, "wait": True},
+            )
+            headers = {**bearer("default", "talker"), **DAN}
+            async with server.client.stream("POST", url, json=body, headers=headers) as answer:
+                lines = lines_of(answer)
+                said = await until(lines, f"Thread {session}.1, for which the turn waits, is paused.")
+                await server.call("POST", f"/threads/{session}.1/resume")
+                open_gate(server, "wait")
+                return said + await until(lines, '"stopReason":"stop"')
+
+        following = asyncio.ensure_future(follow())
+        await server.until(lambda: tenant.feed.count > 1)
+        await server.call("POST", f"/threads/{session}.1/pause")
+        assert (await following).count('"waiting"') == 1
+        assert (await running).status_code == 200
 
 
 async def test_a_client_that_leaves_while_it_waits_goes_on_by_the_id_of_what_it_has(server: Served) -> None:

@@ -89,15 +89,14 @@ class CompletionWriter(Entity):
     _thought: Said = field(default_factory=Said)
 
     def waiting(self, reason: str) -> bytes:
-        """The first chunk; ``spass_waiting`` says why no other follows yet."""
-        self._has_begun = True
-        return self._chunk({"role": "assistant", "content": ""}, spass_waiting={"reason": reason})
+        """A chunk without text; ``spass_waiting`` says why no other follows yet."""
+        return self._chunk(self._beginning(), spass_waiting={"reason": reason})
 
     def lines(self, entry: RunEntry) -> bytes:
         """The events that the entry becomes; none if the API has no form for it."""
         self._run.add(entry)
-        begin = b"" if self._has_begun else self._chunk({"role": "assistant", "content": ""})
-        self._has_begun = True
+        beginning = self._beginning()
+        begin = self._chunk(beginning) if beginning else b""
         block = "" if is_erased(entry) else entry["type"].partition("_")[0]
         if block == "message" and (text := self._said.add(entry)):
             return begin + self._chunk({"content": text})
@@ -132,6 +131,12 @@ class CompletionWriter(Entity):
         choice = {"index": 0, "message": message, "finish_reason": _finish(folded)}
         shown = {"choices": [choice], "usage": _usage(folded), "served_by": folded.served_by}
         return {**self._head.of("chat.completion"), **shown}
+
+    def _beginning(self) -> dict[str, str]:
+        """What the first chunk has to say; nothing once it was said."""
+        beginning = {} if self._has_begun else {"role": "assistant", "content": ""}
+        self._has_begun = True
+        return beginning
 
     def _chunk(self, delta: Mapping[str, Any], finish: str | None = None, **more: Any) -> bytes:
         choice = {"index": 0, "delta": delta, "finish_reason": finish}

@@ -89,16 +89,12 @@ class UiWriter(Entity):
     _is_last: bool = False
 
     def waiting(self, reason: str) -> bytes:
-        self._has_begun = True
-        start = {"type": "start", "messageId": self._message_id}
-        return event(start) + event({"type": "data-waiting", "data": {"reason": reason}, "transient": True})
+        waiting = {"type": "data-waiting", "data": {"reason": reason}, "transient": True}
+        return b"".join(map(event, [*self._start(), waiting]))
 
     def lines(self, entry: RunEntry) -> bytes:
         """The events that the entry becomes; none if this form has no part for it."""
-        parts = list(self._parts(entry["type"], entry["data"], is_erased=is_erased(entry)))
-        if not self._has_begun:
-            self._has_begun = True
-            parts.insert(0, {"type": "start", "messageId": self._message_id})
+        parts = [*self._start(), *self._parts(entry["type"], entry["data"], is_erased=is_erased(entry))]
         lines = b"".join(map(event, parts))
         return lines + DONE if entry["type"] == "done" else lines
 
@@ -108,6 +104,12 @@ class UiWriter(Entity):
     def whole(self, folded: FoldedRun) -> dict[str, Any]:
         found = folded.outputs()
         return {**found, "messages": with_parts(found["messages"])}
+
+    def _start(self) -> list[Part]:
+        """The first part; nothing once it was sent."""
+        start: list[Part] = [] if self._has_begun else [{"type": "start", "messageId": self._message_id}]
+        self._has_begun = True
+        return start
 
     def _parts(self, kind: str, data: Mapping[str, Any], *, is_erased: bool) -> Iterator[Part]:
         block, _, phase = kind.partition("_")
