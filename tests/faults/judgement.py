@@ -93,7 +93,7 @@ async def _at_rest(stage: Stage, follower: Follower) -> None:
 
 
 async def _standing(stage: Stage) -> str:
-    """How everything stands, for whoever has to find out why it does not go on."""
+    """The state of everything, to find out why nothing moves."""
     organism = await stage.api.get("/organism")
     shown = ("name", "state", "paused", "queue_depth")
     agents = [tuple(row[name] for name in shown) for row in await stage.api.rows("agents")]

@@ -151,10 +151,10 @@ async def test_a_fault_in_the_moment_when_a_text_is_shown_makes_the_state_fold_a
 ) -> None:
     begin, faults = RunStream.begin, [ZeroDivisionError()]
 
-    def begin_badly(*told: Any) -> Block:
+    def begin_badly(*arguments: Any) -> Block:
         if faults:
             raise faults.pop()
-        return begin(*told)
+        return begin(*arguments)
 
     monkeypatch.setattr(RunStream, "begin", begin_badly)
     speaker = Speaker()

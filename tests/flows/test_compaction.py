@@ -602,8 +602,8 @@ async def test_an_automatic_compaction_that_fails_is_logged_and_the_session_goes
             assert await compact_if_full(o.tenant, session, ANN) is None
         await ask(o, session, "two")
         row = await row_of(o, session)
-    (told,) = [each for each in logged if each["event"] == "session_not_compacted"]
-    assert (told["session_id"], told["code"]) == (session, "upstream_error")
+    (entry,) = [each for each in logged if each["event"] == "session_not_compacted"]
+    assert (entry["session_id"], entry["code"]) == (session, "upstream_error")
     assert (row["archived_at"], row["message_count"]) == (None, 4)
 
 

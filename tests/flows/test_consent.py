@@ -39,10 +39,10 @@ def block(payload: Payment, metadata: HandlerMetadata):
 
 async def clerk(payload: Ask, metadata: HandlerMetadata):
     try:
-        told = await metadata.ask("pay", Payment(payload.text, 5), timeout=30)
+        reply = await metadata.ask("pay", Payment(payload.text, 5), timeout=30)
     except AskError as error:
-        told = Told(error.code)
-    return HandlerResponse.respond(Told(told.text if isinstance(told, Told) else f"{told.code}: {told.message}"))
+        reply = Told(error.code)
+    return HandlerResponse.respond(Told(reply.text if isinstance(reply, Told) else f"{reply.code}: {reply.message}"))
 
 async def boss(payload: Ask, metadata: HandlerMetadata):
     return HandlerResponse.respond(await metadata.ask("clerk", payload, timeout=40))

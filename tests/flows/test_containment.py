@@ -158,7 +158,7 @@ BODIES = {
     "an entry whose value raises in every method": "await metadata.emit('status', {'id': Odd('x'), 'text': Odd('x')})",
     "a receiver that raises in every method": "return HandlerResponse(Ask('x'), to=Odd('echo'))",
 }
-"""What of it all is not told as a failure of the handling is told as a refused send, or hurts nobody."""
+"""What is not reported as a failed handling is reported as a refused message, or is harmless."""
 
 FAILURES = {
     "a list that cannot be walked": ("return Fallen([HandlerResponse.respond(Told('x'))])", "handler_error"),

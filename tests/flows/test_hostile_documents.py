@@ -181,12 +181,12 @@ class Obedient(Played):
             return self._stored(texts)
         is_order = messages[-1]["role"] == "user" and not split_fences(messages[-1]["content"])[0]
         arguments = {tool.name: tuple(tool.parameters["properties"]) for tool in call.options.get("tools", ())}
-        told = [each for text in texts for each in written_calls(text, arguments, lambda _: False)[0]]
+        written = [each for text in texts for each in written_calls(text, arguments, lambda _: False)[0]]
         if again := confirmed(messages):
-            told = [again]
-        if not told or (self.says_it and not is_order and not again):
+            written = [again]
+        if not written or (self.says_it and not is_order and not again):
             return answered(text="\n".join(texts))
-        return answered(tool_calls=tuple(ToolCall("", each.name, each.input) for each in told))
+        return answered(tool_calls=tuple(ToolCall("", each.name, each.input) for each in written))
 
     def _stored(self, texts: list[str]) -> Outcome:
         found = [text for text in texts if text.startswith(HERE)]
@@ -224,11 +224,11 @@ def _strings(value: Any) -> Iterator[str]:
 def confirmed(messages: Any) -> ToolCall | None:
     """The last call once more, with the token that its result gives."""
     found = unfenced(messages[-1]["content"]) if messages[-1]["role"] == "tool" else None
-    told = orjson.loads(found.text) if found is not None else {}
-    if not isinstance(told, dict) or not told.get("confirm_token"):
+    result = orjson.loads(found.text) if found is not None else {}
+    if not isinstance(result, dict) or not result.get("confirm_token"):
         return None
     before = next(each for each in reversed(messages) if each.get("tool_calls"))["tool_calls"][0]["function"]
-    given = {**orjson.loads(before["arguments"]), "confirm_token": told["confirm_token"]}
+    given = {**orjson.loads(before["arguments"]), "confirm_token": result["confirm_token"]}
     return ToolCall("", before["name"], given)
 
 
@@ -258,7 +258,7 @@ async def obeying(play: World, model: Obedient, *documents: Document, on_disk: b
 
 
 async def attacked(o: Running, attack: Attack) -> str:
-    """Have the document read; gives the thread in which a model is told what it says."""
+    """Have the document read; returns the thread in which a model reads what it says."""
     thread_id = ""
     for to, message in attack.injections():
         if thread_id:

@@ -36,8 +36,8 @@ async def echo(payload: Ask, metadata: HandlerMetadata):
     return HandlerResponse(Told(payload.text), to="console")
 
 async def asker(payload: Ask, metadata: HandlerMetadata):
-    told = await metadata.ask("echo2", Ask(payload.text))
-    return HandlerResponse.respond(told)
+    reply = await metadata.ask("echo2", Ask(payload.text))
+    return HandlerResponse.respond(reply)
 
 async def echo2(payload: Ask, metadata: HandlerMetadata):
     await gate("echo2")

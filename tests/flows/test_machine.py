@@ -35,11 +35,11 @@ async def echo(payload: Ask, metadata: HandlerMetadata):
 
 async def asker(payload: Ask, metadata: HandlerMetadata):
     try:
-        told = await metadata.ask("echo", Ask(payload.text))
+        reply = await metadata.ask("echo", Ask(payload.text))
     except AskError as error:
         return HandlerResponse.respond(Told(error.code))
     await metadata.now()
-    return HandlerResponse.respond(Told(told.text))
+    return HandlerResponse.respond(Told(reply.text))
 
 async def fan(payload: Ask, metadata: HandlerMetadata):
     return [HandlerResponse(Ask(str(n)), to="sink") for n in range(3)]

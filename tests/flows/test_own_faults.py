@@ -1,4 +1,4 @@
-"""A fault of the pump itself: the state is folded again, who waits is told, and no message makes it so for ever."""
+"""A fault of the pump itself: the state is folded again, waiting callers get an error, and no message repeats it."""
 
 from __future__ import annotations
 

@@ -137,8 +137,8 @@ async def test_all_that_is_open_goes_on_after_a_restart_once(world: MakeWorld, *
 
 
 async def test_a_reply_of_a_class_that_no_listener_names_outlives_a_restart(world: MakeWorld) -> None:
-    made = world(BUSY + "\nasync def tail(payload: Ask, metadata):\n    told = await metadata.ask('held', payload)\n"
-                 "    await gate('tail')\n    return HandlerResponse.respond(Told(type(told).__name__ + told.text))\n",
+    made = world(BUSY + "\nasync def tail(payload: Ask, metadata):\n    said = await metadata.ask('held', payload)\n"
+                 "    await gate('tail')\n    return HandlerResponse.respond(Told(type(said).__name__ + said.text))\n",
                  {"tail": {"peers": ["held"]}, "held": {}})  # fmt: skip
     async with made.running() as o:
         injected = await o.inject("tail", {"text": "x"})

@@ -162,11 +162,11 @@ async def test_nobody_else_speaks_into_a_turn(world: MakeWorld) -> None:
 async def test_a_session_is_there_for_its_user_and_its_agent_alone(world: MakeWorld) -> None:
     async with talking(world).running() as o:
         session = await begun(o)
-        told: list[str] = []
+        refusals: list[str] = []
         for named in (session, "ses-none"):
             with pytest.raises(NotFound) as refused:
                 await say(o, named, "x", user="bob")
-            told.append(refused.value.message.replace(named, ""))
+            refusals.append(refused.value.message.replace(named, ""))
             with pytest.raises(NotFound):
                 await o.do(DeleteSession(session_id=named, user="bob"))
         with pytest.raises(SessionAgentMismatch):
@@ -176,7 +176,7 @@ async def test_a_session_is_there_for_its_user_and_its_agent_alone(world: MakeWo
         with pytest.raises(NotFound):
             await begun(o, agent="nobody")
         assert not await o.records(TurnStarted)
-    assert len(set(told)) == 1
+    assert len(set(refusals)) == 1
 
 
 # what comes to a running turn, and what was said before it

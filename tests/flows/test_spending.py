@@ -24,7 +24,7 @@ NEED = 14 + 100
 DAY = 10_000
 
 
-async def told(o: Running, text: str = ASKED, **more: Any) -> str:
+async def reply_of(o: Running, text: str = ASKED, **more: Any) -> str:
     """What the handler answers."""
     outcome = await o.inject("ada", {"text": text}, wait=True, **more)
     said: str = outcome.replies[0]["text"]
@@ -44,8 +44,8 @@ async def test_sixty_four_calls_at_once_at_ninety_per_cent_of_a_budget_never_ove
     )
     async with made.running() as o:
         open_gate(o, "First")
-        assert await told(o, "First") == "Dear."
-        answers_to_come = asyncio.gather(*(told(o) for _ in range(64)))
+        assert await reply_of(o, "First") == "Dear."
+        answers_to_come = asyncio.gather(*(reply_of(o) for _ in range(64)))
         while len(play(o)["TRACE"]) < 65:
             await turn()
         open_gate(o, ASKED)
@@ -64,12 +64,12 @@ async def test_what_was_spent_before_a_restart_counts_after_it(world: MakeWorld)
     agent = {"handler": "think", "model": "m", "budget": {"day": {"calls": 2}}}
     made = scripted(world, says("Here."), listeners={"ada": agent})
     async with made.running() as o:
-        assert await told(o) == "Here."
+        assert await reply_of(o) == "Here."
         await o.crash()
     async with made.running() as o:
-        assert await told(o) == "Here."
+        assert await reply_of(o) == "Here."
     async with made.running() as o:  # from the snapshot that a stop leaves
-        assert (await told(o)).startswith("budget_exhausted: ada today may use 2 calls")
+        assert (await reply_of(o)).startswith("budget_exhausted: ada today may use 2 calls")
 
 
 async def test_tenants_have_budgets_of_their_own_and_spend_their_own(world: MakeWorld) -> None:
@@ -125,21 +125,21 @@ async def test_the_rights_of_a_chain_are_found_again_after_a_restart(world: Make
 async def test_a_reload_changes_all_models_or_none(world: MakeWorld) -> None:
     made = scripted(world, says("Before."))
     async with made.running() as o:
-        assert await told(o) == "Before."
+        assert await reply_of(o) == "Before."
         script(made, says("After."))
         made.top["models"]["bad"] = {"provider": "scripted", "script": "bad.yaml"}
         made.write(SOURCE)
         (made.folder / "bad.yaml").write_text("answers: 7")
         with pytest.raises(ConfigInvalid):
             await o.organism.reload()
-        assert await told(o) == "Before."
+        assert await reply_of(o) == "Before."
         script(made, says("Bad."), name="bad.yaml")
         await o.organism.reload()
-        assert await told(o) == "After."
+        assert await reply_of(o) == "After."
         del made.top["models"]["m"]
         made.write(SOURCE, {"ada": {"handler": "think", "model": "bad"}})
         await o.organism.reload()
-        assert await told(o) == "Bad."
+        assert await reply_of(o) == "Bad."
 
 
 async def test_a_chain_ends_with_its_token_by_the_logs_time(world: MakeWorld) -> None:

@@ -35,7 +35,7 @@ class Said:
 
 
 class Theatre(World):
-    """A log and a feed that are told by hand what a run says, and viewers of both."""
+    """A log and a feed to which the test writes a run by hand, and viewers of both."""
 
     def __init__(self, log: SqliteLog) -> None:
         super().__init__(log)

@@ -188,7 +188,7 @@ async def test_what_a_tool_s_result_demands_is_not_done() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "asked", "answer"),
+    ("earlier", "asked", "answer"),
     [
         ("My favourite sport is tennis.", "Which sport is my favourite?", "“My favourite sport is tennis.”"),
         ("Mein Lieblingssport ist Tennis.", "Welcher Sport ist mein Liebling?", "„Mein Lieblingssport ist Tennis.“"),
@@ -198,8 +198,8 @@ async def test_what_a_tool_s_result_demands_is_not_done() -> None:
         (HARBOUR, "Please summarise.", " ".join(HARBOUR.split(". ")[0:1]) + "."),
     ],
 )
-async def test_a_question_is_answered_with_the_sentence_that_was_said(told: str, asked: str, answer: str) -> None:
-    assert (await said(told, "I see.", asked)).startswith(answer)
+async def test_a_question_is_answered_with_the_sentence_that_was_said(earlier: str, asked: str, answer: str) -> None:
+    assert (await said(earlier, "I see.", asked)).startswith(answer)
 
 
 @pytest.mark.parametrize(
