@@ -210,17 +210,17 @@ class Operator:
             self._waiting.pop().cancel()
 
     async def _act(self, command: c.Command) -> c.Answer:
-        """Carry it out. Commands that rest on rows run one by one, each after all earlier decisions are in the rows."""
+        """Carry it out. Commands that read rows run one by one, each after all earlier decisions are in the rows."""
         act = self._acts[type(command)]
         if self.stopping and isinstance(command, c.Inject):  # whatever begins new work is one
             raise Stopping
-        if not self._rests_on_rows(command):
+        if not self._needs_rows(command):
             return await act(command)  # type: ignore[arg-type]  # the act of the command's own class
         async with self._by_rows:
             await self._writer.settled()
             return await act(command)  # type: ignore[arg-type]  # the act of the command's own class
 
-    def _rests_on_rows(self, command: c.Command) -> bool:
+    def _needs_rows(self, command: c.Command) -> bool:
         """Whether it is about an ended thread or a dead letter, which only rows know."""
         if isinstance(command, OF_DEAD_LETTERS):
             return True

@@ -39,7 +39,7 @@ _DELTAS: Final[Mapping[str, type[events.RunDelta]]] = {
 
 
 class SecretFilter(Entity):
-    """Passes text on without live secrets and halves of characters (S30): what may become one waits for the rest."""
+    """Passes text on without live secrets and halves of characters (S30): text that may become one is held back."""
 
     _redactor: Redactor
     _waiting: str = ""

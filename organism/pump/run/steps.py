@@ -350,7 +350,7 @@ async def outcome_of(effect: Awaitable[Any]) -> tuple[Any, BaseException | None]
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        return None, error  # the effect's own: nobody cancels the handler
+        return None, error  # the effect's own: the handler is not cancelled
     except Exception as error:  # noqa: BLE001 - recorded as the step's error, whatever it is
         return None, error
 
