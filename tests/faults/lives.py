@@ -170,7 +170,7 @@ async def spawn(setting: Setting) -> Life:
 
 
 FORKS: Final = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["organism.cli.serving", "tests.faults.child"])
+FORKS.set_forkserver_preload(["organism.cli.start_server", "tests.faults.child"])
 
 
 async def fork(setting: Setting) -> Life:

@@ -47,7 +47,7 @@ from organism.model.commands import (
     ResumeThread,
 )
 from organism.testing import Running
-from organism.views.models import READ_MODELS
+from organism.views.read_models import READ_MODELS
 from organism.views.views import Query
 from tests.flows.stage import at_gate, open_gate
 from tests.flows.thinking import agent

@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from organism.config.foreign import json_of, run_json
+from organism.config.foreign_code import json_of, run_json
 from organism.config.json_text import NotJson, read_json
 from organism.config.settings import Listener
 from organism.errors import AlreadyResolved

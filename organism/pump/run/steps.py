@@ -14,7 +14,7 @@ import msgspec
 import orjson
 
 from organism.config.code_lines import lines_of_error
-from organism.config.foreign import described, json_of, shown
+from organism.config.foreign_code import described, json_of, shown
 from organism.errors import InvalidPayload
 from organism.events import vocabulary as events
 from organism.model.completion import ChatMessage, CompleteError, CompleteOptions, Completion

@@ -25,8 +25,8 @@ from organism.server.http.auth import Authenticator, Tokens
 from organism.server.http.bodies import Body, Faults, Places, named_in, parsed, payload_at, refuse_unknown
 from organism.server.http.connections import BodyBudget, BodyUnderWay, ConnectionRegistry, Timeouts
 from organism.server.http.contract import Contract, read_parameter
-from organism.server.http.logs import Access
 from organism.server.http.rights import Right
+from organism.server.http.server_log import Access
 from organism.server.json import (
     MAX_ELEMENTS,
     MAX_GATEWAY_ELEMENTS,
