@@ -114,7 +114,7 @@ class Lives(RuleBasedStateMachine):
         threads = list(dict.fromkeys(self.accepted.values()))
         return threads[pick % len(threads)] if threads else None
 
-    def do(self, command: c.Command) -> c.Answer | None:
+    def do(self, command: c.Command) -> c.CommandAnswer | None:
         """What cannot be done is refused; a refusal is no promise."""
         try:
             return self.play(self.o.do(command))

@@ -34,8 +34,8 @@ from organism.events.vocabulary import (
 )
 from organism.log.log import EventLog
 from organism.model.commands import (
-    Answer,
     Command,
+    CommandAnswer,
     CreateSession,
     DeleteSession,
     Idempotency,
@@ -414,7 +414,7 @@ async def test_a_turn_and_a_deletion_at_the_same_time_leave_no_text(world: MakeW
 async def test_each_command_is_done_once_under_its_key(world: MakeWorld) -> None:
     async with talking(world).running() as o:
 
-        async def twice(command: Command, key: str) -> Answer:
+        async def twice(command: Command, key: str) -> CommandAnswer:
             once = Idempotency(key, "POST", "/", "digest")
             first = await o.do(replace(command, idempotency=once))
             assert await o.do(replace(command, idempotency=once)) == first
