@@ -33,20 +33,9 @@ from organism.rag.library import By, Library
 from organism.rag.store import Span
 from organism.testing import Running, running
 from tests.flows import stage
-from tests.flows.thinking import MODEL, Played, agent, thinking
+from tests.flows.thinking import MODEL, REMOVE, Played, agent, thinking
 from tests.flows.world import MakeWorld, World
 
-SOURCE = '''
-@dataclass
-class Removal:
-    """Remove it for good."""
-
-    id: str
-
-async def remove(payload: Removal, metadata: HandlerMetadata):
-    TRACE.append(payload.id)
-    return HandlerResponse.respond(Told("removed " + payload.id))
-'''
 RETRIEVING = ["rag_query", "rag_doc_get", "rag_doc_list"]
 WRITING = ["rag_index_create", "rag_doc_append", "rag_doc_patch", "rag_doc_delete", "rag_index_delete"]
 ACTING = ["remove", *WRITING]
@@ -233,7 +222,7 @@ def confirmed(messages: Any) -> ToolCall | None:
 
 
 def made(world: MakeWorld) -> World:
-    play = thinking(world, LISTENERS, source=SOURCE).world
+    play = thinking(world, LISTENERS, source=REMOVE).world
     config = orjson.loads(play.config.read_bytes())
     config["organism"]["imports"].append("handlers")
     librarian = {"payload_class": "handlers.librarian.LibraryQuery", "handler": "handlers.librarian.answer"}
