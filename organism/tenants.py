@@ -227,7 +227,7 @@ class Tenant:
             return
         self.recovering = self.pump.writer.is_over = True
         self._drop_all()
-        _log.error("state_folded_anew", error=repr(error), exc_info=error)
+        _log.error("state_folded_again", error=repr(error), exc_info=error)
         if self.operator.stopping:
             return
         is_ours = not isinstance(error, Unavailable | Fenced)

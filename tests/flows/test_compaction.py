@@ -60,7 +60,7 @@ from organism.testing import Running
 from organism.views.sessions import SESSIONS, MessagePlace
 from organism.views.views import Query, Where, rows_of
 from tests.flows.disk import Disk, Fault
-from tests.flows.stage import at_gate, folded_anew, folded_live, open_gate, until
+from tests.flows.stage import at_gate, folded_again, folded_live, open_gate, until
 from tests.flows.talking import holds
 from tests.flows.thinking import MODEL, agent
 from tests.flows.world import MakeWorld, World
@@ -441,7 +441,7 @@ async def test_a_lost_commit_leaves_the_source_live_or_the_successor_whole(
         if row["archived_at"] is not None:
             assert [each["content"] for each in await words(o, live)] == [summary_of(session)["content"], "Well."]
         await said(o, live, "two")
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ from organism.events.vocabulary import MessageDead, MessageSent, OnBusy, TurnEnd
 from organism.model import commands as c
 from organism.testing import Running
 from tests.flows import lawful
-from tests.flows.stage import folded_anew, folded_live
+from tests.flows.stage import folded_again, folded_live
 from tests.flows.world import World
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
@@ -215,7 +215,7 @@ class Lives(RuleBasedStateMachine):
         for thread in set(self.accepted.values()):
             status = (await o.thread(thread))["status"]
             assert status == ("killed" if thread in self.killed else "error" if thread in dead else "completed")
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
         await o.organism.stop(grace_s=1)
 
 

@@ -26,7 +26,7 @@ from tests.flows.stage import (
     answers,
     at_gate,
     crash_at,
-    folded_anew,
+    folded_again,
     folded_live,
     inject_and_crash_at,
     open_gate,
@@ -106,15 +106,15 @@ async def test_the_log_gives_the_state_that_the_pump_decides_on(world: MakeWorld
     made = busy(world)
     async with made.running() as o:
         await fill(o)
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
         await (o.organism.stop(grace_s=0) if is_clean else o.crash())
     async with made.running() as o:
         kept = await o.log.load_snapshot(SNAPSHOT)
         assert (kept is not None) is is_clean
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
         await o.organism.stop(grace_s=0)
     async with made.running() as o:
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
 
 
 @pytest.mark.parametrize("is_clean", [True, False])

@@ -15,7 +15,7 @@ from organism.testing import Running
 from organism.views.run import entry_of, fold
 from tests.flows.loop import ASKED, FOLDED, LISTENERS, LOOP
 from tests.flows.speaker import OnPart, Speaker
-from tests.flows.stage import folded_anew, folded_live, open_gate, play, shown
+from tests.flows.stage import folded_again, folded_live, open_gate, play, shown
 from tests.flows.world import MakeWorld
 
 TALKER = """
@@ -167,7 +167,7 @@ async def played(world: MakeWorld, cut: int) -> tuple[dict[str, Any], list[str]]
     async with made.running(parts=speaker.parts(2)) as o:
         assert await o.tenant.ended(injected.thread_id, 10)
         logged = [entry_of(record) for record in await shown(o, injected.thread_id)]
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
     assert [entry["type"] for entry in logged].count("done") == 1
     assert logged[-1]["type"] == "done"
     return fold(logged), speaker.calls

@@ -14,7 +14,7 @@ from organism.events.vocabulary import BudgetReserved, BudgetSettled, SessionBud
 from organism.model.commands import Inject
 from organism.testing import Running
 from tests.flows.spender import SOURCE, most_used, says, script, scripted, tenants, token
-from tests.flows.stage import BEGIN_NS, TurnedTime, folded_anew, folded_live, open_gate, play
+from tests.flows.stage import BEGIN_NS, TurnedTime, folded_again, folded_live, open_gate, play
 from tests.flows.talking import begun, said
 from tests.flows.world import MakeWorld
 from tests.log.engines import turn
@@ -51,7 +51,7 @@ async def test_sixty_four_calls_at_once_at_ninety_per_cent_of_a_budget_never_ove
         open_gate(o, ASKED)
         answers = await answers_to_come
         records = await o.records(BudgetReserved, BudgetSettled)
-        assert await folded_anew(o.log) == await folded_live(o)
+        assert await folded_again(o.log) == await folded_live(o)
     most, at_once = most_used(records)
     assert most <= DAY
     assert at_once == (DAY - 9000) // NEED
@@ -179,7 +179,7 @@ async def test_a_session_has_a_budget_of_a_turn_and_of_a_day_which_outlives_a_re
         for _ in range(2):
             for session, heard in answers.items():
                 heard.append(await answered(o, session))
-        assert await folded_anew(o.log) == await folded_live(o)
+        assert await folded_again(o.log) == await folded_live(o)
     assert [each.partition("(")[0] for each in answers[day]] == [
         "Here.",
         "Here.",

@@ -336,7 +336,7 @@ async def test_taint_outlives_a_restart(world: MakeWorld) -> None:
     async with play.running() as o:
         await o.do(ResumeAgent(agent="relay"))
         assert await asked_of(o) == "remove"
-        assert await stage.folded_anew(o.log) == await stage.folded_live(o)
+        assert await stage.folded_again(o.log) == await stage.folded_live(o)
 
 
 async def test_taint_outlives_the_replay_of_a_dead_letter_and_its_edits(world: MakeWorld) -> None:

@@ -19,7 +19,7 @@ from organism.model.commands import (
     ResumeOrganism,
     ResumeThread,
 )
-from tests.flows.stage import TurnedTime, answers, at_gate, code_of, folded_anew, folded_live, open_gate, play
+from tests.flows.stage import TurnedTime, answers, at_gate, code_of, folded_again, folded_live, open_gate, play
 from tests.flows.world import MakeWorld
 
 ASKING = """
@@ -83,7 +83,7 @@ async def test_one_that_gives_up_its_wait_goes_on_alone_in_its_line(world: MakeW
         assert await o.tenant.ended(first.thread_id, 10)
         assert play(o)["TRACE"] == ["begins first", "ends first", "begins behind", "ends behind"]
         assert o.pump.mailboxes.running == 0
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
 
 
 async def test_an_answer_that_comes_after_its_time_ends_unread(world: MakeWorld) -> None:

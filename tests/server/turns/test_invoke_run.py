@@ -49,7 +49,7 @@ async def streamed(server: Served, agent: str, **headers: str) -> AsyncIterator[
         yield (orjson.loads(line) async for line in lines_of(answer))
 
 
-async def all_told(server: Served, agent: str, **headers: str) -> list[Any]:
+async def all_lines(server: Served, agent: str, **headers: str) -> list[Any]:
     async with streamed(server, agent, **headers) as lines:
         return [entry async for entry in lines]
 
@@ -93,8 +93,8 @@ async def test_a_run_that_is_killed_ends_with_its_text_and_says_so(server: Serve
 
 async def test_the_same_key_tells_the_same_run_again_from_the_log(server: Served) -> None:
     once = {"idempotency-key": "one"}
-    first = fold(await all_told(server, "teller", **once))
-    assert fold(await all_told(server, "teller", **once)) == first
+    first = fold(await all_lines(server, "teller", **once))
+    assert fold(await all_lines(server, "teller", **once)) == first
     assert (await batch(server, "teller", **once)).json()["data"]["outputs"]["messages"] == first["messages"]
     assert (await server.get("/threads"))["total"] == 1
 
@@ -113,7 +113,7 @@ async def test_what_a_slow_client_has_no_room_for_reaches_it_from_the_log(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(follow, "MAX_WAITING_PIECES", 0)
-    assert fold(await all_told(server, "teller"))["messages"] == SAID
+    assert fold(await all_lines(server, "teller"))["messages"] == SAID
 
 
 async def test_a_run_goes_on_when_its_client_leaves(server: Served) -> None:

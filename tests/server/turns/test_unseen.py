@@ -32,10 +32,10 @@ class Block(NamedTuple):
     """A block that comes so many times, each time in these pieces; the last time it ends."""
 
     kind: str
-    tellings: list[list[str]]
+    attempts: list[list[str]]
 
     def entries(self, name: str, *, is_gathered: bool) -> Iterable[RunEntry]:
-        for pieces in self.tellings:
+        for pieces in self.attempts:
             yield entry(f"{self.kind}_start", id=name)
             offset = 0
             for piece in ["".join(pieces)] if is_gathered else pieces:
@@ -62,7 +62,7 @@ REASON = st.sampled_from(["stop", "length", "budget", "error", "killed"])
 
 
 def entries_of(run: list[Block | RunEntry], reason: str, *, is_gathered: bool) -> list[RunEntry]:
-    """The run's entries, each telling in its pieces or gathered, as the log has it."""
+    """The run's entries, each attempt in its pieces or gathered, as the log has it."""
     entries: list[RunEntry] = []
     for at, part in enumerate(run):
         entries += part.entries(f"b{at}", is_gathered=is_gathered) if isinstance(part, Block) else [part]

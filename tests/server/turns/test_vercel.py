@@ -109,10 +109,10 @@ def test_an_error_after_which_the_run_went_well_is_not_told() -> None:
     assert "error" not in {part["type"] for part in shown}
 
 
-def texts(*tellings: str) -> dict[str, str]:
+def texts(*attempts: str) -> dict[str, str]:
     """The parts of a block that comes so many times, each time in pieces of two characters, and then ends."""
     run: list[tuple[str, dict[str, Any]]] = []
-    for text in tellings:
+    for text in attempts:
         run += [("message_start", {"id": "a"})]
         run += [
             ("message_delta", {"id": "a", "delta": text[at : at + 2], "offset": at}) for at in range(0, len(text), 2)
@@ -127,7 +127,7 @@ def texts(*tellings: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("tellings", "pairs"),
+    ("attempts", "expected"),
     [
         (("Hello", "Hello, you"), {"a": "Hello, you"}),
         (("Hello", "He", "Hello, you"), {"a": "Hello, you"}),
@@ -138,9 +138,9 @@ def texts(*tellings: str) -> dict[str, str]:
     ],
 )
 def test_a_block_that_begins_again_goes_on_where_its_text_is_the_same(
-    tellings: tuple[str, ...], pairs: dict[str, str]
+    attempts: tuple[str, ...], expected: dict[str, str]
 ) -> None:
-    assert texts(*tellings) == pairs
+    assert texts(*attempts) == expected
 
 
 def test_the_messages_of_a_batch_have_parts() -> None:
