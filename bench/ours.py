@@ -25,7 +25,7 @@ from organism import __file__ as package
 from organism.bootstrap import Organism, Parts
 from organism.model.commands import PauseAgent
 from organism.server.http.auth import Tokens
-from organism.server.http.logs import configure_logs
+from organism.server.http.server_log import configure_logs
 from organism.server.runner import Secrets, ServerSettings, Serving, listen, tune_interpreter
 from organism.sqlite.driver import uri_of
 from organism.testing import Running, running

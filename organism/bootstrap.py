@@ -56,7 +56,7 @@ from organism.tools.toolbox import TenantResources, Toolbox
 from organism.tools.web import Net
 from organism.views.foreign_tools import FOREIGN_TOOLS, PinnedTool
 from organism.views.keyed import Answer
-from organism.views.models import READ_MODELS
+from organism.views.read_models import READ_MODELS
 from organism.views.views import Query, ViewStore, all_rows
 from organism.watchdog import BLOCKED_SECONDS, Watchdog
 

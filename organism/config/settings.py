@@ -43,7 +43,7 @@ IndexName = Annotated[str, matching(LIBRARY_ID, _INDEX)]
 INDEX_TOOL: Final = "rag_query"
 """The tool that asks an index of documents. An agent that names it goes without it where there is none, and says so."""
 INDICES_TOOL: Final = "rag_index_list"
-Provider = Literal["openai", "anthropic", "offline", "scripted", "local"]
+ProviderName = Literal["openai", "anthropic", "offline", "scripted", "local"]
 Taint = Literal["escalate", "allow"]
 
 Handler = Callable[[Any, Any], Any]
@@ -116,7 +116,7 @@ class Model:
 
     REQUIRED: ClassVar = ("provider",)
 
-    provider: Annotated[Provider, BeforeValidator(lambda name: "offline" if name == "builtin" else name)] = "offline"
+    provider: Annotated[ProviderName, BeforeValidator(lambda it: "offline" if it == "builtin" else it)] = "offline"
     """Once ``offline`` was called ``builtin``; files may still say so."""
     model: Text = ""
     base_url: Given[Text] = None
@@ -131,7 +131,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agent:
+class AgentSettings:
     """A conversational agent, as its own file describes it.
 
     ``max_tokens`` and ``temperature`` are None where the model decides. Of ``rag_index`` the ``rag_top_k`` best
@@ -220,7 +220,7 @@ class Listener:
     is_shipped: bool = False
     scope: str = "inject"
     check_turn: Check | None = None
-    agent: Agent | None = None
+    agent: AgentSettings | None = None
 
     def asks_people(self, taint: Taint) -> bool:
         """Whether it is an agent for whose tainted runs a person must agree to what cannot be undone (S20).

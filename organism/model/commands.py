@@ -254,7 +254,7 @@ class Done:
     position: int
 
 
-Answer = Injected | SessionBegun | Done
+CommandAnswer = Injected | SessionBegun | Done
 """How a command is answered."""
 
 

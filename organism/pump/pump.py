@@ -43,7 +43,7 @@ logger = structlog.get_logger("organism")
 
 
 def log_failure(message: Message, failure: Failure, *, is_tried_again: bool) -> None:
-    """Tell who runs the server. What failed with another's failure, which is told already, is one line."""
+    """Log it for the operator. What failed with another's failure, which is logged already, is one line."""
     is_final = not (is_tried_again or failure.root)
     log = logger.error if is_final else logger.warning
     log(

@@ -17,7 +17,7 @@ from organism.log.sqlite import SqliteLog
 from organism.model.commands import ResolveApproval
 from organism.sqlite.driver import Pysqlite
 from organism.testing import Running
-from organism.views.models import READ_MODELS
+from organism.views.read_models import READ_MODELS
 from tests.log.engines import FixedClock
 from tests.log.golden import GOLDEN, answers, lines, world
 

@@ -11,7 +11,7 @@ from typing import Any
 from structlog.contextvars import bind_contextvars
 
 from organism.config.code_lines import lines_of_error
-from organism.config.foreign import attempt, described
+from organism.config.foreign_code import attempt, described
 from organism.config.prompts import SERVED
 from organism.config.settings import Listener
 from organism.model.completion import CompleteError

@@ -15,7 +15,7 @@ import orjson
 from msgspec import field
 
 from organism.config.code_lines import MOST_LINES, lines_of_coroutine, lines_of_frame
-from organism.config.foreign import attempt
+from organism.config.foreign_code import attempt
 from organism.config.settings import Listener
 from organism.errors import InvalidPayload, LogDamaged
 from organism.events import vocabulary as events
