@@ -25,7 +25,8 @@ from organism.codec import Codec, PayloadLimits, PayloadSchema, UnsupportedPaylo
 from organism.config.code import CheckPayload
 from organism.config.load import load
 from organism.config.modules import Importer
-from organism.config.settings import Changes, Listener, Settings, diff
+from organism.config.reload import Changes, diff
+from organism.config.settings import Listener, Settings
 from organism.config.shown import live_secrets
 from organism.config.tokens import TOKENS_FILE, TenantEntry, defaults_of, holder, read_tokens
 from organism.errors import AlreadyResolved, ConfigInvalid, LogDamaged, NotFound, OrganismError, PreviewStale

@@ -12,7 +12,7 @@ from typing import Any, Final
 import structlog
 
 from organism.agents.embeddings import TenantEmbeddings
-from organism.config.settings import Changes
+from organism.config.reload import Changes
 from organism.config.tenant import TenantConfig, readable
 from organism.errors import Fenced, LogUnavailable, Paused, Stopping, ThreadKilled, Unavailable
 from organism.events import vocabulary as events

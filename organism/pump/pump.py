@@ -15,7 +15,7 @@ from typing import Final
 
 import structlog
 
-from organism.config.code_lines import lines_of_function, text_of
+from organism.config.tracebacks import lines_of_function, text_of
 from organism.events import vocabulary as events
 from organism.log.log import EventLog
 from organism.model.thread import Message, Thread

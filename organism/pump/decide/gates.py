@@ -30,7 +30,7 @@ from organism.model.handler import Approval
 from organism.model.principal import Principal
 from organism.model.redact import visible
 from organism.model.thread import CONSENT, Message, Step
-from organism.model.tool import CONFIRM_TOKEN, ConfirmRequired, ToolArguments, ToolErrorCode
+from organism.model.tool import CONFIRM_TOKEN, ConfirmRequired, ToolArguments, ToolError, ToolErrorCode
 from organism.pump.decide.decision import Decision
 from organism.pump.rules import Rules
 from organism.pump.state import Confirmation, State
@@ -141,10 +141,12 @@ def is_tainted(state: State, message: Message, authors: frozenset[str]) -> bool:
     return any((found := listeners.get(name)) is not None and found.asks_people(taint) for name in agents)
 
 
-def why_not(verdict: Approval) -> str:
+def rejection(verdict: Approval) -> ToolError:
+    """What the caller is answered whose call was not approved."""
     if verdict.decision == "expired":
-        return "Nobody approved this call in time."
-    return f"A person rejected this call: {verdict.comment}" if verdict.comment else "A person rejected this call."
+        return ToolError("forbidden", "Nobody approved this call in time.")
+    comment = f": {verdict.comment}" if verdict.comment else "."
+    return ToolError("forbidden", f"A person rejected this call{comment}")
 
 
 # -- a person answers

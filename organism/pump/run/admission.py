@@ -62,7 +62,7 @@ async def _consented(handling: Handling, admitted: Admitted) -> Admitted | Withh
     json_value = orjson.loads(handling.rules.codec.json(payload))
     verdict = await handling.approved(gates.to_consent(handling.rules, type(payload).__name__, json_value, why))
     if verdict.decision != "approve":
-        return Withheld(HandlerResponse.respond(ToolError("forbidden", gates.why_not(verdict))))
+        return Withheld(HandlerResponse.respond(gates.rejection(verdict)))
     if verdict.edits is None:
         return admitted
     try:

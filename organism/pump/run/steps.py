@@ -13,8 +13,8 @@ from uuid import UUID
 import msgspec
 import orjson
 
-from organism.config.code_lines import lines_of_error
 from organism.config.foreign_code import described, json_of, shown
+from organism.config.tracebacks import lines_of_error
 from organism.errors import InvalidPayload
 from organism.events import vocabulary as events
 from organism.model.completion import ChatMessage, CompleteError, CompleteOptions, Completion
