@@ -9,6 +9,7 @@ from pathlib import Path
 
 from bench import harness, machine, table
 from bench.arithmetic import Verdict
+from bench.growth import measure_growth
 from bench.harness import Effort, ProgramFailed
 from bench.places import PAGE, RESULTS, ROOT
 from bench.results import Kept, Line, Store, lines
@@ -32,6 +33,7 @@ def options(arguments: Sequence[str]) -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, help=f"length of a round ({SECONDS}; with --quick {QUICK_SECONDS})")
     parser.add_argument("--quick", action="store_true", help="few short rounds, smaller logs: to try things out")
     parser.add_argument("--show", action="store_true", help="measure nothing, print what was measured so far")
+    parser.add_argument("--growth", action="store_true", help="instead: the curves over messages and agents")
     parser.add_argument("--write", action="store_true", help="put the table into docs/benchmarks.md")
     return parser.parse_args(arguments)
 
@@ -77,6 +79,9 @@ def write(page: Path, results: Mapping[Pair, Kept], measured: Sequence[Line]) ->
 
 def main(arguments: Sequence[str]) -> int:
     asked, store = options(arguments), Store(RESULTS)
+    if asked.growth:
+        measure_growth(effort(asked), say)
+        return 0
     failed = measure_all(chosen(asked, store), effort(asked), store)
     results = {pair: kept for pair in PAIRS if (kept := store.load(pair)).rounds}
     measured = [line for pair, kept in results.items() for line in lines(pair, kept.rounds)]

@@ -18,13 +18,14 @@ from contextlib import asynccontextmanager, closing
 from pathlib import Path
 
 import pysqlite3
+from ruamel.yaml import YAML
 
 from bench.places import LOG_FILE
 from organism import __file__ as package
 from organism.bootstrap import Organism, Parts
 from organism.model.commands import PauseAgent
 from organism.server.http.auth import Tokens
-from organism.server.http.logs import configure_logs
+from organism.server.http.server_log import configure_logs
 from organism.server.runner import Secrets, ServerSettings, Serving, listen, tune_interpreter
 from organism.sqlite.driver import uri_of
 from organism.testing import Running, running
@@ -66,12 +67,12 @@ async def served(started: Organism, token: str) -> AsyncIterator[str]:
         await running
 
 
-async def chain(started: Running, key: str) -> None:
-    """One chain greeter → shouter → response-handler, until its thread has ended and all of it is on disk.
+async def chain(started: Running, key: str, first: str = "greeter") -> None:
+    """One chain ``first`` → shouter → response-handler, until its thread has ended and all of it is on disk.
 
     The answer is not read back from the log, as no rival reads back its own. Raises ``TimeoutError``.
     """
-    await _end(started, await open_thread(started, key))
+    await _end(started, await open_thread(started, key, first))
 
 
 async def general_chain(started: Running, key: str) -> None:
@@ -93,9 +94,9 @@ async def _end(started: Running, thread_id: str) -> None:
         raise TimeoutError(f"The thread {thread_id} is still active after {CHAIN_SECONDS} s.")
 
 
-async def open_thread(started: Running, key: str) -> str:
+async def open_thread(started: Running, key: str, first: str = "greeter") -> str:
     """Begins a thread, and gives its id as soon as it is on disk."""
-    return (await started.inject("greeter", {"name": key})).thread_id
+    return (await started.inject(first, {"name": key})).thread_id
 
 
 async def page_of_the_past(started: Running, where: float) -> float:
@@ -113,20 +114,13 @@ async def hold_up(started: Running) -> None:
 
 
 def config_with_agents(folder: Path, count: int) -> Path:
-    """A config of ``count`` agents of the greeter's kind. It is JSON, which every reader of YAML takes."""
-    agents = [
-        {
-            "name": f"greeter-{number}",
-            "payload_class": "handlers.hello.Greeting",
-            "handler": "handlers.hello.greet",
-            "description": "One of many greeters",
-            "agent": True,
-        }
-        for number in range(count)
-    ]
-    config = folder / f"agents-{count}.yaml"
-    config.write_text(json.dumps({"organism": {"name": "many", "imports": ["handlers"]}, "listeners": agents}), "utf-8")
-    return config
+    """The organism of the bench with ``count`` greeters, instead of one."""
+    config = YAML(typ="safe").load(CONFIG)
+    greeter, *others = config["listeners"]
+    config["listeners"] = [*({**greeter, "name": f"greeter-{number}"} for number in range(count)), *others]
+    path = folder / f"agents-{count}.yaml"
+    path.write_text(json.dumps(config), "utf-8")  # every reader of YAML takes JSON
+    return path
 
 
 def empty(folder: Path) -> None:

@@ -25,7 +25,8 @@ from organism.codec import Codec, PayloadLimits, PayloadSchema, UnsupportedPaylo
 from organism.config.code import CheckPayload
 from organism.config.load import load
 from organism.config.modules import Importer
-from organism.config.settings import Changes, Listener, Settings, diff
+from organism.config.reload import Changes, diff
+from organism.config.settings import Listener, Settings
 from organism.config.shown import live_secrets
 from organism.config.tokens import TOKENS_FILE, TenantEntry, defaults_of, holder, read_tokens
 from organism.errors import AlreadyResolved, ConfigInvalid, LogDamaged, NotFound, OrganismError, PreviewStale
@@ -56,7 +57,7 @@ from organism.tools.toolbox import TenantResources, Toolbox
 from organism.tools.web import Net
 from organism.views.foreign_tools import FOREIGN_TOOLS, PinnedTool
 from organism.views.keyed import Answer
-from organism.views.models import READ_MODELS
+from organism.views.read_models import READ_MODELS
 from organism.views.views import Query, ViewStore, all_rows
 from organism.watchdog import BLOCKED_SECONDS, Watchdog
 

@@ -331,7 +331,7 @@ class BudgetExhausted(RateLimitExceeded, code="budget_exhausted", is_final=True)
 class Upstream(OrganismError, code="upstream_error", status=502, type="upstream_error"):
     """A service that this one asks answered with an error."""
 
-    remediation = "Try again later; the server's log names the service."
+    remediation = "Correct what the message names, else try again later; the server's log names the service."
 
 
 class UpstreamTimeout(Upstream, code="upstream_timeout", status=504):
@@ -358,8 +358,8 @@ class Paused(Unavailable, code="paused", is_final=True):
     """What this needs is paused, and nothing was accepted."""
 
     remediation = (
-        "Resume what is named. A turn can wait for that: `organism chat --wait`, `wait` in its body, or on `/v1` the "
-        "header `SPASS-Wait: true`."
+        "Resume what is named. A turn waits if it is sent with `organism chat --wait`, with `wait` in its body, "
+        "or on `/v1` with the header `SPASS-Wait: true`."
     )
 
 

@@ -12,13 +12,13 @@ from typing import Any, Final
 import structlog
 
 from organism.agents.embeddings import TenantEmbeddings
-from organism.config.settings import Changes
+from organism.config.reload import Changes
 from organism.config.tenant import TenantConfig, readable
 from organism.errors import Fenced, LogUnavailable, Paused, Stopping, ThreadKilled, Unavailable
 from organism.events import vocabulary as events
 from organism.events.record import Actor, Record
 from organism.log.log import EventFilter, EventLog
-from organism.model.commands import Answer, Command, Idempotency
+from organism.model.commands import Command, CommandAnswer, Idempotency
 from organism.model.ids import Ids
 from organism.model.redact import Redactor
 from organism.model.times import LogClock
@@ -117,7 +117,7 @@ class Tenant:
         """The pump's writer; None while the state is being folded or the log takes no writes."""
         return self.pump.writer if self.log.available and not self.recovering else None
 
-    async def do(self, command: Command) -> Answer:
+    async def do(self, command: Command) -> CommandAnswer:
         """Carry out a command. Raises an ``OrganismError``."""
         if self.recovering:  # what the discarded state shows as done may not be on disk
             self._refuse_if_stopping()
@@ -239,7 +239,7 @@ class Tenant:
             return
         self.recovering = self.pump.writer.is_over = True
         self._drop_all()
-        _log.error("state_folded_anew", error=repr(error), exc_info=error)
+        _log.error("state_folded_again", error=repr(error), exc_info=error)
         if self.operator.stopping:
             return
         is_ours = not isinstance(error, Unavailable | Fenced)

@@ -32,8 +32,7 @@ from organism.bootstrap import Organism, Parts
 from organism.events import vocabulary as events
 from organism.events.record import Record
 from organism.log.log import EventFilter, EventLog
-from organism.model.commands import Answer as Answered
-from organism.model.commands import Command, Inject, Injected
+from organism.model.commands import Command, CommandAnswer, Inject, Injected
 from organism.model.ids import CONSOLE, DEFAULT_TENANT
 from organism.pump.pump import Pump
 from organism.tenants import Tenant
@@ -93,7 +92,7 @@ class Running:
         """Its pump."""
         return self.tenant.pump
 
-    async def do(self, command: Command) -> Answered:
+    async def do(self, command: Command) -> CommandAnswer:
         """Carry out a command."""
         return await self.tenant.do(command)
 

@@ -11,7 +11,7 @@ from typing import Final
 
 import structlog
 
-from organism.config.code_lines import lines_of_frame, text_of
+from organism.config.tracebacks import lines_of_frame, text_of
 from organism.events import vocabulary as events
 from organism.pump.decide.decision import Decision
 from organism.pump.writer import Writer

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Final
 
 BUNDLED_AGENTS: Final = Path(__file__).parent / "bundled"
-"""Served where organism.yaml has no ``config/agents`` beside it."""
+"""Served where organism.yaml has no ``config/agents`` next to it."""
 
 
 def bundled_charter() -> str:

@@ -14,8 +14,7 @@ from organism.agents.functions import functions_of
 from organism.agents.providers.messages import SYSTEM_ROLES, text_of
 from organism.agents.turn import Agent, Turn
 from organism.codec import Codec, RepairedPayload, repair_json
-from organism.config.settings import Agent as AgentSettings
-from organism.config.settings import Limits, Listener
+from organism.config.settings import AgentSettings, Limits, Listener
 from organism.model.completion import ChatCompletion, ChatCompletionRequest, CompleteError
 from organism.model.handler import HandlerMetadata, HandlerResponse, NonRetryable
 from organism.model.ids import SYSTEM_CHAT

@@ -16,8 +16,7 @@ from organism.agents.providers.local import local
 from organism.agents.providers.offline import Offline
 from organism.agents.providers.openai import OpenAIProvider
 from organism.agents.providers.scripted import Scripted
-from organism.config.settings import Model
-from organism.config.settings import Provider as ProviderName
+from organism.config.settings import Model, ProviderName
 from organism.model.rate import TokenBucket
 
 MINUTE_US: Final = 60_000_000

@@ -27,7 +27,7 @@ from organism.bootstrap import RESTORED, TENANTS, VERSION, key_path_of
 from organism.cli.exits import Exit
 from organism.cli.log import TenantLog, logs_to_read
 from organism.cli.options import Backup, Restore
-from organism.cli.show import note, refuse, show_text
+from organism.cli.output import note, refuse, show_text
 from organism.errors import BadPosition, LogDamaged, LogHeld, LogUnavailable, NotFound
 from organism.log.directory import PRIVATE_DIRECTORY, PRIVATE_FILE, LogDirectory, sync_directory
 from organism.log.offline import begin_again, copy_log, verify_directory

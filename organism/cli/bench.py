@@ -21,7 +21,7 @@ from organism import bootstrap
 from organism.cli.exits import Exit
 from organism.cli.init import write_starter
 from organism.cli.options import Bench
-from organism.cli.show import SafeConsole, out, print_json, refuse, table
+from organism.cli.output import SafeConsole, out, print_json, refuse, table
 from organism.model.commands import Inject, Injected
 from organism.model.ids import DEFAULT_TENANT
 from organism.server.runner import run, tune_interpreter

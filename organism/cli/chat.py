@@ -13,8 +13,8 @@ import typer
 from organism.cli.client import Client, own_name, path_of
 from organism.cli.exits import Exit
 from organism.cli.options import Chat
+from organism.cli.output import compact, fail, note, out, print_json
 from organism.cli.send import read_text
-from organism.cli.show import compact, fail, note, out, print_json
 from organism.model.completion import WITHHELD
 
 AGENTS: Final = "/a1/agents"

@@ -25,7 +25,7 @@ import typer
 
 from organism.cli.exits import OF_STATUS, Exit
 from organism.cli.options import Remote
-from organism.cli.show import Rows, refuse
+from organism.cli.output import Rows, refuse
 from organism.errors import OrganismError
 
 TIMEOUT_SECONDS: Final = 75.0

@@ -25,8 +25,8 @@ from organism.cli.client import API, PAGE_ROWS, Server, find_server, read_notice
 from organism.cli.exits import Exit
 from organism.cli.log import TenantLog, logs_in
 from organism.cli.options import Doctor, Remote
+from organism.cli.output import out, print_json
 from organism.cli.serve import holder
-from organism.cli.show import out, print_json
 from organism.codec import Codec
 from organism.config.load import load
 from organism.config.tenant import effective

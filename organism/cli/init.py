@@ -11,7 +11,7 @@ from typing import Final
 
 from organism.cli.exits import Exit
 from organism.cli.options import Init
-from organism.cli.show import refuse, show_text
+from organism.cli.output import refuse, show_text
 
 STARTER: Final = Path(__file__).parent / "starter"
 FILES: Final[Mapping[str, str]] = {

@@ -21,7 +21,7 @@ from organism.bootstrap import TENANTS, key_path_of
 from organism.cli.client import PAGE_ROWS, Client, drop_none
 from organism.cli.exits import Exit
 from organism.cli.options import Events, Offline, OfTenant
-from organism.cli.show import (
+from organism.cli.output import (
     clock_time,
     compact,
     fields,
@@ -43,7 +43,7 @@ from organism.model.ids import DEFAULT_TENANT, folder_of
 from organism.model.redact import Redactor
 from organism.model.times import LogClock, spoken
 from organism.rag.verify import library_damage
-from organism.views.models import READ_MODELS
+from organism.views.read_models import READ_MODELS
 
 RESTORE: Final = (
     "Stop the server, keep the directory as it is, and restore a backup into another (`organism log restore`), "

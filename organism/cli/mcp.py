@@ -12,7 +12,7 @@ import orjson
 from organism.cli.client import FOR_MODELS, TIMEOUT_SECONDS, Server, find_server
 from organism.cli.exits import Exit
 from organism.cli.options import Remote
-from organism.cli.show import refuse
+from organism.cli.output import refuse
 
 HINTS: Final = ("read_only", "destructive", "idempotent", "open_world")
 INSTALL: Final = "Install it: pip install 'organism[mcp]'."

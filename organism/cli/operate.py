@@ -10,8 +10,7 @@ from rich.text import Text
 
 from organism.cli import options as opts
 from organism.cli.client import FOR_MODELS, Client, drop_none, path_of
-from organism.cli.send import read_json
-from organism.cli.show import (
+from organism.cli.output import (
     Columns,
     Rows,
     clock_time,
@@ -24,6 +23,7 @@ from organism.cli.show import (
     show_text,
     state_of,
 )
+from organism.cli.send import read_json
 from organism.model.redact import visible
 
 ALL_TOOLS: Final = 10_000
@@ -56,7 +56,7 @@ def _show_state(options: opts.Remote, answer: Mapping[str, Any]) -> None:
 def reload(options: opts.Remote) -> None:
     answer = Client(options).post("/organism/reload")
     changes = [f"{what}: {', '.join(answer[what])}" for what in ("added", "removed", "updated") if answer[what]]
-    show_text(options, answer, "; ".join(changes) or "nothing has changed")
+    show_text(options, answer, "; ".join(changes) or "loaded; no listener was added, removed or updated")
 
 
 def stop(options: opts.Remote) -> None:

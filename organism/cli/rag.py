@@ -14,9 +14,9 @@ from rich.progress import Progress
 from organism.cli.client import Client, drop_none, own_name, path_of
 from organism.cli.exits import Exit
 from organism.cli.ingest import Piece, Unreadable, files_in
+from organism.cli.isolated_reader import FileReader
 from organism.cli.options import AddDocuments, Documents, QueryIndex, ReembedIndex, Remote, RemoveDocuments
-from organism.cli.reading import FileReader
-from organism.cli.show import Columns, SafeConsole, fields, note, out, print_json, refuse, show_list, show_text
+from organism.cli.output import Columns, SafeConsole, fields, note, out, print_json, refuse, show_list, show_text
 
 BATCH: Final = 32
 """How many documents go in one request: few, so that little is sent again after an interruption."""

@@ -16,7 +16,7 @@ import typer
 from organism.cli.client import Client, drop_none
 from organism.cli.exits import Exit
 from organism.cli.options import Inject
-from organism.cli.show import fail, ids_text, message_line, note, out, print_json, show_letters, state_of
+from organism.cli.output import fail, ids_text, message_line, note, out, print_json, show_letters, state_of
 
 
 def read_text(value: str, hint: str) -> str:

@@ -9,7 +9,7 @@ import typer
 from organism.cli.client import is_loopback
 from organism.cli.exits import Exit
 from organism.cli.options import Serve
-from organism.cli.show import refuse
+from organism.cli.output import refuse
 from organism.log.directory import LogDirectory
 from organism.model.ids import DEFAULT_TENANT
 
@@ -27,7 +27,7 @@ def serve(options: Serve) -> None:
         refuse(Exit.FAILED, fault, remedy)
     if options.key is not None and not (folder := options.key.parent).is_dir():
         refuse(Exit.FAILED, f"{folder}, the folder of the key, does not exist.", f"Make it: mkdir -p {folder}")
-    from organism.cli.serving import serve_with
+    from organism.cli.start_server import serve_with
 
     serve_with(options)
 

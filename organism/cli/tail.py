@@ -18,7 +18,7 @@ from websockets.sync.client import ClientConnection, connect
 from organism.cli.client import Server, drop_none, find_server, refuse_no_server, refuse_response, remedy_of
 from organism.cli.exits import Exit
 from organism.cli.options import Tail
-from organism.cli.show import compact, message_line, note, out, print_json, refuse, state_of, with_position
+from organism.cli.output import compact, message_line, note, out, print_json, refuse, state_of, with_position
 from organism.model.redact import visible
 
 FIRST_DELAY_SECONDS: Final = 0.5

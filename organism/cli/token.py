@@ -15,7 +15,7 @@ import typer
 
 from organism.cli.exits import Exit
 from organism.cli.options import CreateToken, RevokeToken, Tokens
-from organism.cli.show import Columns, cells, clock_time, note, print_json, refuse, show_text, table
+from organism.cli.output import Columns, cells, clock_time, note, print_json, refuse, show_text, table
 from organism.config.token_edit import added, edit_tokens, removed
 from organism.config.tokens import EVERY, TOKENS_FILE, TokenSection, read_tokens
 from organism.errors import ConfigInvalid, Conflict, NotFound

@@ -21,7 +21,7 @@ from organism.config.prompts import (
     is_prompt_name,
     read_prompt,
 )
-from organism.config.settings import Agent
+from organism.config.settings import AgentSettings
 from organism.config.yaml import read_yaml
 
 MAX_FILES: Final = 1000
@@ -32,7 +32,7 @@ _EXPECTED: Final = "a mapping with `name`, `model`, `description` and `system_pr
 class AgentEntry:
     """One agent with its file. ``is_bundled``: it came with the organism."""
 
-    agent: Agent
+    agent: AgentSettings
     file: Section
     is_bundled: bool = False
 
@@ -128,7 +128,7 @@ class _Reader:
         if node is None:
             return
         file = Section(node, (), faults)
-        agent = file.record(Agent)
+        agent = file.record(AgentSettings)
         if not isinstance(node.value, dict):
             return
         if agent.name and agent.name != path.stem:

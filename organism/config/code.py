@@ -15,7 +15,7 @@ from typing import Any, cast
 
 from organism.config.check import Section
 from organism.config.faults import near
-from organism.config.foreign import attempt, one_line
+from organism.config.foreign_code import attempt, one_line
 from organism.config.modules import ModuleSet, is_below
 from organism.config.settings import Handler
 

@@ -23,7 +23,16 @@ from organism.config.check import (
 from organism.config.code import Code, Named
 from organism.config.faults import near, written
 from organism.config.prompts import prompt_path
-from organism.config.settings import INDEX_TOOL, Agent, Budget, Limits, Listener, Model, ShippedTool, is_reserved
+from organism.config.settings import (
+    INDEX_TOOL,
+    AgentSettings,
+    Budget,
+    Limits,
+    Listener,
+    Model,
+    ShippedTool,
+    is_reserved,
+)
 from organism.model.agent import Answer, Prompt
 from organism.model.ids import CONSOLE, SYSTEM_TODO
 
@@ -289,7 +298,7 @@ class ListenerReader:
             agent=agent,
         )
 
-    def _tools_there(self, agent: Agent) -> tuple[str, ...]:
+    def _tools_there(self, agent: AgentSettings) -> tuple[str, ...]:
         """The agent's tools, without ``INDEX_TOOL`` where there is none."""
         return tuple(tool for tool in agent.tools if tool != INDEX_TOOL or tool in self._names)
 

@@ -36,7 +36,7 @@ from pathlib import Path
 from types import CodeType, ModuleType
 from typing import Any, Final
 
-from organism.config.foreign import Outcome, attempt
+from organism.config.foreign_code import Outcome, attempt
 
 PROGRAM: Final = "organism"
 """Organism's own package: never reloaded, since its classes are the program's."""

@@ -43,7 +43,7 @@ IndexName = Annotated[str, matching(LIBRARY_ID, _INDEX)]
 INDEX_TOOL: Final = "rag_query"
 """The tool that asks an index of documents. An agent that names it goes without it where there is none, and says so."""
 INDICES_TOOL: Final = "rag_index_list"
-Provider = Literal["openai", "anthropic", "offline", "scripted", "local"]
+ProviderName = Literal["openai", "anthropic", "offline", "scripted", "local"]
 Taint = Literal["escalate", "allow"]
 
 Handler = Callable[[Any, Any], Any]
@@ -116,7 +116,7 @@ class Model:
 
     REQUIRED: ClassVar = ("provider",)
 
-    provider: Annotated[Provider, BeforeValidator(lambda name: "offline" if name == "builtin" else name)] = "offline"
+    provider: Annotated[ProviderName, BeforeValidator(lambda it: "offline" if it == "builtin" else it)] = "offline"
     """Once ``offline`` was called ``builtin``; files may still say so."""
     model: Text = ""
     base_url: Given[Text] = None
@@ -131,7 +131,7 @@ class Model:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Agent:
+class AgentSettings:
     """A conversational agent, as its own file describes it.
 
     ``max_tokens`` and ``temperature`` are None where the model decides. Of ``rag_index`` the ``rag_top_k`` best
@@ -222,7 +222,7 @@ class Listener:
     scope: str = "inject"
     is_internal: bool = False
     check_turn: Check | None = None
-    agent: Agent | None = None
+    agent: AgentSettings | None = None
 
     def asks_people(self, taint: Taint) -> bool:
         """Whether it is an agent for whose tainted runs a person must agree to what cannot be undone (S20).
@@ -332,31 +332,6 @@ class Settings:
         return next((listener for listener in self.listeners if listener.name == name), None)
 
 
-@dataclass(frozen=True, slots=True)
-class Changes:
-    """What a reload changes: names of listeners, each list in the order of its organism.yaml."""
-
-    added: tuple[AgentName, ...] = ()
-    removed: tuple[AgentName, ...] = ()
-    updated: tuple[AgentName, ...] = ()
-
-
-def diff(old: Settings, new: Settings) -> Changes:
-    """Which listeners are added, removed, or updated (their section, their code or their charter is another)."""
-    return Changes(
-        added=tuple(each.name for each in new.listeners if old.listener(each.name) is None),
-        removed=tuple(each.name for each in old.listeners if new.listener(each.name) is None),
-        updated=tuple(each.name for each in new.listeners if _is_updated(old.listener(each.name), each, old, new)),
-    )
-
-
 def is_reserved(name: str) -> bool:
     """Whether a name is reserved for the organism itself: the console, and all of ``system``."""
     return name in {CONSOLE, "system"} or name.startswith("system.")
-
-
-def _is_updated(before: Listener | None, after: Listener, old: Settings, new: Settings) -> bool:
-    """The charter is part of who is run by the turn loop."""
-    has_charter = after.handler_path is None and not after.is_shipped and "@" not in (after.prompt_ref or "")
-    is_other = has_charter and old.charter.text != new.charter.text
-    return before is not None and (is_other or before.version != after.version)

@@ -22,7 +22,7 @@ Wait = Annotated[float, Field(gt=0, le=120)]
 
 
 @dataclass(frozen=True, slots=True)
-class HttpFetch:
+class HttpFetchTerms:
     """``tools.http_fetch``: the tool is off until ``hosts`` are listed (``host_rules`` says how)."""
 
     REQUIRED: ClassVar = ("hosts",)
@@ -63,7 +63,7 @@ class McpServer:
 class Tools:
     """The section, with what was left out. ``http_fetch`` is None while it is off. ``section`` is all as written."""
 
-    http_fetch: HttpFetch | None = None
+    http_fetch: HttpFetchTerms | None = None
     mcp: Mapping[str, McpServer] = field(default_factory=dict)
     wikipedia: Wikipedia = field(default_factory=Wikipedia)
     section: Mapping[str, Any] = field(default_factory=dict)
@@ -86,7 +86,7 @@ def read_tools(root: Section) -> Tools:
     )
 
 
-def _http_fetch(section: Section) -> HttpFetch:
+def _http_fetch(section: Section) -> HttpFetchTerms:
     hosts = section.at("hosts")
     if hosts is not None and hosts.node.value == ():
         hosts.add("expected at least one host; leave `http_fetch` out to turn it off")
@@ -96,7 +96,7 @@ def _http_fetch(section: Section) -> HttpFetch:
                 host_rule(host.value)
         except ValueError as wrong:
             section.add(str(wrong), "hosts", index)
-    return section.record(HttpFetch)
+    return section.record(HttpFetchTerms)
 
 
 def _mcp(section: Section) -> dict[str, McpServer]:

@@ -112,7 +112,7 @@ def drop_rows(directory: Path, key_path: Path | None, tenant: str, now_us: Calla
 async def copy_log(
     files: LogDirectory, copy: LogDirectory, companion: str, facts: tuple[type[events.Event], ...]
 ) -> None:
-    """Copy the sources of a log into an empty directory, and the file ``companion`` beside it, both as of one moment.
+    """Copy the sources of a log into an empty directory, and the file ``companion`` next to it, both as of one moment.
 
     A server may be writing them. Each change of the companion has a fact in the log, which is one of ``facts``: it is
     prepared before its fact, unseen, and what it replaced is deleted after it. The key goes with the log unless it
@@ -163,7 +163,7 @@ async def _copy_companion(
 async def reading_together(
     files: LogDirectory, companion: str, facts: tuple[type[events.Event], ...]
 ) -> AsyncIterator[tuple[AsyncConnection, AsyncConnection | None]]:
-    """The log and the file ``companion`` beside it, if there is one, both as of one moment; see ``copy_log``.
+    """The log and the file ``companion`` next to it, if there is one, both as of one moment; see ``copy_log``.
 
     Raises ``NotFound``, ``LogDamaged`` and ``LogUnavailable``.
     """

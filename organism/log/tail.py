@@ -80,7 +80,7 @@ class Tail:
         self.wake()
 
     def _give(self, records: Records) -> None:
-        """Give a commit's records to those who wait for them, and nobody else a turn of the loop."""
+        """Give a commit's records to those who wait for them, without a turn of the loop for others."""
         found: dict[asyncio.Future[tuple[Records, int]], Records] = {}
         for record in records:
             for waiter in self._waiting.get(record.stream, ()):

@@ -22,7 +22,9 @@ PORTION_UNITS: Final = 512
 FOLD_UNITS: Final = 2048
 WITHOUT_CONTENT: Final = EventFilter()
 NO_ORIGINS: Final[Origins] = MappingProxyType({})
+REMEMBERED_DIGESTS: Final = 8192  # Two megabytes
 Row = tuple[Any, ...]
+Digests = dict[int, str]  # The digest of each content by its position
 _SQL: Final = statements("log", "log.sql")
 
 
@@ -68,7 +70,7 @@ def read(
 
 def content(connection: Connection, position: int) -> tuple[bytes, bytes] | None:
     """(json, xml) at the position; None if there is none or it was erased."""
-    return contents_at(connection, [position]).get(position)
+    return contents_at(connection, [position], {}).get(position)
 
 
 def contents(connection: Connection, digests: Mapping[int, str]) -> dict[int, tuple[bytes, bytes]]:
@@ -77,19 +79,26 @@ def contents(connection: Connection, digests: Mapping[int, str]) -> dict[int, tu
     return {position: (each.json, each.xml) for position, each in found.items() if not each.erased}
 
 
-def contents_at(connection: Connection, positions: Iterable[int]) -> dict[int, tuple[bytes, bytes]]:
-    """(json, xml) by position; what was erased, and events without content, are missing."""
+def contents_at(connection: Connection, positions: Iterable[int], digests: Digests) -> dict[int, tuple[bytes, bytes]]:
+    """(json, xml) by position; what was erased, and events without content, are missing.
+
+    ``digests`` are those of contents whose units were checked by earlier reads; it remembers the ones of this read.
+    """
     wanted = sorted(positions)
-    digests: dict[int, str] = {}
-    missing = set(wanted)
-    for unit in _units_of(connection, wanted):  # many of a page may lie in one unit: it is read once
-        found = wanted[bisect_left(wanted, unit.first) : bisect_left(wanted, unit.last + 1)]
+    known = {position: sealed for position in wanted if (sealed := digests.get(position))}
+    unknown = [position for position in wanted if position not in known]
+    missing = set(unknown)
+    for unit in _units_of(connection, unknown):  # many of a page may lie in one unit: it is read once
+        found = unknown[bisect_left(unknown, unit.first) : bisect_left(unknown, unit.last + 1)]
         missing.difference_update(found)
         named = unit.digests()
-        digests.update((position, named[position]) for position in found if position in named)
+        known.update((position, named[position]) for position in found if position in named)
     if missing:
         raise LogDamaged(f"The unit that holds position {min(missing)} is missing. {REMEDY}")
-    return contents(connection, digests)
+    if len(digests) > REMEMBERED_DIGESTS:
+        digests.clear()
+    digests.update(known)
+    return contents(connection, known)
 
 
 def head_of(connection: Connection, stream: str) -> int:

@@ -24,10 +24,12 @@ class SqliteViews:
         self._store = store
         self._models = {model.name: model for model in models}
         self._folding: RowFolding
+        self._digests: units.Digests = {}
         self._is_whole = True
 
     async def begin(self, position: int) -> RowFolding:
         """Fold what comes after ``position``: when the log is opened, and after each failed commit."""
+        self._digests = {}  # what was read of units that are perhaps not on the disk counts no more
         store, models = self._store, list(self._models.values())
         live = await store.read(live_rows_at, store.snapshots, models, position)
         load = partial(store.read_now, pages.newest_version)
@@ -50,7 +52,7 @@ class SqliteViews:
         if kind.is_live:
             statement = pages.over_live(kind, (await self._live_at(query.at)).rows(kind), statement)
         read = self._store.read if query.text else self._store.read_quickly
-        return await read(pages.read_page, statement)
+        return await read(pages.read_page, kind, statement, self._digests)
 
     async def _row(self, model: ReadModel, key: str, at: int | None) -> pages.StoredRow | None:
         if model.is_live:

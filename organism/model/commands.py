@@ -262,7 +262,7 @@ class Done:
     position: int
 
 
-Answer = Injected | SessionBegun | Done
+CommandAnswer = Injected | SessionBegun | Done
 """How a command is answered."""
 
 

@@ -62,7 +62,7 @@ class HandlerResponse:
 
     @classmethod
     def respond(cls, payload: object) -> HandlerResponse:
-        """Answer whoever called the handling under way; the pump knows who that is."""
+        """Answer the caller of the current handling; the pump knows who that is."""
         return cls(payload)
 
 

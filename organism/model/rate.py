@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 class TokenBucket:
-    """``count`` tokens, refilled evenly within ``refill_us``; without any nobody waits. Times are monotonic, in µs."""
+    """``count`` tokens, refilled evenly within ``refill_us``; without a rate, no wait. Times are monotonic, in µs."""
 
     __slots__ = ("_at", "_left", "_refill_us", "count")
 

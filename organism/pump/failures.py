@@ -22,7 +22,7 @@ _DEATHS: Final = get_args(events.DeathCode)
 
 
 class Failures:
-    """Those of one tenant. What was decided and is not in the rows yet is not seen."""
+    """The failures of one tenant. Decisions that are not in the rows yet are not seen."""
 
     def __init__(self, log: EventLog, views: ViewStore) -> None:
         self._log, self._views = log, views
@@ -46,7 +46,7 @@ class Failures:
         )
 
     async def of_thread(self, thread_id: str) -> list[Failed]:
-        """Those of the thread that can be read, as many as one act takes."""
+        """The readable failures of the thread, as many as one act takes."""
         where = (Where("thread_id", "=", thread_id), Where("hangs_on", "=", ""))
         page = await self._views.rows("dead_letters", Query(where, "position", limit=MOST_FAILURES))
         failures: list[Failed] = []
@@ -56,7 +56,7 @@ class Failures:
         return failures
 
     async def of_letter(self, message_id: str) -> Failed:
-        """The failure that an open dead letter is of. Raises as ``_dead_letter`` does."""
+        """The failure behind an open dead letter. Raises as ``_dead_letter`` does."""
         letter = await self._dead_letter(message_id)
         row = await self._views.private_row(DEAD_LETTERS, message_id)
         root = message_id if row is None else row.private.hangs_on or message_id

@@ -72,7 +72,7 @@ class Known(NamedTuple):
 
 
 class Histories(Entity):
-    """What was said in the sessions that were read last, so that a turn reads only what the one before it has added."""
+    """The messages of recently read sessions, so that a turn reads only what the turn before has added."""
 
     _known: OrderedDict[str, Known] = field(default_factory=OrderedDict)
     _size_bytes: int = 0
@@ -92,12 +92,12 @@ class Histories(Entity):
         return turns_in_order(known.messages)
 
     def forget(self, session_id: str) -> None:
-        """The session was deleted, or others need the room."""
+        """Forget a session that was deleted, or to make room for others."""
         self._size_bytes -= self._known.pop(session_id, Known()).size_bytes
 
 
 def turns_in_order(found: Sequence[Message]) -> list[Message]:
-    """The messages, where what was killed while it waited does not stand inside the turn that it waited for."""
+    """The messages in order: a turn killed while it waited follows the turn that it waited for."""
     ordered: list[Message] = []
     late: list[Message] = []
     for message in found:

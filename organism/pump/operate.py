@@ -48,7 +48,7 @@ _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
 
 OF_DEAD_LETTERS: Final = (c.ReplayDeadLetter, c.DiscardDeadLetter, c.ReplayDeadLetters, c.DiscardDeadLetters)
 T = TypeVar("T")
-Acts = Mapping[type[c.Command], Callable[[Never], Awaitable[c.Answer]]]
+Acts = Mapping[type[c.Command], Callable[[Never], Awaitable[c.CommandAnswer]]]
 """What carries out a command, by its class."""
 
 
@@ -152,7 +152,7 @@ class Operator:
             c.ResolveApproval: self._resolve_approval,
         }
 
-    async def do(self, command: c.Command) -> c.Answer:
+    async def do(self, command: c.Command) -> c.CommandAnswer:
         """Carry out the command, or give the stored answer of its idempotency key. Raises an ``OrganismError``."""
         if not self._log.available:
             raise LogUnavailable
@@ -209,18 +209,18 @@ class Operator:
         while self._waiting:
             self._waiting.pop().cancel()
 
-    async def _act(self, command: c.Command) -> c.Answer:
-        """Carry it out. Commands that rest on rows run one by one, each after all earlier decisions are in the rows."""
+    async def _act(self, command: c.Command) -> c.CommandAnswer:
+        """Carry it out. Commands that read rows run one by one, each after all earlier decisions are in the rows."""
         act = self._acts[type(command)]
         if self.stopping and isinstance(command, c.Inject):  # whatever begins new work is one
             raise Stopping
-        if not self._rests_on_rows(command):
+        if not self._needs_rows(command):
             return await act(command)  # type: ignore[arg-type]  # the act of the command's own class
         async with self._by_rows:
             await self._writer.settled()
             return await act(command)  # type: ignore[arg-type]  # the act of the command's own class
 
-    def _rests_on_rows(self, command: c.Command) -> bool:
+    def _needs_rows(self, command: c.Command) -> bool:
         """Whether it is about an ended thread or a dead letter, which only rows know."""
         if isinstance(command, OF_DEAD_LETTERS):
             return True
@@ -498,7 +498,7 @@ class Operator:
         return False
 
 
-async def answer_before(row: Answer) -> c.Answer:
+async def answer_before(row: Answer) -> c.CommandAnswer:
     """The recorded answer of a command."""
     body = row.body
     made = c.Injected if "message_id" in body else c.SessionBegun if "session_id" in body else c.Done

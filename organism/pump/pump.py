@@ -15,7 +15,7 @@ from typing import Final
 
 import structlog
 
-from organism.config.code_lines import lines_of_function, text_of
+from organism.config.tracebacks import lines_of_function, text_of
 from organism.events import vocabulary as events
 from organism.log.log import EventLog
 from organism.model.thread import Message, Thread
@@ -43,7 +43,7 @@ logger = structlog.get_logger("organism")
 
 
 def log_failure(message: Message, failure: Failure, *, is_tried_again: bool) -> None:
-    """Tell who runs the server. What failed with another's failure, which is told already, is one line."""
+    """Log it for the operator. What failed with another's failure, which is logged already, is one line."""
     is_final = not (is_tried_again or failure.root)
     log = logger.error if is_final else logger.warning
     log(

@@ -89,7 +89,7 @@ class Rules:
         return listener.name in self.tools or (calling is not None and calling.is_agent)
 
     def payload_limits(self, name: str) -> PayloadLimits:
-        """What the receiver of that name takes; for the console what anybody takes."""
+        """What the receiver of that name takes; for the console the general limits."""
         return self._limits_of.get(name, self.codec.limits)
 
     def usage(self, listener: Listener) -> str:
@@ -155,7 +155,7 @@ GENERIC: Final = {
     "validation": "The message was not accepted.",
     "timeout": "There was no answer in time.",
 }
-"""What the sender is told, whatever the reason."""
+"""What the sender learns, whatever the reason."""
 
 
 @dataclass(frozen=True, slots=True)

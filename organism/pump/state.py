@@ -84,7 +84,7 @@ class Confirmations(Entity):
         self.open_in[thread] = [*open_here, event.token]
 
     def _forget(self, at: int, messages: Mapping[str, Message]) -> None:
-        """Forget the oldest as far as they ended long ago; one that an open message rests on keeps those after it."""
+        """Forget the oldest that ended long ago, up to the first that an open message depends on."""
         over = []
         for token, each in self.by_token.items():
             if at < each.expires + TOKEN_MEMORY_US or each.used_by in messages:
@@ -127,7 +127,7 @@ Due = Retry | StepDue
 
 
 class FoldedState(Entity):
-    """What is folded. Only ``fold`` and the pump's decisions change it.
+    """The folded state. Only ``fold`` and the pump's decisions change it.
 
     ``messages`` are the open ones, oldest first; ``by_thread`` has them by their thread. ``children`` has the threads
     that have a parent, by it; ``by_session`` those of a session, by that.
@@ -513,7 +513,7 @@ def _organism_paused_or_resumed(
 
 
 def _organism_started(state: FoldedState, record: Record[events.OrganismStarted]) -> None:
-    """A new life: what ran when the last one ended waits again, and counts the death unless it was told to stop."""
+    """A new life: what ran when the last one ended waits again, and counts a crash unless that was a clean stop."""
     clean = record.event.clean
     short = not clean and state.life_started and not state.life_ended and state.last_at - state.life_at <= SHORT_LIFE_US
     state.short_lives = state.short_lives + 1 if short else 0

@@ -16,10 +16,10 @@ from organism.views.views import ViewStore
 
 
 class Wakeup(asyncio.Event):
-    """Wakes those who wait when it is fired, once; who waits later waits for the next time."""
+    """Wakes all current waiters each time it is fired; a later waiter waits for the next time."""
 
     def fire(self) -> None:
-        """Wake all who wait."""
+        """Wake all waiters."""
         self.set()
         self.clear()
 

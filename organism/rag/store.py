@@ -209,7 +209,7 @@ async def to_its_end(act: Coroutine[Any, Any, T] | asyncio.Future[T]) -> T:
     except asyncio.CancelledError:
         await asyncio.wait({acting})
         if not acting.cancelled():
-            acting.exception()  # nobody is there to hear of it
+            acting.exception()  # its caller has left
         raise
 
 

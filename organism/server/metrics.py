@@ -16,7 +16,7 @@ from prometheus_client.exposition import choose_encoder
 from organism.events import vocabulary as events
 from organism.log.log import EventFilter, EventLog
 from organism.tenants import Tenant
-from organism.views.models import waiting_for_people
+from organism.views.read_models import waiting_for_people
 from organism.views.usage import TOTAL
 from organism.views.views import ViewStore
 

@@ -40,7 +40,7 @@ from organism.model.thread import NO_ROOT
 from organism.pump.history import said_before
 from organism.pump.rules import Rules
 from organism.sessions.commands import Caller, copied, idle
-from organism.sessions.cut import CHARS_PER_TOKEN, MOST_FILLED, cut, estimate_tokens, transcript
+from organism.sessions.cut import CHARS_PER_TOKEN, cut, estimate_tokens, transcript
 from organism.tenants import PAUSES, Tenant
 from organism.views.keyed import Answer
 from organism.views.run import Message
@@ -49,6 +49,8 @@ from organism.views.threads import ENDS, THREADS
 
 OF_TENANT: Final = ("compact_strategy", "compact_keep_last_n", "compact_observation_mask")
 """What a session that was not given it has of the tenant's configuration, at each read."""
+MOST_FILLED: Final = 0.8
+"""The part of a model's context that a session may fill before it is compacted by itself."""
 SUMMARIZER: Final = "summarizer"
 """The listener that makes summaries; without one the organism's own agent does."""
 EXPECTED: Final = (

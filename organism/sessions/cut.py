@@ -10,8 +10,6 @@ from msgspec import json
 from organism.model.sessions import SessionMessage, is_call, results_of
 
 CHARS_PER_TOKEN: Final = 4
-MOST_FILLED: Final = 0.8
-"""The part of a model's context that a session may fill before it is compacted by itself."""
 
 
 def cut(messages: Sequence[SessionMessage], keep_last_n: int) -> int:

@@ -12,7 +12,7 @@ from msgspec import UNSET, UnsetType
 from organism.errors import SessionCompactConflict
 from organism.events.entity import Entity
 from organism.model import words
-from organism.model.commands import Answer, Idempotency, ReplaceSession, SessionBegun
+from organism.model.commands import CommandAnswer, Idempotency, ReplaceSession, SessionBegun
 from organism.model.ids import session_of
 from organism.pump.history import messages as read_messages
 from organism.pump.history import said_before
@@ -62,7 +62,7 @@ async def uncompact(tenant: Tenant, session_id: str, caller: Caller, once: Idemp
     return begun
 
 
-async def _uncompact(tenant: Tenant, session_id: str, caller: Caller, once: Idempotency | None) -> Answer:
+async def _uncompact(tenant: Tenant, session_id: str, caller: Caller, once: Idempotency | None) -> CommandAnswer:
     row = await idle(tenant, session_id, caller)
     line = [row]
     while (parent := await _row(tenant, line[-1].public.parent_session_id)) is not None and parent.private.summary:

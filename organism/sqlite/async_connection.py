@@ -52,7 +52,7 @@ class AsyncConnection:
         return cast("list[Row]", await self._run(connection.execute_fetchall(sql, parameters)))
 
     async def portions(self, sql: str, parameters: Parameters = ()) -> AsyncGenerator[list[Row]]:
-        """The same by portions; whoever stops earlier closes it."""
+        """The same in portions; a caller that stops early closes it."""
         connection = await self._opened()
         async with await self._run(connection.execute(sql, parameters)) as cursor:
             while rows := await self._run(cursor.fetchmany(PORTION_ROWS)):

@@ -1,4 +1,4 @@
-"""A thread that owns a connection: the one that writes, and the one that reads beside the loop."""
+"""A thread that owns a connection: the writing one, and the reading one that spares the event loop."""
 
 from __future__ import annotations
 

@@ -14,8 +14,7 @@ from pydantic import Field
 
 from organism.config.host_rules import HostRule, host_rule
 from organism.config.settings import ShippedTool
-from organism.config.tools import HttpFetch as Terms
-from organism.config.tools import Tools
+from organism.config.tools import HttpFetchTerms, Tools
 from organism.model.addresses import is_public
 from organism.model.handler import HandlerMetadata, HandlerResponse
 from organism.tools.urls import MAX_URL, Refused, Target, allowed, followed, target_of
@@ -62,14 +61,14 @@ def tool(tools: Tools) -> ShippedTool:
         replies=(Fetched,),
         effect="pure",
         brings_outside_text=True,
-        timeout_s=(terms or Terms()).timeout_s + EXTRA_SECONDS,
+        timeout_s=(terms or HttpFetchTerms()).timeout_s + EXTRA_SECONDS,
         settings=terms,
         is_off="" if terms is not None and terms.hosts else OFF,
     )
 
 
 class Fetcher:
-    def __init__(self, terms: Terms, net: Net) -> None:
+    def __init__(self, terms: HttpFetchTerms, net: Net) -> None:
         self._terms = terms
         self._net = net
         self._rules: Sequence[HostRule] = [host_rule(line) for line in terms.hosts]

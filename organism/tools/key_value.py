@@ -1,7 +1,7 @@
 """``key_value_get``, ``_set``, ``_list``, ``_delete``: a tenant's texts under keys, which outlive a thread.
 
 A value is an event (``value_set``) in the unit of the tool's answer, so it is set exactly once. A read is a step. What
-another user has stored is text from outside for whoever reads it, its key too (S20).
+another user has stored is text from outside for each reader, its key too (S20).
 """
 
 from __future__ import annotations

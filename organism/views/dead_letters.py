@@ -159,7 +159,7 @@ def _step(event: StepEvent) -> Sequence[str]:
 
 
 class Indeterminate(Entity):
-    """An unsafe effect of which nobody knows whether it happened."""
+    """An unsafe effect that may or may not have happened."""
 
     id: Annotated[str, Meta(description="`MESSAGE:STEP`.", examples=["msg-01a2b3c4:1"])]
     thread_id: words.ThreadId

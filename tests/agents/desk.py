@@ -76,7 +76,7 @@ class Done:
     """What became of a call."""
 
     outcome: Outcome
-    told: list[StreamPart]
+    parts: list[StreamPart]
     records: list[Record[Any]]
 
     @property
@@ -131,9 +131,9 @@ class Desk:
     async def complete(self, message: Message, step: int = 1, messages: Any = HELLO, **options: Any) -> Done:
         """Reserve, call and settle, as a pump does. Raises ``CompleteError`` if the call is refused."""
         call = self.reserve(message, step, messages, **options)
-        told: list[StreamPart] = []
-        outcome = await self.gateway.call(call, told.append)
-        return Done(outcome, told, self.settle(call, outcome))
+        parts: list[StreamPart] = []
+        outcome = await self.gateway.call(call, parts.append)
+        return Done(outcome, parts, self.settle(call, outcome))
 
     def reserve(self, message: Message, step: int = 1, messages: Any = HELLO, **options: Any) -> ModelCall:
         """The unit that begins the call. Raises ``CompleteError``, and nothing was added."""

@@ -52,7 +52,7 @@ async def test_all_attempts_together_take_no_longer_than_the_model_may(desk: Any
 async def test_an_attempt_that_broke_off_is_sent_again(desk: Any) -> None:
     d = await desk(fails("cut", text="One, two, three, four.", after_chars=5), says("One and two."))
     done = await d.complete(d.begun())
-    assert done.told[:3] == [TextDelta("One, "), AnswerRestarted(), TextDelta("One and two.")]
+    assert done.parts[:3] == [TextDelta("One, "), AnswerRestarted(), TextDelta("One and two.")]
     assert done.text == "One and two."
 
 

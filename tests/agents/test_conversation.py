@@ -1,4 +1,4 @@
-"""What a model is told in one turn, and how text of others stands in it (S20)."""
+"""What a model reads in one turn, and how text of others is fenced in it (S20)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gateway: whoever may call, within what is left, at what it costs."""
+"""The gateway: who may call, within which budget, at what cost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ async def test_a_call_is_shown_as_it_comes_and_recorded_with_what_it_cost(desk: 
     d = await desk(says("Hello, Dan. How are you?", thought="A greeting.", tokens=(12, 7)))
     message = d.begun()
     done = await d.complete(message, 3, max_tokens=100, temperature=0.5)
-    assert done.told == [
+    assert done.parts == [
         ThoughtDelta("A greeting."),
         TextDelta("Hello, Dan. How are "),
         TextDelta("you?"),
@@ -63,7 +63,7 @@ async def test_a_listener_s_own_model_is_called_unless_the_call_names_one(tmp_pa
 
 
 @pytest.mark.parametrize(
-    ("price", "told", "cost", "source"),
+    ("price", "billed", "cost", "source"),
     [
         (Price(Decimal(3), Decimal(15)), None, "0.000105", "price"),
         (Price(Decimal(3), Decimal(15)), Decimal("0.02"), "0.02", "upstream"),
@@ -75,9 +75,9 @@ async def test_a_listener_s_own_model_is_called_unless_the_call_names_one(tmp_pa
     ],
 )
 async def test_a_cost_is_the_provider_s_own_else_the_price_else_nothing(
-    desk: Any, price: Price, told: Decimal | None, cost: str, source: str
+    desk: Any, price: Price, billed: Decimal | None, cost: str, source: str
 ) -> None:
-    d = await desk(says(cost_usd=told), of=model(price=price))
+    d = await desk(says(cost_usd=billed), of=model(price=price))
     called = (await d.complete(d.begun())).called
     assert (called.cost_usd, called.cost_source) == (cost, source)
 
@@ -247,7 +247,7 @@ async def test_a_call_has_no_more_seconds_than_its_budget_has_left(desk: Any) ->
 async def test_a_model_that_writes_on_where_it_was_told_to_stop_is_cut_off(desk: Any) -> None:
     d = await desk(says("x" * 10_000, tokens=None))
     done = await d.complete(d.begun(), max_tokens=10)
-    assert (done.outcome.completion.finish, done.told[-1]) == ("length", Finish("length"))
+    assert (done.outcome.completion.finish, done.parts[-1]) == ("length", Finish("length"))
     assert len(done.text) <= 10 * 16 + 20
 
 

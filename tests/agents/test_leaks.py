@@ -53,8 +53,8 @@ async def test_an_answer_loses_live_secrets_however_it_is_cut_into_pieces(desk: 
     text = f"It is {SECRET}! And {SECRET[:-1]}, and {SECRET}"
     d = await desk(says(text, thought=f"{SECRET}?", chunk_chars=size), redactor=Redactor([SECRET]))
     done = await d.complete(d.begun())
-    shown = "".join(part.text for part in done.told if isinstance(part, TextDelta))
-    thought = "".join(part.text for part in done.told if isinstance(part, ThoughtDelta))
+    shown = "".join(part.text for part in done.parts if isinstance(part, TextDelta))
+    thought = "".join(part.text for part in done.parts if isinstance(part, ThoughtDelta))
     assert shown == done.text == f"It is {MASK}! And {SECRET[:-1]}, and {MASK}"
     assert thought == done.outcome.completion.thought == f"{MASK}?"
 
@@ -67,16 +67,16 @@ async def test_a_tool_call_loses_live_secrets_too(desk: Any) -> None:
         ToolCall(MASK, "send", {"to": [f"x{MASK}"]}),
         ToolCall("call_1_2", MASK, None, f"{{{MASK}"),
     )
-    assert SECRET not in repr(done.told)
+    assert SECRET not in repr(done.parts)
 
 
 async def test_what_was_held_back_as_the_begin_of_a_secret_is_sent_before_a_call(desk: Any) -> None:
     calls = (ScriptedCall("send", {}),)
     d = await desk(says(f"Sending {SECRET[:3]}", calls=calls), redactor=Redactor([SECRET]))
-    told = (await d.complete(d.begun())).told
-    words = [place for place, part in enumerate(told) if isinstance(part, TextDelta)]
-    assert "".join(told[place].text for place in words) == f"Sending {SECRET[:3]}"
-    assert max(words) < next(place for place, part in enumerate(told) if isinstance(part, ToolCall))
+    parts = (await d.complete(d.begun())).parts
+    words = [place for place, part in enumerate(parts) if isinstance(part, TextDelta)]
+    assert "".join(parts[place].text for place in words) == f"Sending {SECRET[:3]}"
+    assert max(words) < next(place for place, part in enumerate(parts) if isinstance(part, ToolCall))
 
 
 async def test_an_error_of_a_server_loses_them_too(desk: Any) -> None:

@@ -1,4 +1,4 @@
-"""What AgentStack forbids, and what it asks of all three parts alike; each other rule has its test beside its part."""
+"""What AgentStack forbids, and what it asks of all three parts alike; every other rule is tested with its part."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ async def hello() -> AsyncIterator[Served]:
 
 @pytest.fixture
 async def needy(tmp_path: Path) -> AsyncIterator[Served]:
-    """A worker that fails when told ``bad``, wants a person's word when told ``ask``, and hangs when told ``pay``."""
+    """A worker that fails on ``bad``, needs a person's approval on ``ask``, and hangs on ``pay``."""
     retry = {"attempts": 1, "base_delay_s": 0.01, "max_delay_s": 0.02}
     async with served(World(tmp_path, NEEDY, {"worker": {"timeout_s": 0.2}}, retry=retry).config) as server:
         yield server

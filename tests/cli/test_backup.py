@@ -1,4 +1,4 @@
-"""``organism log backup`` and ``log restore``: what is copied beside a server, put in place, and refused."""
+"""``organism log backup`` and ``log restore``: copies next to a running server, restores, and refusals."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ async def server(tmp_path: Path) -> AsyncIterator[Process]:
 
 
 async def examined(data: Path, *more: str | Path) -> Ran:
-    """The doctor's word, on a port that is free unless ``more`` says otherwise."""
+    """What the doctor says, on a free port unless ``more`` names one."""
     return await organism("doctor", "--config", HELLO, "--data", data, "--port", "0", *more, "--json")
 
 

@@ -40,9 +40,9 @@ async def test_inject_wait_shows_the_line_that_raised_and_what_failed_with_it(as
 async def test_a_send_that_was_refused_is_reported_by_inject_wait_and_its_exit_code(asking: Served) -> None:
     ran = await ask(asking, "inject", "stray", '{"text":"ann"}', "--wait", "20")
     assert (ran.code, "stray may not send to inner" in ran.out) == (1, True)
-    told = await ask(asking, "inject", "stray", '{"text":"ann"}', "--wait", "20", "--json")
-    (letter,) = told.json["dead_letters"]
-    assert (told.code, letter["code"], told.json["thread"]["status"]) == (1, "routing", "completed")
+    result = await ask(asking, "inject", "stray", '{"text":"ann"}', "--wait", "20", "--json")
+    (letter,) = result.json["dead_letters"]
+    assert (result.code, letter["code"], result.json["thread"]["status"]) == (1, "routing", "completed")
 
 
 async def test_a_token_that_may_only_inject_is_shown_no_lines(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from tests.server.served import Frames, Served
 
 
 async def left(needy: Served, text: str, event: str) -> dict[str, Any]:
-    """What the worker leaves for a person when it is told this."""
+    """What the worker leaves for a person when it gets this text."""
     async with needy.socket("?since=0") as socket:
         await needy.inject("worker", {"text": text}, wait=None)
         (*_, frame) = await Frames(socket).until(event)

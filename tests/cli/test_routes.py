@@ -74,7 +74,7 @@ LINES = {
 """A command line for each route. What it names need not be there: that it asks for it is the point."""
 
 REASONS = {
-    "GET /healthz": "a probe's, and whoever gets any answer has learnt it",
+    "GET /healthz": "for probes; any answer at all says that the server is up",
     "GET /readyz": "a probe's; `organism doctor` asks it in passing",
     "POST /invoke": "for programs; `organism chat` talks with agents",
     "POST /agents/{name}/invoke": "the same",

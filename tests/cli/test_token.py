@@ -20,7 +20,7 @@ from tests.server.test_live_tokens import open_socket
 
 @pytest.fixture
 def config(tmp_path: Path) -> Path:
-    """The hello organism's configuration, with no tokens beside it."""
+    """The hello organism's configuration, without a file of tokens."""
     path = tmp_path / "organism.yaml"
     path.write_bytes(HELLO.read_bytes())
     shutil.copytree(HELLO.parent / "config/agents", tmp_path / "config/agents")

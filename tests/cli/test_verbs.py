@@ -71,7 +71,7 @@ async def test_pause_resume_and_kill_show_the_new_state(hello: Served) -> None:
 
 
 async def test_reload_and_stop_report_what_they_did(hello: Served) -> None:
-    assert (await ask(hello, "reload")).out == "nothing has changed\n"
+    assert (await ask(hello, "reload")).out == "loaded; no listener was added, removed or updated\n"
     assert (await ask(hello, "stop", "--json")).json["status"] == "stopping"
 
 

@@ -38,7 +38,7 @@ OUTCOME: Final = re.compile(r"^(ok|not ok) (.+)$", re.MULTILINE)
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """A client: its package, the environment that it lives in, the program that uses it, and what that is told."""
+    """A client: its package, the environment that it lives in, the program that uses it, and its arguments."""
 
     package: str
     environment: str
@@ -71,12 +71,12 @@ class Ran:
     @property
     def held(self) -> list[str]:
         """The checks that hold."""
-        return [told for word, told in OUTCOME.findall(self.printed) if word == "ok"]
+        return [check for word, check in OUTCOME.findall(self.printed) if word == "ok"]
 
     @property
     def failed(self) -> list[str]:
         """The checks that do not hold, with what came."""
-        failed = [told for word, told in OUTCOME.findall(self.printed) if word == "not ok"]
+        failed = [check for word, check in OUTCOME.findall(self.printed) if word == "not ok"]
         if self.code or not self.held + failed:
             failed.append(f"its program ended with {self.code}: {self.printed[-2000:]}")
         return failed
@@ -99,8 +99,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory() as folder, peer_running() as peer:
         ran = asyncio.run(run_all(names, Path(folder), peer))
     for each in ran:
-        for sign, told in (("✓", each.held if wanted.show else []), ("✗", each.failed)):
-            for line in told:
+        for sign, check in (("✓", each.held if wanted.show else []), ("✗", each.failed)):
+            for line in check:
                 print(f"{sign} {each.name}: {line}")
     print(table(ran))
     if wanted.write:
@@ -226,7 +226,10 @@ def run(name: str, folder: Path, given: Mapping[str, str]) -> Ran:
     else:
         command = [place / "bin/python", programs / client.program]
     folder.mkdir()
-    env = {"PATH": os.environ["PATH"], "HOME": str(folder)}  # no key, proxy or setting of whoever starts this
+    env = {
+        "PATH": os.environ["PATH"],
+        "HOME": str(folder),
+    }  # without the keys, proxies and settings of the user who starts this
     try:
         done = subprocess.run(
             [*command, client.argument],

@@ -10,7 +10,8 @@ import pytest
 
 import organism.agents
 from organism.config.load import load
-from organism.config.settings import Budget, Model, Settings, ShippedTool, Spend, diff
+from organism.config.reload import diff
+from organism.config.settings import Budget, Model, Settings, ShippedTool, Spend
 from organism.config.shown import shown_section, shown_settings
 from organism.config.tools import Tools
 from organism.model.agent import Prompt

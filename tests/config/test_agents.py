@@ -11,7 +11,7 @@ import pytest
 import organism.agents
 from organism.config.agents import MAX_FILES, AgentFiles, read_agent_files
 from organism.config.faults import Faults
-from organism.config.settings import Agent, Budget, Spend
+from organism.config.settings import AgentSettings, Budget, Spend
 from organism.errors import ConfigInvalid
 from tests.agents.stack import a2, write
 
@@ -46,7 +46,7 @@ def refused(folder: Path) -> dict[str, str]:
 def test_what_a_file_leaves_out_has_its_default(tmp_path: Path) -> None:
     put(tmp_path, ADA)
     agent = read(tmp_path).agents["ada"].agent
-    assert agent == Agent(name="ada", model="tiny", description="Answers", system_prompt="Be exact.")
+    assert agent == AgentSettings(name="ada", model="tiny", description="Answers", system_prompt="Be exact.")
     assert (agent.max_tokens, agent.temperature, agent.tools, agent.rag_index, agent.rag_top_k) == (
         None,
         None,
@@ -71,7 +71,7 @@ budget: {run: {usd: 0.1}, day: {calls: 5}}
 taint: allow
 """,
     )
-    assert read(tmp_path).agents["ada"].agent == Agent(
+    assert read(tmp_path).agents["ada"].agent == AgentSettings(
         name="ada",
         model="tiny",
         description="Answers",

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from organism.config.settings import Charter, Settings, diff
+from organism.config.reload import diff
+from organism.config.settings import Charter, Settings
 from organism.config.shown import shown_settings
 from tests.config.place import GREETER, Place
 

@@ -9,7 +9,7 @@ from tests.config.place import GREETER, HEAD, HELLO, Place
 
 
 def with_handler(place: Place, source: str, more: str = "") -> None:
-    """Let the greeter's handler be what ``source`` makes of ``greet``."""
+    """Make ``greet`` of ``source`` the greeter's handler."""
     place.write("handlers/hello.py", HELLO + source)
     place.yaml(HEAD + GREETER + more)
 

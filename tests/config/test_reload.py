@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from organism.config.settings import Changes, diff
+from organism.config.reload import Changes, diff
 from tests.config.place import GREETER, HEAD, HELLO, SAYING, Place, say, shown, speak
 
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from organism.config.settings import ShippedTool, diff
+from organism.config.reload import diff
+from organism.config.settings import ShippedTool
 from organism.config.tools import Tools
 from tests.config.place import GREETER, HEAD, Place
 

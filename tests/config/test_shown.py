@@ -12,7 +12,7 @@ import pytest
 from organism.config import shown
 from organism.config.listeners import ListenerSection
 from organism.config.load import EmbeddingSection
-from organism.config.settings import Agent, Budget, Limits, Model, Price, Retry, Spend
+from organism.config.settings import AgentSettings, Budget, Limits, Model, Price, Retry, Spend
 from organism.model.redact import NAMED
 from tests.config.place import GREETER, HEAD, Place
 
@@ -29,7 +29,7 @@ tools:
 
 
 @pytest.mark.parametrize(
-    "record", [ListenerSection, Model, Agent, EmbeddingSection, Price, Budget, Spend, Limits, Retry]
+    "record", [ListenerSection, Model, AgentSettings, EmbeddingSection, Price, Budget, Spend, Limits, Retry]
 )
 def test_no_key_that_is_shown_may_hold_a_secret(record: type) -> None:
     assert {field.name for field in fields(record) if NAMED.search(field.name)} <= {"max_tokens", "tokens"}

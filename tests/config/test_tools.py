@@ -6,7 +6,7 @@ import pytest
 
 from organism.config.host_rules import host_rule
 from organism.config.shown import live_secrets, shown_settings
-from organism.config.tools import HttpFetch, McpServer, Wikipedia
+from organism.config.tools import HttpFetchTerms, McpServer, Wikipedia
 from tests.config.place import GREETER, HEAD, Place
 
 
@@ -63,7 +63,7 @@ tools:
         + GREETER
     )
     tools = place.load().tools
-    assert tools.http_fetch == HttpFetch(("example.org", "*.example.net:8443"), 5, 10, 0)
+    assert tools.http_fetch == HttpFetchTerms(("example.org", "*.example.net:8443"), 5, 10, 0)
     assert tools.wikipedia == Wikipedia("https://de.wikipedia.org", 2.5)
 
 

@@ -1,4 +1,4 @@
-"""A log that gives positions late, as a remote one would: a sequencer assigns them, and tells them with the commit.
+"""A log that gives positions late, as a remote one would: a sequencer assigns them, and reports them with the commit.
 
 Plain Python over a list. It answers for the port's words, not for SQLite's ways: until ``then`` the records of a unit
 have no position, commits come back some iterations later, and ``Plan`` (tests/log/faulty.py) says which ones fail.
@@ -188,7 +188,7 @@ class LateLog:
             for unit in units:
                 _tell(unit, None)
             self._wake()
-            await turn()  # those who were told have heard it before the log closes
+            await turn()  # all waiting callers have their answers before the log closes
 
     def _sequence(self, units: list[Unit]) -> None:
         """The sequencer takes a commit: it gives positions, and erases."""

@@ -191,7 +191,7 @@ async def test_l3_a_stream_that_left_the_memory_is_still_known(log: EventLog) ->
     log.append(unit("thr-0", sent("msg-1"), expect={"thr-0": 2}))
 
 
-# L4 - reads see what then told
+# L4 - reads see what ``then`` reported
 
 
 async def test_l4_a_read_after_then_sees_the_unit_and_its_content(log: EventLog) -> None:

@@ -45,7 +45,7 @@ QUERIES = {
 Answers = dict[str, Any]
 
 
-def told(number: int) -> Unit:
+def unit_of(number: int) -> Unit:
     """The story's unit of this number: threads begin, are killed and begin again, messages come and go."""
     chance = Random(number)
     thread = chance.choice(THREADS)
@@ -70,10 +70,10 @@ async def answers(log: EventLog, at: int | None = None) -> Answers:
 
 
 async def tell(log: EventLog, kept: dict[int, Answers], until: int) -> None:
-    """Tell the story on, and keep what the log says now and then, at each checkpoint and beside it."""
+    """Commit further units, and keep what the log says now and then: at each checkpoint, and next to it."""
     head = log.head
     while head < until:
-        each, chance = told(head), Random(head).random()
+        each, chance = unit_of(head), Random(head).random()
         head += len(each.records)
         near = min(head % CHECKPOINT_EVENTS, -head % CHECKPOINT_EVENTS) < 4
         if near or chance < 0.01:
@@ -81,7 +81,7 @@ async def tell(log: EventLog, kept: dict[int, Answers], until: int) -> None:
             kept[head] = await answers(log)
         else:
             log.append(each)
-    await log.commit(told(head))
+    await log.commit(unit_of(head))
 
 
 @pytest.fixture(params=STORES)

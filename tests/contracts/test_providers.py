@@ -1,4 +1,4 @@
-"""The contract of a provider (organism/agents/providers): what all owe, and those that are told answers."""
+"""The contract of a provider (organism/agents/providers): what all owe, and those whose answers can be scripted."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ PATIENCE_SECONDS = 20
 SEARCH = tool("search", "Looks things up.", words={"type": "string"})
 
 
-class Told(Protocol):
+class ScriptedProvider(Protocol):
     """A provider in the making: tell it what to answer, then ask it."""
 
     async def answers(self, *answers: Answer) -> Provider:
@@ -104,7 +104,7 @@ def _fault(answer: Answer) -> script.ScriptedFault | None:
 
 FINISHES: Mapping[str, Any] = {"length": "length", "max_tokens": "length"}
 FAULTS: Mapping[int, Fault] = {401: "unauthorized", 400: "rejected", 429: "rate_limited", 503: "unavailable"}
-PROVIDERS: dict[str, Callable[[Peer], Told]] = {
+PROVIDERS: dict[str, Callable[[Peer], ScriptedProvider]] = {
     "openai": lambda peer: Asked(peer, OpenAIProvider),
     "anthropic": lambda peer: Asked(peer, AnthropicProvider),
     "scripted": lambda _: Script(),
@@ -127,24 +127,24 @@ class Unasked:
         pass
 
 
-ALL: dict[str, Callable[[Peer], Told]] = {**PROVIDERS, "offline": lambda _: Unasked()}
+ALL: dict[str, Callable[[Peer], ScriptedProvider]] = {**PROVIDERS, "offline": lambda _: Unasked()}
 
 
 @pytest.fixture(params=ALL)
-async def each(request: pytest.FixtureRequest, peer: Peer) -> AsyncIterator[Told]:
+async def each(request: pytest.FixtureRequest, peer: Peer) -> AsyncIterator[ScriptedProvider]:
     made = ALL[request.param](peer)
     yield made
     await cast("Any", made).provider.close()
 
 
 @pytest.fixture(params=PROVIDERS)
-async def told(request: pytest.FixtureRequest, peer: Peer) -> AsyncIterator[Told]:
+async def scripted(request: pytest.FixtureRequest, peer: Peer) -> AsyncIterator[ScriptedProvider]:
     made = PROVIDERS[request.param](peer)
     yield made
     await cast("Any", made).provider.close()
 
 
-async def test_calls_come_before_the_usage_and_the_end(each: Told) -> None:
+async def test_calls_come_before_the_usage_and_the_end(each: ScriptedProvider) -> None:
     provider = await each.answers(Answer(calls=(Called("calculator", {"expression": "2*21"}),)))
     calculator = tool("calculator", "Computes.", expression={"type": "string"})
     came = await ask(provider, "What is 2*21?", tools=[calculator])
@@ -152,7 +152,7 @@ async def test_calls_come_before_the_usage_and_the_end(each: Told) -> None:
     assert (came.calls[0].name, came.finish) == ("calculator", "tool_calls")
 
 
-async def test_any_call_can_be_closed_and_the_next_one_is_whole(each: Told) -> None:
+async def test_any_call_can_be_closed_and_the_next_one_is_whole(each: ScriptedProvider) -> None:
     provider = await each.answers(Answer(text="Forty-two it is.", times=0))
     parts = cast("Any", provider.stream(request("What is 2*21?")))
     await anext(parts)
@@ -162,7 +162,7 @@ async def test_any_call_can_be_closed_and_the_next_one_is_whole(each: Told) -> N
     assert (await ask(provider, "What is 2*21?")).finish == "stop"
 
 
-async def test_any_call_can_be_cancelled_and_the_next_one_is_whole(each: Told) -> None:
+async def test_any_call_can_be_cancelled_and_the_next_one_is_whole(each: ScriptedProvider) -> None:
     provider = await each.answers(Answer(text="Forty-two it is.", times=0))
     asking = asyncio.ensure_future(gathered(provider.stream(request("What is 2*21?"))))
     await each.until_asked(asking)
@@ -172,26 +172,28 @@ async def test_any_call_can_be_cancelled_and_the_next_one_is_whole(each: Told) -
     assert (await ask(provider, "What is 2*21?")).finish == "stop"
 
 
-async def test_the_parts_come_in_order_and_the_end_comes_once_and_last(told: Told) -> None:
+async def test_the_parts_come_in_order_and_the_end_comes_once_and_last(scripted: ScriptedProvider) -> None:
     calls = (Called("search", {"words": "a"}, "c1"), Called("search", {"words": "b"}, "c2"))
-    provider = await told.answers(Answer(thought="Let me see.", text="I look it up.", calls=calls))
+    provider = await scripted.answers(Answer(thought="Let me see.", text="I look it up.", calls=calls))
     came = await ask(provider, "What is a?", tools=[SEARCH])
     order = [type(part) for part in came.parts]
     assert list(dict.fromkeys(order)) == [ThoughtDelta, TextDelta, ToolCall, Usage, Finish]
     assert (order.count(Usage), order.count(Finish), order[-1]) == (1, 1, Finish)
 
 
-async def test_what_is_said_comes_whole_and_in_pieces(told: Told) -> None:
-    provider = await told.answers(Answer(thought="Schauen wir: ÄÖÜ 🎉.", text="Grüße aus Köln, 東京 und 🎉!", pieces=5))
+async def test_what_is_said_comes_whole_and_in_pieces(scripted: ScriptedProvider) -> None:
+    provider = await scripted.answers(
+        Answer(thought="Schauen wir: ÄÖÜ 🎉.", text="Grüße aus Köln, 東京 und 🎉!", pieces=5)
+    )
     came = await ask(provider, "Hello!")
     assert (came.thought, came.text) == ("Schauen wir: ÄÖÜ 🎉.", "Grüße aus Köln, 東京 und 🎉!")
     assert len([part for part in came.parts if isinstance(part, TextDelta)]) > 1
     assert came.finish == "stop"
 
 
-async def test_calls_come_whole_each_under_its_own_id(told: Told) -> None:
+async def test_calls_come_whole_each_under_its_own_id(scripted: ScriptedProvider) -> None:
     calls = (Called("search", {"words": "ä"}, "c1"), Called("search", {"words": "b"}, "c2"), Called("now", {}, "c3"))
-    provider = await told.answers(Answer(calls=calls))
+    provider = await scripted.answers(Answer(calls=calls))
     came = await ask(provider, "Search!", tools=[SEARCH])
     assert came.calls == [
         ToolCall("c1", "search", {"words": "ä"}),
@@ -201,46 +203,46 @@ async def test_calls_come_whole_each_under_its_own_id(told: Told) -> None:
     assert came.finish == "tool_calls"
 
 
-async def test_arguments_that_are_no_object_are_given_as_their_text(told: Told) -> None:
-    provider = await told.answers(Answer(calls=(Called("search", "words: a", "c1"),)))
+async def test_arguments_that_are_no_object_are_given_as_their_text(scripted: ScriptedProvider) -> None:
+    provider = await scripted.answers(Answer(calls=(Called("search", "words: a", "c1"),)))
     came = await ask(provider, "Search!", tools=[SEARCH])
     assert came.calls == [ToolCall("c1", "search", None, "words: a")]
 
 
-async def test_the_usage_is_what_the_server_says(told: Told) -> None:
-    provider = await told.answers(Answer(text="Hi.", input_tokens=11, output_tokens=2))
+async def test_the_usage_is_what_the_server_says(scripted: ScriptedProvider) -> None:
+    provider = await scripted.answers(Answer(text="Hi.", input_tokens=11, output_tokens=2))
     assert (await ask(provider, "Hello!")).usage == Usage(11, 2)
 
 
-async def test_a_server_that_tells_no_usage_gets_none_ascribed(told: Told) -> None:
-    provider = await told.answers(Answer(text="Hi.", input_tokens=None, output_tokens=None))
+async def test_a_server_that_tells_no_usage_gets_none_ascribed(scripted: ScriptedProvider) -> None:
+    provider = await scripted.answers(Answer(text="Hi.", input_tokens=None, output_tokens=None))
     assert (await ask(provider, "Hello!")).usage is None
 
 
-async def test_an_answer_that_was_too_long_says_so(told: Told, request: pytest.FixtureRequest) -> None:
-    reason = LENGTH[request.node.callspec.params["told"]]
-    provider = await told.answers(Answer(text="And then", finish=reason))
+async def test_an_answer_that_was_too_long_says_so(scripted: ScriptedProvider, request: pytest.FixtureRequest) -> None:
+    reason = LENGTH[request.node.callspec.params["scripted"]]
+    provider = await scripted.answers(Answer(text="And then", finish=reason))
     assert (await ask(provider, "Tell me all!")).finish == "length"
 
 
 @pytest.mark.parametrize("status", FAULTS)
-async def test_what_goes_wrong_is_a_fault_of_the_port(told: Told, status: int) -> None:
-    provider = await told.answers(Answer(status=status, error="No."))
+async def test_what_goes_wrong_is_a_fault_of_the_port(scripted: ScriptedProvider, status: int) -> None:
+    provider = await scripted.answers(Answer(status=status, error="No."))
     with pytest.raises(ProviderError) as caught:
         await ask(provider, "Hello!")
     assert caught.value.fault == FAULTS[status]
     assert caught.value.may_retry is (status in {429, 503})
 
 
-async def test_the_time_to_wait_is_passed_on(told: Told) -> None:
-    provider = await told.answers(Answer(status=429, error="No.", headers={"Retry-After": "7"}))
+async def test_the_time_to_wait_is_passed_on(scripted: ScriptedProvider) -> None:
+    provider = await scripted.answers(Answer(status=429, error="No.", headers={"Retry-After": "7"}))
     with pytest.raises(ProviderError) as caught:
         await ask(provider, "Hello!")
     assert caught.value.retry_after_s == 7
 
 
-async def test_an_answer_that_is_cut_gives_its_beginning_and_a_fault(told: Told) -> None:
-    provider = await told.answers(Answer(text="abcdefghij" * 3, pieces=10, cut_after=7))
+async def test_an_answer_that_is_cut_gives_its_beginning_and_a_fault(scripted: ScriptedProvider) -> None:
+    provider = await scripted.answers(Answer(text="abcdefghij" * 3, pieces=10, cut_after=7))
     came = Came()
     with pytest.raises(ProviderError) as caught:
         await gathered(provider.stream(request("Hello!")), came)
@@ -250,49 +252,49 @@ async def test_an_answer_that_is_cut_gives_its_beginning_and_a_fault(told: Told)
     assert came.finish is None
 
 
-async def test_a_model_that_says_nothing_is_waited_for_as_long_as_the_call_may_take(told: Told) -> None:
-    provider = await told.answers(Answer(hang_after=0))
+async def test_a_model_that_says_nothing_is_waited_for_as_long_as_the_call_may_take(scripted: ScriptedProvider) -> None:
+    provider = await scripted.answers(Answer(hang_after=0))
     with pytest.raises(ProviderError) as caught:
         await ask(provider, "Hello!", timeout_s=0.2)
     assert caught.value.fault == "timeout"
 
 
-async def test_a_call_that_is_given_up_holds_no_connection(told: Told) -> None:
-    provider = await told.answers(Answer(text="abcdefghij" * 3, pieces=10, hang_after=5), Answer(text="Hi."))
+async def test_a_call_that_is_given_up_holds_no_connection(scripted: ScriptedProvider) -> None:
+    provider = await scripted.answers(Answer(text="abcdefghij" * 3, pieces=10, hang_after=5), Answer(text="Hi."))
     parts = cast("Any", provider.stream(request("Hello!")))
     await anext(parts)
     await parts.aclose()
-    await asyncio.wait_for(told.is_free(), PATIENCE_SECONDS)
+    await asyncio.wait_for(scripted.is_free(), PATIENCE_SECONDS)
     assert (await ask(provider, "Hello!")).text == "Hi."
 
 
-async def test_a_cancelled_call_ends_at_once_and_holds_no_connection(told: Told) -> None:
-    provider = await told.answers(Answer(hang_after=0), Answer(text="Hi."))
+async def test_a_cancelled_call_ends_at_once_and_holds_no_connection(scripted: ScriptedProvider) -> None:
+    provider = await scripted.answers(Answer(hang_after=0), Answer(text="Hi."))
     asking = asyncio.ensure_future(gathered(provider.stream(request("Hello!"))))
-    await told.until_asked(asking)
+    await scripted.until_asked(asking)
     asking.cancel()
     with pytest.raises(asyncio.CancelledError):
         await asyncio.wait_for(asking, PATIENCE_SECONDS)
-    await asyncio.wait_for(told.is_free(), PATIENCE_SECONDS)
+    await asyncio.wait_for(scripted.is_free(), PATIENCE_SECONDS)
     assert (await ask(provider, "Hello!")).text == "Hi."
 
 
-async def test_calls_at_once_keep_their_parts_apart(told: Told) -> None:
+async def test_calls_at_once_keep_their_parts_apart(scripted: ScriptedProvider) -> None:
     texts = [f"answer {number} " * 20 for number in range(8)]
-    provider = await told.answers(*(Answer(text=text, pieces=30) for text in texts))
+    provider = await scripted.answers(*(Answer(text=text, pieces=30) for text in texts))
     came = await asyncio.gather(*(ask(provider, f"question {number}") for number in range(8)))
     assert sorted(each.text for each in came) == sorted(texts)
 
 
-async def test_nothing_is_asked_before_the_first_part_is_wanted(told: Told) -> None:
-    provider = await told.answers(Answer(text="Hi."))
+async def test_nothing_is_asked_before_the_first_part_is_wanted(scripted: ScriptedProvider) -> None:
+    provider = await scripted.answers(Answer(text="Hi."))
     unread = cast("Any", provider.stream(request("Hello!")))
     await unread.aclose()
     assert (await ask(provider, "Hello!")).text == "Hi."
 
 
-async def test_an_error_is_raised_once_and_then_the_call_is_over(told: Told) -> None:
-    provider = await told.answers(Answer(status=503, error="No."), Answer(text="Hi."))
+async def test_an_error_is_raised_once_and_then_the_call_is_over(scripted: ScriptedProvider) -> None:
+    provider = await scripted.answers(Answer(status=503, error="No."), Answer(text="Hi."))
     parts = provider.stream(request("Hello!"))
     with pytest.raises(ProviderError):
         await anext(parts)

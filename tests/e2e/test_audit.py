@@ -64,7 +64,7 @@ EXECUTE = {"name": "calculator", "arguments": {"expression": "6*7"}}
 async def test_what_a_session_does_leads_back_to_the_request_that_began_it(tmp_path: Path) -> None:
     async with serving(tmp_path) as server:
         session = await post(server, f"{CHAT}/sessions", {}, **{"SPASS-Request-Id": "begin"})
-        told = await post(
+        posted = await post(
             server,
             f"{CHAT}/sessions/{session['id']}/messages",
             {"message": "Hello!"},
@@ -75,6 +75,6 @@ async def test_what_a_session_does_leads_back_to_the_request_that_began_it(tmp_p
     begun, asked, thought = (line["fields"] for line in found)
     assert (begun["action"], begun["request_id"], begun["session_id"]) == ("session_created", "begin", session["id"])
     assert (asked["request_id"], asked["parent_request_id"], asked["user"]) == ("outer", "before", "dan")
-    assert (thought["parent_request_id"], thought["thread_id"]) == ("outer", told["thread_id"])
+    assert (thought["parent_request_id"], thought["thread_id"]) == ("outer", posted["thread_id"])
     assert {line["session_id"] for line in (begun, asked, thought)} == {session["id"]}
     assert "Hello!" not in str(found)

@@ -1,4 +1,4 @@
-"""A new user's way with the real command: a first organism, its server, and what is told of it."""
+"""A new user's way with the real command: a first organism, its server, and what it shows."""
 
 from __future__ import annotations
 

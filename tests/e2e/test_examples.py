@@ -58,7 +58,7 @@ async def lines(process: asyncio.subprocess.Process, count: int) -> list[dict[st
 
 
 def shouted(events: Sequence[dict[str, Any]]) -> list[str]:
-    """What the shouter was told, event by event."""
+    """The messages to the shouter, event by event."""
     return [event["message"]["payload"]["message"] for event in events]
 
 

@@ -91,7 +91,7 @@ async def hangups(handled: signal.Handlers) -> AsyncIterator[None]:
 async def test_a_hangup_reloads_and_one_that_is_refused_says_why_and_changes_nothing(tmp_path: Path) -> None:
     world = World(tmp_path, PRINTS, {"prints": {}})
     async with (
-        hangups(signal.SIG_DFL),  # as a shell starts it, whoever runs the tests
+        hangups(signal.SIG_DFL),  # as a shell starts it, however the tests are run
         serving(world.data, config=world.config) as server,
         server.socket() as socket,
     ):

@@ -166,7 +166,7 @@ class Campaign:
             kill.next_life = min(kill.next_life, lives["events"][-1]["position"])
 
     async def _bury(self, life: Life) -> None:
-        """Note the death. One that nobody outside dealt must be the work of a message that kills."""
+        """Note the death. If no signal from outside caused it, a message that kills must have."""
         status = await life.end()
         if status != -signal.SIGKILL:
             self.stage.faults.append(f"the server ended by itself with {status}: {life.said[-20:]}")

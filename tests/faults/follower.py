@@ -88,5 +88,5 @@ class Follower:
             await self._news.wait_for(condition)
 
     async def until_position(self, position: int) -> None:
-        """Wait until the follower was told of everything up to a position."""
+        """Wait until the follower has received everything up to a position."""
         await self.until(lambda: self.position >= position)

@@ -72,7 +72,7 @@ def _letter(event: dict[str, Any]) -> Shown:
 
 
 def _in_doubt(event: dict[str, Any]) -> Shown | None:
-    """A step that begins is nobody's question; one that is found begun and not ended is."""
+    """A step that begins is no open question; one that was begun and never ended is."""
     data = event["data"]
     return ("indeterminate", f"{data['message']}:{data['step']}", "open") if "unknown" in data else None
 

@@ -26,7 +26,7 @@ async def judged(stage: Stage) -> Ledger:
     What is wrong is in ``stage.faults`` then. Gives the log.
     """
     rows = await _rest(stage)
-    ledger = await _made_anew(stage, rows)
+    ledger = await _rebuilt(stage, rows)
     stage.faults += stage.chain_faults()
     lines = read_lines(stage.effects)
     stage.faults += judge(
@@ -93,7 +93,7 @@ async def _at_rest(stage: Stage, follower: Follower) -> None:
 
 
 async def _standing(stage: Stage) -> str:
-    """How everything stands, for whoever has to find out why it does not go on."""
+    """The state of everything, to find out why nothing moves."""
     organism = await stage.api.get("/organism")
     shown = ("name", "state", "paused", "queue_depth")
     agents = [tuple(row[name] for name in shown) for row in await stage.api.rows("agents")]
@@ -101,7 +101,7 @@ async def _standing(stage: Stage) -> str:
     return f"the organism is {organism['status']}, its agents are {agents}, in doubt are {in_doubt}"
 
 
-async def _made_anew(stage: Stage, rows: dict[str, Any]) -> Ledger:
+async def _rebuilt(stage: Stage, rows: dict[str, Any]) -> Ledger:
     """Without anything that can be made again, the server says the same."""
     stage.forget_rows()
     life = await stage.serve()

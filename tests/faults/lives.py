@@ -110,7 +110,7 @@ class Life:
         return url
 
     def signal(self, number: signal.Signals) -> None:
-        """Send a signal; to one that has ended already it goes nowhere, whoever has its number by now."""
+        """Send a signal. One that has ended gets none, even if its number belongs to another process by now."""
         if self._handle is not None:
             with suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._handle, number)
@@ -170,7 +170,7 @@ async def spawn(setting: Setting) -> Life:
 
 
 FORKS: Final = multiprocessing.get_context("forkserver")
-FORKS.set_forkserver_preload(["organism.cli.serving", "tests.faults.child"])
+FORKS.set_forkserver_preload(["organism.cli.start_server", "tests.faults.child"])
 
 
 async def fork(setting: Setting) -> Life:

@@ -38,8 +38,8 @@ POINTS: Final[dict[str, Point]] = {
     "appended": Point("organism.log.sqlite:SqliteLog.append", "it is queued", is_after=True),
     "commit": Point("organism.log.commits:Commits.write", "the disk's thread is about to write a commit"),
     "committed": Point("organism.log.commits:Commits.write", "it is on disk, only that thread knows", is_after=True),
-    "delivery": Point("organism.pump.pump:Pump._act", "the loop knows, nothing was started or told"),
-    "delivered": Point("organism.pump.pump:Pump._act", "handlers were started, callers told", is_after=True),
+    "delivery": Point("organism.pump.pump:Pump._act", "the loop knows, nothing was started or reported"),
+    "delivered": Point("organism.pump.pump:Pump._act", "handlers were started, callers answered", is_after=True),
     # a handling and its steps
     "handling": Point("organism.pump.run.handler:Steps", "a handler is about to be called"),
     "handled": Point("organism.pump.pump:Pump._finished", "it has answered, nothing is decided"),
@@ -48,7 +48,7 @@ POINTS: Final[dict[str, Point]] = {
     "effect": Point("organism.pump.run.steps:outcome_of", "an effect is recorded as begun, and not run"),
     "record": Point("organism.pump.run.handling:Handling.record", "it has run, that is not recorded"),
     "recorded": Point(
-        "organism.pump.run.handling:Handling.record", "it is recorded, the handler not told", is_after=True
+        "organism.pump.run.handling:Handling.record", "it is recorded, the handler has no result yet", is_after=True
     ),
     # what follows a commit
     "anchor": Point("organism.log.directory:LogDirectory.write_anchor", "the head is about to be anchored"),

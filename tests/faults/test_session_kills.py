@@ -21,7 +21,7 @@ SAID = ("Mein Lieblingssport ist Tennis.", "Welcher Sport ist mein Liebling?")
 
 
 FIRST = 2
-"""The first commit of a life is its beginning; then comes that which accepts the compaction."""
+"""The first commit of a life begins it; the second accepts the compaction."""
 
 
 @pytest.fixture

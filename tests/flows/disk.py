@@ -17,7 +17,7 @@ class Fault(Enum):
     """What happens to the next commit."""
 
     BEFORE = "it is not written"
-    AFTER = "it is written, and an error is told"
+    AFTER = "it is written, and an error is reported"
 
 
 class BrokenDisk(OSError):

@@ -13,8 +13,8 @@ async def agent(payload: Ask, metadata: HandlerMetadata):
         for call in said.tool_calls:
             await metadata.emit("tool_call", {"id": call.id, "name": call.name, "input": call.input})
         for call in said.tool_calls:
-            told = await metadata.ask(call.name, Ask(call.input["text"]))
-            await metadata.emit("tool_result", {"id": call.id, "output": told.text, "isError": False})
+            reply = await metadata.ask(call.name, Ask(call.input["text"]))
+            await metadata.emit("tool_result", {"id": call.id, "output": reply.text, "isError": False})
         messages.append({"role": "user", "content": "~so the answer"})
     await metadata.emit("done", {"stopReason": "stop"})
     return HandlerResponse.respond(Told(said.text))

@@ -26,9 +26,9 @@ OnPart = Callable[[StreamPart], None]
 class Speaker:
     """The twin of ``Models``. ``calls`` are the keys of the calls that were made, in order.
 
-    What the last message of a call says decides what is answered: words separated by spaces, each told as one piece.
+    What the last message of a call says decides what is answered: words separated by spaces, each sent as one piece.
     ``~word`` is thought, ``@gate`` waits until the test opens the gate, ``<<`` begins again, ``!code`` is an error,
-    ``?name`` calls a tool of that name; ``=`` ends what is told: what follows is the answer's whole text.
+    ``?name`` calls a tool of that name; ``=`` ends the pieces: what follows is the answer's whole text.
     """
 
     def __init__(self) -> None:

@@ -64,7 +64,7 @@ def token(name: str, **fields: Any) -> dict[str, Any]:
 
 
 def most_used(records: Sequence[Record[Any]]) -> tuple[int, int]:
-    """The most tokens that were spent on a day and held beside it, and how many calls were held at once."""
+    """The most tokens that were spent and reserved on a day, and how many calls had reservations at once."""
     held: dict[tuple[str, int], int] = {}
     spent: dict[int, int] = {}
     most = at_once = 0

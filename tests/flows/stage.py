@@ -166,7 +166,7 @@ async def child_of(o: Running, parent: str, to: str, text: str = "") -> str:
     return thread_id
 
 
-async def folded_anew(log: EventLog) -> bytes:
+async def folded_again(log: EventLog) -> bytes:
     """The state that the log gives from its beginning, with no handler called (G15)."""
     folded = FoldedState()
     await log.fold(0, folded.apply)

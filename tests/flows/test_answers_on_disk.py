@@ -16,7 +16,7 @@ from organism.pump.run.run_stream import Block, RunStream
 from organism.testing import Running
 from tests.flows.disk import Disk, Fault
 from tests.flows.speaker import Speaker
-from tests.flows.stage import decided, folded_anew, folded_live, play
+from tests.flows.stage import decided, folded_again, folded_live, play
 from tests.flows.test_lost_commits import FAULTS, mend
 from tests.flows.thinking import agent, thinking
 from tests.flows.world import MakeWorld, World
@@ -118,7 +118,7 @@ async def test_a_turn_whose_answer_may_be_lost_does_nothing_twice(society: World
         assert play(o)["TRACE"] == (["counter"] if "counter" in words else [])
         asked_again = 1 if fault is Fault.BEFORE else 0
         assert len(speaker.calls) == words.count("?") + 1 + asked_again
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
 
 
 async def test_a_turn_of_a_paused_agent_does_not_go_on(society: World) -> None:
@@ -151,10 +151,10 @@ async def test_a_fault_in_the_moment_when_a_text_is_shown_makes_the_state_fold_a
 ) -> None:
     begin, faults = RunStream.begin, [ZeroDivisionError()]
 
-    def begin_badly(*told: Any) -> Block:
+    def begin_badly(*arguments: Any) -> Block:
         if faults:
             raise faults.pop()
-        return begin(*told)
+        return begin(*arguments)
 
     monkeypatch.setattr(RunStream, "begin", begin_badly)
     speaker = Speaker()
@@ -173,6 +173,6 @@ async def test_a_kill_in_the_moment_before_a_text_is_shown_leaves_none(society: 
         await speaker.at("now")
         await o.do(KillThread(thread_id=outcome.thread_id))
         kinds = [record.type for record in await o.records(thread=outcome.thread_id)]
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
     assert kinds[-1] == "thread_killed"
     assert kinds.count("run_message_start") == kinds.count("run_message_end")

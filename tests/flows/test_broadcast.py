@@ -15,8 +15,8 @@ async def caller(payload: Ask, metadata: HandlerMetadata):
     return HandlerResponse(Ask(payload.text), to="left")
 
 async def asker(payload: Ask, metadata: HandlerMetadata):
-    told = await metadata.ask("left", Ask(payload.text))
-    return HandlerResponse.respond(told)
+    reply = await metadata.ask("left", Ask(payload.text))
+    return HandlerResponse.respond(reply)
 
 async def left(payload: Ask, metadata: HandlerMetadata):
     await gate("left")

@@ -19,14 +19,14 @@ from tests.flows.world import MakeWorld, World
 CHAIN = """
 async def first(payload: Ask, metadata: HandlerMetadata):
     try:
-        told = await metadata.ask("middle", Ask("x"), timeout=5)
+        reply = await metadata.ask("middle", Ask("x"), timeout=5)
     except AskError as error:
-        told = Told(error.code)
-    return HandlerResponse.respond(told)
+        reply = Told(error.code)
+    return HandlerResponse.respond(reply)
 
 async def middle(payload: Ask, metadata: HandlerMetadata):
-    told = await metadata.ask("last", Ask("x"), timeout=4)
-    return HandlerResponse.respond(told)
+    reply = await metadata.ask("last", Ask("x"), timeout=4)
+    return HandlerResponse.respond(reply)
 
 async def last(payload: Ask, metadata: HandlerMetadata):
     await gate("last")

@@ -63,7 +63,7 @@ from organism.testing import Running
 from organism.views.sessions import SESSIONS, MessagePlace
 from organism.views.views import Query, Where, rows_of
 from tests.flows.disk import Disk, Fault
-from tests.flows.stage import at_gate, folded_anew, folded_live, open_gate, until
+from tests.flows.stage import at_gate, folded_again, folded_live, open_gate, until
 from tests.flows.talking import holds
 from tests.flows.thinking import MODEL, agent
 from tests.flows.world import MakeWorld, World
@@ -447,7 +447,7 @@ async def test_a_lost_commit_leaves_the_source_live_or_the_successor_whole(
         if row["archived_at"] is not None:
             assert [each["content"] for each in await words(o, live)] == [summary_of(session)["content"], "Well."]
         await said(o, live, "two")
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
 
 
 @pytest.mark.parametrize(
@@ -610,8 +610,8 @@ async def test_an_automatic_compaction_that_fails_is_logged_and_the_session_goes
             assert await compact_if_full(o.tenant, session, ANN) is None
         await ask(o, session, "two")
         row = await row_of(o, session)
-    (told,) = [each for each in logged if each["event"] == "session_not_compacted"]
-    assert (told["session_id"], told["code"]) == (session, "upstream_error")
+    (entry,) = [each for each in logged if each["event"] == "session_not_compacted"]
+    assert (entry["session_id"], entry["code"]) == (session, "upstream_error")
     assert (row["archived_at"], row["message_count"]) == (None, 4)
 
 

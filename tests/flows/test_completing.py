@@ -32,7 +32,7 @@ from tests.flows.stage import (
     TurnedTime,
     answers,
     code_of,
-    folded_anew,
+    folded_again,
     folded_live,
     open_gate,
     pairs,
@@ -124,7 +124,7 @@ async def test_a_call_found_begun_is_made_again_and_the_first_one_counts_as_spen
     async with made.running(parts=speaker.parts()) as o:
         injected = await o.inject("talker", {"text": "@wait One"})
         await speaker.at("wait")
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
         await o.crash()
     speaker.open("wait")
     async with made.running(parts=speaker.parts(2)) as o:
@@ -240,7 +240,7 @@ async def test_a_kill_ends_the_call_and_what_it_held_is_spent(world: MakeWorld) 
         speaker.open("wait")
         await o.inject("talker", {"text": "Two"}, wait=True)
         records = await o.records(thread=injected.thread_id)
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
     kinds = [record.type for record in records]
     begun = kinds.index("budget_reserved") + 1
     assert kinds[begun:] == ["model_called", "budget_settled", "step_recorded", "message_handled", "thread_killed"]

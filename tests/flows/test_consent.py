@@ -14,7 +14,7 @@ from organism.events.vocabulary import ApprovalRequested, StepRecorded, ValueSet
 from organism.model.commands import ResolveApproval
 from organism.testing import Running
 from organism.views.views import Query
-from tests.flows.stage import TurnedTime, answers, at_gate, folded_anew, folded_live, open_gate, play
+from tests.flows.stage import TurnedTime, answers, at_gate, folded_again, folded_live, open_gate, play
 from tests.flows.world import MakeWorld
 
 SOURCE = """
@@ -39,10 +39,10 @@ def block(payload: Payment, metadata: HandlerMetadata):
 
 async def clerk(payload: Ask, metadata: HandlerMetadata):
     try:
-        told = await metadata.ask("pay", Payment(payload.text, 5), timeout=30)
+        reply = await metadata.ask("pay", Payment(payload.text, 5), timeout=30)
     except AskError as error:
-        told = Told(error.code)
-    return HandlerResponse.respond(Told(told.text if isinstance(told, Told) else f"{told.code}: {told.message}"))
+        reply = Told(error.code)
+    return HandlerResponse.respond(Told(reply.text if isinstance(reply, Told) else f"{reply.code}: {reply.message}"))
 
 async def boss(payload: Ask, metadata: HandlerMetadata):
     return HandlerResponse.respond(await metadata.ask("clerk", payload, timeout=40))
@@ -91,7 +91,7 @@ async def test_nothing_runs_before_a_human_has_approved_what_they_saw(world: Mak
         assert await o.tenant.ended(sent.thread_id, 10)
         assert trace(o) == [("ann", 7, 1)]
         assert await o.replies(sent.thread_id) == ({"text": "paid 7 to ann"},)
-        assert await folded_anew(o.log) == await folded_live(o)
+        assert await folded_again(o.log) == await folded_live(o)
 
 
 @pytest.mark.parametrize(
@@ -176,7 +176,7 @@ async def test_while_a_human_is_asked_no_ask_that_waits_for_the_call_ages_howeve
         await time.passes(o, 3600)
         await say(o, question)
         assert await answers(o, sent.thread_id) == ["paid 5 to ann"]
-        assert await folded_anew(o.log) == await folded_live(o)
+        assert await folded_again(o.log) == await folded_live(o)
 
 
 async def test_once_it_is_approved_the_asks_age_again(world: MakeWorld) -> None:

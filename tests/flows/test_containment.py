@@ -9,7 +9,7 @@ import pytest
 
 from organism.events.vocabulary import MessageDead, MessageRefused, OrganismStarted
 from organism.testing import Running
-from tests.flows.stage import answers, folded_anew, folded_live, open_gate
+from tests.flows.stage import answers, folded_again, folded_live, open_gate
 from tests.flows.world import MakeWorld
 
 OTHERS = """
@@ -158,7 +158,7 @@ BODIES = {
     "an entry whose value raises in every method": "await metadata.emit('status', {'id': Odd('x'), 'text': Odd('x')})",
     "a receiver that raises in every method": "return HandlerResponse(Ask('x'), to=Odd('echo'))",
 }
-"""What of it all is not told as a failure of the handling is told as a refused send, or hurts nobody."""
+"""What is not reported as a failed handling is reported as a refused message, or is harmless."""
 
 FAILURES = {
     "a list that cannot be walked": ("return Fallen([HandlerResponse.respond(Told('x'))])", "handler_error"),
@@ -207,7 +207,7 @@ async def contained(world: MakeWorld, bodies: Sequence[str], *, is_blocking: boo
         assert await answers(o, bystander.thread_id) == ["1"]
         assert len(await o.records(OrganismStarted)) == 1
         assert o.pump.mailboxes.running == 0
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
 
 
 async def test_whatever_a_handler_does_ends_its_own_message_and_nothing_else(world: MakeWorld) -> None:

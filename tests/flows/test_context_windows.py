@@ -86,7 +86,7 @@ async def said(o: Running, session: str, text: str) -> str:
     return str((await o.thread(thread))["status"])
 
 
-def told(play: Thinking) -> str:
+def prompt_of(play: Thinking) -> str:
     """All that the model was sent at last."""
     return "\n".join(message["content"] for message in play.models.calls[-1])
 
@@ -118,8 +118,8 @@ async def test_a_message_that_steers_is_refused_as_well_and_the_turn_goes_on(wor
         for thread in (turn, *halves):
             assert await o.tenant.ended(thread, 20)
         assert (await o.thread(turn))["status"] == "completed"
-    assert "b" * 5000 in told(play)
-    assert "a" * 5000 not in told(play)
+    assert "b" * 5000 in prompt_of(play)
+    assert "a" * 5000 not in prompt_of(play)
 
 
 async def test_what_was_said_before_is_left_out_where_there_is_no_room_the_oldest_first(world: MakeWorld) -> None:
@@ -132,12 +132,12 @@ async def test_what_was_said_before_is_left_out_where_there_is_no_room_the_oldes
     roles = [message["role"] for message in play.models.calls[-1]]
     assert roles == ["system", *["user", "assistant"] * 2, "user"]
     assert "earlier messages]" in play.models.calls[-1][2]["content"]
-    assert "6" * WINDOW in told(play)
-    assert "4" * WINDOW not in told(play)
+    assert "6" * WINDOW in prompt_of(play)
+    assert "4" * WINDOW not in prompt_of(play)
 
 
 async def test_a_message_of_before_for_which_the_model_is_too_small_now_ends_no_session(world: MakeWorld) -> None:
-    """It is in the log of an earlier life; the first words of it are told."""
+    """It is in the log of an earlier life; its first words are in the prompt."""
     play = made(world, window=100_000, tokens=100_000)
     async with play.running_with(play.models) as o:
         session = await begun(o, compact_keep_last_n=2)
@@ -146,8 +146,8 @@ async def test_a_message_of_before_for_which_the_model_is_too_small_now_ends_no_
     set_window(play, WINDOW)
     async with play.running_with(Narrow(play.models.path)) as o:
         assert await said(o, session, "two") == "completed"
-        assert "xxx" in told(play)
-        assert "characters]" in told(play)
+        assert "xxx" in prompt_of(play)
+        assert "characters]" in prompt_of(play)
         assert await contents(o, session) == ["one", "Well.", LONG, "Well.", "two", "Well."]
 
 
@@ -166,7 +166,7 @@ async def test_where_the_provider_counts_more_tokens_than_estimated_it_is_sent_l
         session = await begun(o)
         for number in range(8):
             assert await said(o, session, f"{number}" * 500) == "completed"
-    assert "earlier messages]" in told(play)
+    assert "earlier messages]" in prompt_of(play)
     assert play.models.refused  # type: ignore[attr-defined]  # as it was made
 
 
@@ -199,6 +199,6 @@ async def test_a_successor_that_begins_with_long_messages_goes_on_and_so_does_it
     async with play.running_with(Narrow(play.models.path)) as o:
         successor = (await compact(o.tenant, session, ANN)).successor_session_id
         assert await said(o, successor, "two") == "completed"
-        assert "[compaction summary" in told(play)
+        assert "[compaction summary" in prompt_of(play)
         whole = (await uncompact(o.tenant, successor, ANN)).session_id
         assert await said(o, whole, "three") == "completed"

@@ -10,8 +10,8 @@ from tests.flows.world import MakeWorld
 
 ECHO = """
 async def asker(payload: Ask, metadata: HandlerMetadata):
-    told = await metadata.ask("echo", Ask(payload.text))
-    return HandlerResponse.respond(Told(f"{payload.text} → {told.text}"))
+    reply = await metadata.ask("echo", Ask(payload.text))
+    return HandlerResponse.respond(Told(f"{payload.text} → {reply.text}"))
 
 async def echo(payload: Ask, metadata: HandlerMetadata):
     await asyncio.sleep(0)
@@ -25,12 +25,12 @@ async def test_a_asks_b_asks_a(world: MakeWorld) -> None:
         async def a(payload: Ask, metadata: HandlerMetadata):
             if payload.text == "inner":
                 return HandlerResponse.respond(Told("from the inner a"))
-            told = await metadata.ask("b", Ask("b"))
-            return HandlerResponse.respond(Told(f"outer: {told.text}"))
+            reply = await metadata.ask("b", Ask("b"))
+            return HandlerResponse.respond(Told(f"outer: {reply.text}"))
 
         async def b(payload: Ask, metadata: HandlerMetadata):
-            told = await metadata.ask("a", Ask("inner"))
-            return HandlerResponse.respond(Told(f"b: {told.text}"))
+            reply = await metadata.ask("a", Ask("inner"))
+            return HandlerResponse.respond(Told(f"b: {reply.text}"))
         """,
         {"a": {"peers": ["b"], "max_concurrent": 1}, "b": {"peers": ["a"], "max_concurrent": 1}},
     )

@@ -1,4 +1,4 @@
-"""Outside effects: kinds, keys, what is kept of them, and what nobody knows of them (G3)."""
+"""Outside effects: kinds, keys, what is recorded of them, and those whose outcome is unknown (G3)."""
 
 from __future__ import annotations
 

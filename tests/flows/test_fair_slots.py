@@ -125,7 +125,7 @@ class Moves:
 
     async def make(self) -> None:
         """One of them."""
-        kinds = (self.send, self.finish, self.kill, self.pause, self.fold_anew)
+        kinds = (self.send, self.finish, self.kill, self.pause, self.fold_again)
         [move] = self.chance.choices(kinds, (20, 20, 3, 3, 1))
         await move(self.chance.choice(self.tenants))
         await self.quiet()
@@ -160,7 +160,7 @@ class Moves:
     async def pause(self, tenant: Tenant) -> None:
         await tenant.do(ResumeOrganism() if tenant.pump.state.folded.paused else PauseOrganism())
 
-    async def fold_anew(self, tenant: Tenant) -> None:
+    async def fold_again(self, tenant: Tenant) -> None:
         head = tenant.log.head
         tenant.broken(ValueError("for once"))
         async for found in tenant.log.follow(head, EventFilter(types=(OrganismStarted,))):

@@ -33,20 +33,9 @@ from organism.rag.library import By, Library
 from organism.rag.store import Span
 from organism.testing import Running, running
 from tests.flows import stage
-from tests.flows.thinking import MODEL, Played, agent, thinking
+from tests.flows.thinking import MODEL, REMOVE, Played, agent, thinking
 from tests.flows.world import MakeWorld, World
 
-SOURCE = '''
-@dataclass
-class Removal:
-    """Remove it for good."""
-
-    id: str
-
-async def remove(payload: Removal, metadata: HandlerMetadata):
-    TRACE.append(payload.id)
-    return HandlerResponse.respond(Told("removed " + payload.id))
-'''
 RETRIEVING = ["rag_query", "rag_doc_get", "rag_doc_list"]
 WRITING = ["rag_index_create", "rag_doc_append", "rag_doc_patch", "rag_doc_delete", "rag_index_delete"]
 ACTING = ["remove", *WRITING]
@@ -181,12 +170,12 @@ class Obedient(Played):
             return self._stored(texts)
         is_order = messages[-1]["role"] == "user" and not split_fences(messages[-1]["content"])[0]
         arguments = {tool.name: tuple(tool.parameters["properties"]) for tool in call.options.get("tools", ())}
-        told = [each for text in texts for each in written_calls(text, arguments, lambda _: False)[0]]
+        written = [each for text in texts for each in written_calls(text, arguments, lambda _: False)[0]]
         if again := confirmed(messages):
-            told = [again]
-        if not told or (self.says_it and not is_order and not again):
+            written = [again]
+        if not written or (self.says_it and not is_order and not again):
             return answered(text="\n".join(texts))
-        return answered(tool_calls=tuple(ToolCall("", each.name, each.input) for each in told))
+        return answered(tool_calls=tuple(ToolCall("", each.name, each.input) for each in written))
 
     def _stored(self, texts: list[str]) -> Outcome:
         found = [text for text in texts if text.startswith(HERE)]
@@ -224,16 +213,16 @@ def _strings(value: Any) -> Iterator[str]:
 def confirmed(messages: Any) -> ToolCall | None:
     """The last call once more, with the token that its result gives."""
     found = unfenced(messages[-1]["content"]) if messages[-1]["role"] == "tool" else None
-    told = orjson.loads(found.text) if found is not None else {}
-    if not isinstance(told, dict) or not told.get("confirm_token"):
+    result = orjson.loads(found.text) if found is not None else {}
+    if not isinstance(result, dict) or not result.get("confirm_token"):
         return None
     before = next(each for each in reversed(messages) if each.get("tool_calls"))["tool_calls"][0]["function"]
-    given = {**orjson.loads(before["arguments"]), "confirm_token": told["confirm_token"]}
+    given = {**orjson.loads(before["arguments"]), "confirm_token": result["confirm_token"]}
     return ToolCall("", before["name"], given)
 
 
 def made(world: MakeWorld) -> World:
-    play = thinking(world, LISTENERS, source=SOURCE).world
+    play = thinking(world, LISTENERS, source=REMOVE).world
     config = orjson.loads(play.config.read_bytes())
     config["organism"]["imports"].append("handlers")
     librarian = {"payload_class": "handlers.librarian.LibraryQuery", "handler": "handlers.librarian.answer"}
@@ -258,7 +247,7 @@ async def obeying(play: World, model: Obedient, *documents: Document, on_disk: b
 
 
 async def attacked(o: Running, attack: Attack) -> str:
-    """Have the document read; gives the thread in which a model is told what it says."""
+    """Have the document read; returns the thread in which a model reads what it says."""
     thread_id = ""
     for to, message in attack.injections():
         if thread_id:

@@ -25,7 +25,7 @@ RIGHT: dict[str, Any] = {"text": "tea", "count": 1}
 class Case:
     """An answer, and what becomes of it.
 
-    ``sent``: the payload that the tool gets. ``code``: the error that the model is told. ``text``: the answer that the
+    ``sent``: the payload that the tool gets. ``code``: the error that the model gets. ``text``: the answer that the
     caller gets. ``dead``: words of the dead letter's reason. Exactly one of them is given.
     """
 

@@ -17,7 +17,7 @@ from tests.flows.stage import (
     answers,
     at_gate,
     decided,
-    folded_anew,
+    folded_again,
     folded_live,
     open_gate,
     pass_gate,
@@ -36,8 +36,8 @@ async def echo(payload: Ask, metadata: HandlerMetadata):
     return HandlerResponse(Told(payload.text), to="console")
 
 async def asker(payload: Ask, metadata: HandlerMetadata):
-    told = await metadata.ask("echo2", Ask(payload.text))
-    return HandlerResponse.respond(told)
+    reply = await metadata.ask("echo2", Ask(payload.text))
+    return HandlerResponse.respond(reply)
 
 async def echo2(payload: Ask, metadata: HandlerMetadata):
     await gate("echo2")
@@ -112,7 +112,7 @@ async def test_what_ran_starts_again_and_ends_once(world: MakeWorld, fault: Faul
         assert [await o.replies(outcome.thread_id) for outcome in (*outcomes, asked)] == [
             ({"text": text},) for text in ("0", "1", "2", "asked")
         ]
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
         assert await o.records(MessageDead) == []
 
 
@@ -178,7 +178,7 @@ async def test_whatever_was_accepted_around_a_failure_is_handled(world: MakeWorl
             assert await o.tenant.ended(thread, 10)
         replies = [await o.replies(thread) for thread in accepted]
         assert [len(each) for each in replies] == [1] * len(accepted)
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
 
 
 async def _press(o: Running, accepted: list[str]) -> None:
@@ -227,7 +227,7 @@ async def test_a_disk_that_fails_again_after_its_mending_is_survived(world: Make
         outcome = await o.inject("worker", {"text": "y"})
         await pass_gate(o, "y")
         assert await o.tenant.ended(outcome.thread_id, 10)
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
 
 
 @FAULTS

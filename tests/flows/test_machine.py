@@ -21,7 +21,7 @@ from organism.events.vocabulary import MessageDead, MessageSent, OnBusy, TurnEnd
 from organism.model import commands as c
 from organism.testing import Running
 from tests.flows import lawful
-from tests.flows.stage import folded_anew, folded_live
+from tests.flows.stage import folded_again, folded_live
 from tests.flows.world import World
 
 pytestmark = [pytest.mark.thorough, pytest.mark.timeout(600)]
@@ -35,11 +35,11 @@ async def echo(payload: Ask, metadata: HandlerMetadata):
 
 async def asker(payload: Ask, metadata: HandlerMetadata):
     try:
-        told = await metadata.ask("echo", Ask(payload.text))
+        reply = await metadata.ask("echo", Ask(payload.text))
     except AskError as error:
         return HandlerResponse.respond(Told(error.code))
     await metadata.now()
-    return HandlerResponse.respond(Told(told.text))
+    return HandlerResponse.respond(Told(reply.text))
 
 async def fan(payload: Ask, metadata: HandlerMetadata):
     return [HandlerResponse(Ask(str(n)), to="sink") for n in range(3)]
@@ -114,7 +114,7 @@ class Lives(RuleBasedStateMachine):
         threads = list(dict.fromkeys(self.accepted.values()))
         return threads[pick % len(threads)] if threads else None
 
-    def do(self, command: c.Command) -> c.Answer | None:
+    def do(self, command: c.Command) -> c.CommandAnswer | None:
         """What cannot be done is refused; a refusal is no promise."""
         try:
             return self.play(self.o.do(command))
@@ -215,7 +215,7 @@ class Lives(RuleBasedStateMachine):
         for thread in set(self.accepted.values()):
             status = (await o.thread(thread))["status"]
             assert status == ("killed" if thread in self.killed else "error" if thread in dead else "completed")
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
         await o.organism.stop(grace_s=1)
 
 

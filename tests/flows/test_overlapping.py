@@ -64,43 +64,43 @@ async def rows(o: Running, model: str) -> list[dict[str, Any]]:
 
 
 def player(body: str) -> str:
-    """A handler with this body, which answers its ``told``."""
+    """A handler with this body, which answers its ``result``."""
     lines = "\n".join(f"    {line}" for line in body.strip().splitlines())
     return f"""{PEERS}
 async def player(payload: Ask, metadata: HandlerMetadata):
 {lines}
-    return HandlerResponse.respond(Told(str(told)))
+    return HandlerResponse.respond(Told(str(result)))
 """
 
 
 ENDINGS = {
     "refused and answered": (
-        'told = await asyncio.gather(attempt(metadata, "nobody"), attempt(metadata, "late"))',
+        'result = await asyncio.gather(attempt(metadata, "nobody"), attempt(metadata, "late"))',
         "['routing', 'x']",
     ),
     "two chains": (
         """
 async def chain(first, second):
     return [await attempt(metadata, first), await attempt(metadata, second)]
-told = await asyncio.gather(chain("late", "echo"), chain("echo", "late"), chain("echo", "nobody"))
+result = await asyncio.gather(chain("late", "echo"), chain("echo", "late"), chain("echo", "nobody"))
 """,
         "[['x', 'x'], ['x', 'x'], ['x', 'routing']]",
     ),
     "several that give up at once": (
         """
-told = 0
+result = 0
 for _ in range(3):
     try:
         async with asyncio.timeout(0.01):
             await asyncio.gather(*(metadata.ask("silent", Ask("x")) for _ in range(3)))
     except TimeoutError:
-        told += 1
+        result += 1
 """,
         "3",
     ),
     "a group that fails": (
         """
-told = []
+result = []
 try:
     async with asyncio.TaskGroup() as group:
         group.create_task(metadata.ask("silent", Ask("x")))
@@ -108,7 +108,7 @@ try:
         group.create_task(metadata.ask("broken", Ask("x")))
         group.create_task(metadata.ask("silent", Ask("y")))
 except* AskError as errors:
-    told = [error.code for error in errors.exceptions]
+    result = [error.code for error in errors.exceptions]
 """,
         "['dead_letter']",
     ),
@@ -118,7 +118,7 @@ asked = asyncio.create_task(attempt(metadata, "late"))
 other = asyncio.create_task(attempt(metadata, "echo"))
 while not asked.done():
     await asyncio.sleep(0)
-told = [asked.result(), await other]
+result = [asked.result(), await other]
 """,
         "['x', 'x']",
     ),
@@ -127,13 +127,13 @@ told = [asked.result(), await other]
 
 @pytest.mark.parametrize("name", ENDINGS)
 async def test_overlapping_asks_end_and_give_back_the_slot(world: MakeWorld, name: str) -> None:
-    body, told = ENDINGS[name]
+    body, result = ENDINGS[name]
     listeners = {**LISTENERS, "player": {**LISTENERS["player"], "max_concurrent": 1}}
     async with world(player(body), listeners).running() as o:
         for _ in range(3):
             thread = (await o.inject("player", {"text": "x"})).thread_id
             await o.until(MessageHandled, thread, agent="player", outcome="done")
-            assert [reply["text"] for reply in await o.replies(thread)] == [told]
+            assert [reply["text"] for reply in await o.replies(thread)] == [result]
 
 
 SLEEPER: Final = """
@@ -142,9 +142,9 @@ async def other():
     return await attempt(metadata, "echo")
 if payload.text == "second":
     await gate("second")
-    told = 2
+    result = 2
 else:
-    told = await asyncio.gather(attempt(metadata, "silent"), other())
+    result = await asyncio.gather(attempt(metadata, "silent"), other())
 """
 
 
@@ -160,8 +160,8 @@ async def test_a_task_that_runs_on_while_the_handler_waits_for_its_slot_asks_whe
         await o.inject("echo", {"text": "x"}, wait=True)
         assert len(await o.records(StepStarted, thread=first.thread_id)) == 1
         open_gate(o, "second")
-        for injected, told in ((second, "2"), (first, "['no_reply', 'x']")):
-            assert await answers(o, injected.thread_id) == [told]
+        for injected, result in ((second, "2"), (first, "['no_reply', 'x']")):
+            assert await answers(o, injected.thread_id) == [result]
         third = await o.inject("player", {"text": "first"})
         assert await answers(o, third.thread_id) == ["['no_reply', 'x']"]
 
@@ -174,8 +174,8 @@ async def branch(name, passes):
             await asyncio.sleep(0.001)
         return name
     return [await metadata.effect(name + "1", write), await metadata.effect(name + "2", write)]
-told = await asyncio.gather(branch("x", 9), branch("y", 2))
-TRACE.append(told)
+result = await asyncio.gather(branch("x", 9), branch("y", 2))
+TRACE.append(result)
 """
 
 
@@ -234,11 +234,11 @@ async def part(node):
         return first, [task.cancelled() or task.result() for task in tasks]
     return first, [await task for task in tasks]
 
-told = json.dumps(await part(json.loads(payload.text)))
-TOLD[metadata.thread_id] = told
+result = json.dumps(await part(json.loads(payload.text)))
+RESULTS[metadata.thread_id] = result
 await metadata.ask("silent", Ask("end"), 1000)
 """
-).replace("async def player", "TOLD, RAN = {}, []\n\nasync def player", 1)
+).replace("async def player", "RESULTS, RAN = {}, []\n\nasync def player", 1)
 
 
 def program(chance: random.Random, depth: int = 0, count: list[int] | None = None) -> list[Any]:
@@ -278,8 +278,8 @@ async def test_whatever_overlaps_ends_and_takes_the_same_way_after_a_crash(world
             await o.do(PauseAgent(agent=agent))
             await o.do(ResumeAgent(agent=agent))
         await o.do(ResumeAgent(agent="player"))
-        await until(lambda: o.log.head >= head or len(play(o)["TOLD"]) == len(programs))
-        first = dict(play(o)["TOLD"])
+        await until(lambda: o.log.head >= head or len(play(o)["RESULTS"]) == len(programs))
+        first = dict(play(o)["RESULTS"])
         await o.crash()
     whole, again = [await _life(made, len(programs)) for _ in range(2)]
     assert {thread: whole[thread] for thread in first} == first
@@ -289,10 +289,10 @@ async def test_whatever_overlaps_ends_and_takes_the_same_way_after_a_crash(world
 async def _life(made: World, ends: int) -> dict[str, str]:
     """What each handler has come to, in a life that ends as by ``kill -9`` when all wait at their end."""
     async with made.running() as o:
-        await until(lambda: len(play(o)["TOLD"]) == ends)
+        await until(lambda: len(play(o)["RESULTS"]) == ends)
         assert [record for record in await o.records(MessageDead) if record.event.agent == "player"] == []
         await o.crash()
-        return dict(play(o)["TOLD"])
+        return dict(play(o)["RESULTS"])
 
 
 async def test_a_task_that_is_left_behind_ends_with_its_handling(world: MakeWorld) -> None:
@@ -305,7 +305,7 @@ async def later():
         raise
 KEPT.append(asyncio.create_task(later()))
 await asyncio.wait(KEPT[-1:], timeout=0)
-told = 1
+result = 1
 """
     source = player(body).replace("async def player", "KEPT = []\n\nasync def player", 1)
     async with world(source, LISTENERS).running() as o:
@@ -373,9 +373,9 @@ async def test_a_step_whose_place_would_differ_is_refused_with_what_to_do_instea
 async def test_steps_and_tasks_may_be_given_to_as_completed(world: MakeWorld) -> None:
     body = """
 tasks = [asyncio.create_task(attempt(metadata, to)) for to in ("late", "echo")]
-told = [await each for each in asyncio.as_completed(tasks)]
+result = [await each for each in asyncio.as_completed(tasks)]
 for each in asyncio.as_completed([metadata.ask("late", Ask("1")), metadata.ask("echo", Ask("2"))]):
-    told.append((await each).text)
+    result.append((await each).text)
 """
     async with world(player(body), LISTENERS).running() as o:
         injected = await o.inject("player", {"text": "x"})
@@ -394,7 +394,7 @@ async def test_a_blocking_handler_that_takes_a_step_is_told_what_to_write(world:
 
 
 async def test_one_step_more_than_allowed_ends_the_handling_for_good(world: MakeWorld) -> None:
-    body = "try:\n    while True:\n        await metadata.random()\nexcept BaseException:\n    told = 'swallowed'"
+    body = "try:\n    while True:\n        await metadata.random()\nexcept BaseException:\n    result = 'swallowed'"
     async with world(player(body), LISTENERS, limits={"max_steps_per_handling": 100}).running() as o:
         await o.inject("player", {"text": "x"}, wait=True)
         (dead,) = await o.records(MessageDead)
@@ -410,7 +410,7 @@ async def part():
     await metadata.random()
     await gate("end")
 await asyncio.gather(asyncio.create_task(part()), asyncio.Event().wait())
-told = 0
+result = 0
 """
     made = world(player(body), LISTENERS)
     await inject_and_crash_at(made, "end", "player")
@@ -427,14 +427,14 @@ CANCELS: Final = """
 async def run(key):
     TRACE.append(key.rpartition("/")[2])
     await gate("never")
-told = 0
+result = 0
 step = asyncio.create_task({step})
 await metadata.ask("echo", Ask("first"))
 step.cancel()
 try:
     await step
 except asyncio.CancelledError:
-    told = "cancelled"
+    result = "cancelled"
 await gate("end")
 """
 
@@ -474,7 +474,7 @@ if metadata.attempt == 1:
     await asked
     CAME["stuck"] = True
     await asyncio.Event().wait()
-told = metadata.attempt
+result = metadata.attempt
 """
     time = TurnedTime()
     async with world(player(body), LISTENERS).running(parts=time.parts()) as o:

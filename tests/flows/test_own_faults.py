@@ -1,4 +1,4 @@
-"""A fault of the pump itself: the state is folded again, who waits is told, and no message makes it so for ever."""
+"""A fault of the pump itself: the state is folded again, waiting callers get an error, and no message repeats it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ async def echo(payload: Ask, metadata: HandlerMetadata):
 """
 
 
-async def until_begun_anew(o: Running, life: int) -> None:
+async def until_begun_again(o: Running, life: int) -> None:
     """Wait for the life after this one, and until the tenant takes commands again."""
     await o.until(OrganismStarted, life=life + 1)
     await until(lambda: not o.tenant.recovering)
@@ -33,7 +33,7 @@ async def test_one_in_what_a_unit_makes_possible_folds_the_state_again(world: Ma
         decision = Decision.on(pump.state, None)
         decision.add(OrganismResumed(by="operator"))
         pump.write(decision, fault)
-        await until_begun_anew(o, life)
+        await until_begun_again(o, life)
         assert o.pump is not pump
         assert (await o.inject("echo", {"text": "still here"}, wait=True)).replies == ({"text": "still here"},)
 
@@ -46,7 +46,7 @@ async def test_it_counts_as_a_death_unless_it_was_the_log_s(world: MakeWorld, er
         await o.until(MessageStarted, thread=injected.thread_id)
         life = o.pump.state.folded.life
         o.tenant.broken(error)
-        await until_begun_anew(o, life)
+        await until_begun_again(o, life)
         assert o.pump.state.folded.messages[injected.message_id].deaths == deaths
 
 
@@ -59,7 +59,7 @@ async def test_a_reload_meanwhile_is_refused_and_changes_nothing(world: MakeWorl
         with pytest.raises(LogUnavailable):
             await o.organism.reload()
         assert o.organism.settings is settings
-        await until_begun_anew(o, life)
+        await until_begun_again(o, life)
         assert (await o.organism.reload()).added == ("another",)
         assert (await o.inject("another", {"text": "here"}, wait=True)).replies == ({"text": "here"},)
 

@@ -147,7 +147,7 @@ async def test_code_asks_a_listener_whose_class_is_not_at_hand_by_a_dict_of_its_
 # -- agents that write
 
 
-async def told(o: Running, play: Thinking, *made: dict[str, Any]) -> list[dict[str, Any]]:
+async def result_of(o: Running, play: Thinking, *made: dict[str, Any]) -> list[dict[str, Any]]:
     """What the calls of one run of the keeper are answered with."""
     play.script(calls(*made), says("Done."))
     play.models.forget()
@@ -160,10 +160,12 @@ async def test_a_model_writes_the_library_in_two_steps(play: Thinking) -> None:
     documents = [{"id": TOR.id, "text": TOR.text}]
     async with reading(play) as o:
         for tool in ("rag_index_create", "rag_doc_append"):
-            (asked,) = await told(o, play, call(tool, index_id="new", documents=documents))
+            (asked,) = await result_of(o, play, call(tool, index_id="new", documents=documents))
             assert (asked["op"], asked["confirm_required"]) == (tool, True)
             confirmed = {"index_id": "new", "documents": documents, "confirm_token": asked["confirm_token"]}
-            assert await told(o, play, call(tool, **confirmed)) == [{"index_id": "new", "ingested": 1, "doc_count": 1}]
+            assert await result_of(o, play, call(tool, **confirmed)) == [
+                {"index_id": "new", "ingested": 1, "doc_count": 1}
+            ]
         assert await o.tenant.library.document("new", TOR.id) == TOR
 
 
@@ -171,7 +173,7 @@ async def test_a_preview_that_quotes_a_document_taints_the_run_that_reads_it(pla
     patch: dict[str, Any] = {"index_id": "berlin", "doc_id": PARK.id, "metadata": {"lang": "en"}}
     delete = {"index_id": "berlin", "doc_id": TOR.id}
     async with reading(play, TOR, PARK) as o:
-        (patching,) = await told(o, play, call("rag_doc_patch", **patch))
+        (patching,) = await result_of(o, play, call("rag_doc_patch", **patch))
         play.script(
             calls(call("rag_doc_delete", **delete)),
             calls(call("rag_doc_patch", **patch, confirm_token=patching["confirm_token"])),
@@ -184,15 +186,15 @@ async def test_a_preview_that_quotes_a_document_taints_the_run_that_reads_it(pla
         await o.do(ResolveApproval(approval=approval.event.approval, decision="reject", actor=Actor(user="ann")))
         assert await o.tenant.ended(sent.thread_id, 20)
         assert await o.tenant.library.document("berlin", PARK.id) == PARK
-        (again,) = await told(o, play, call("rag_doc_delete", **delete))
+        (again,) = await result_of(o, play, call("rag_doc_delete", **delete))
         confirmed = call("rag_doc_delete", **delete, confirm_token=again["confirm_token"])
-        assert await told(o, play, confirmed) == [{"deleted": True}]
+        assert await result_of(o, play, confirmed) == [{"deleted": True}]
 
 
 async def test_a_model_that_has_read_passages_writes_only_what_a_person_has_approved(play: Thinking) -> None:
     async with reading(play, TOR) as o:
         delete = {"index_id": "berlin", "doc_id": TOR.id}
-        (asked,) = await told(o, play, call("rag_doc_delete", **delete))
+        (asked,) = await result_of(o, play, call("rag_doc_delete", **delete))
         confirmed = call("rag_doc_delete", **delete, confirm_token=asked["confirm_token"])
         play.script(calls(call("rag_query", index_id="berlin", query="gate")), calls(confirmed), says("Done."))
         play.models.forget()

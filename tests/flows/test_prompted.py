@@ -80,7 +80,7 @@ async def test_prose_and_fences_are_cut_away_and_defaults_fill_what_is_missing(w
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "reason"),
     [
         ("I choose direct.", "no JSON object"),
         ('{"tone": "rude", "depth": "short"}', "/tone"),
@@ -88,7 +88,7 @@ async def test_prose_and_fences_are_cut_away_and_defaults_fill_what_is_missing(w
     ],
 )
 async def test_an_answer_that_does_not_fit_is_a_dead_letter_that_names_every_field(
-    world: MakeWorld, text: str, told: str
+    world: MakeWorld, text: str, reason: str
 ) -> None:
     play = made(world, says(text))
     async with play.running(on_disk=False) as o:
@@ -96,7 +96,7 @@ async def test_an_answer_that_does_not_fit_is_a_dead_letter_that_names_every_fie
         dead = (await o.records(MessageDead))[0].event
     assert outcome.replies == ()
     assert "The answer to A2@v1 does not fit" in dead.reason
-    assert told in dead.reason
+    assert reason in dead.reason
     assert len(play.models.calls) == 1
 
 

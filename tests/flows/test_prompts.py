@@ -51,7 +51,7 @@ def made(world: MakeWorld, tmp_path_factory: pytest.TempPathFactory, monkeypatch
     return made
 
 
-async def told(o: Running, name: str = "tells") -> str:
+async def reply_of(o: Running, name: str = "tells") -> str:
     outcome = await o.inject(name, {}, wait=True)
     text: str = outcome.replies[-1]["text"]
     return text
@@ -60,15 +60,15 @@ async def told(o: Running, name: str = "tells") -> str:
 @pytest.mark.parametrize("name", LISTENERS)
 async def test_a_handler_has_the_prompts_next_to_its_organism_yaml(made: World, name: str) -> None:
     async with made.running() as o:
-        assert await told(o, name) == "of-the-organism"
+        assert await reply_of(o, name) == "of-the-organism"
 
 
 async def test_an_edit_acts_from_the_reload_on(made: World) -> None:
     async with made.running() as o:
         names_model(made.folder, "edited")
-        assert await told(o) == "of-the-organism"
+        assert await reply_of(o) == "of-the-organism"
         await o.organism.reload()
-        assert await told(o) == "edited"
+        assert await reply_of(o) == "edited"
 
 
 async def test_a_handling_ends_with_the_prompts_that_it_began_with(made: World) -> None:
@@ -78,7 +78,7 @@ async def test_a_handling_ends_with_the_prompts_that_it_began_with(made: World) 
         before = play(o)
         names_model(made.folder, "edited")
         await o.organism.reload()
-        assert await told(o) == "edited"
+        assert await reply_of(o) == "edited"
         before["GATES"]["door"].set()
         assert await o.tenant.ended(begun.thread_id, 10)
         assert (await o.replies(begun.thread_id))[-1]["text"] == "of-the-organism"
@@ -90,7 +90,7 @@ async def test_a_bad_file_refuses_the_reload_and_changes_nothing(made: World) ->
         with pytest.raises(ConfigInvalid) as refused:
             await o.organism.reload()
         assert [fault.pointer for fault in refused.value.details] == ["config/agents/A2/v1.json:/mode"]
-        assert await told(o) == "of-the-organism"
+        assert await reply_of(o) == "of-the-organism"
 
 
 async def test_a_prompt_that_was_not_loaded_is_unknown_to_handlers(made: World) -> None:
@@ -108,4 +108,4 @@ async def test_two_organisms_in_one_process_have_their_own_prompts(
     other = World(tmp_path_factory.mktemp("other"), SOURCE, LISTENERS)
     names_model(other.folder, "of-the-other")
     async with made.running() as o, other.running(on_disk=False) as p:
-        assert [*await asyncio.gather(told(o), told(p))] == ["of-the-organism", "of-the-other"]
+        assert [*await asyncio.gather(reply_of(o), reply_of(p))] == ["of-the-organism", "of-the-other"]

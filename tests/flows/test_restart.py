@@ -26,7 +26,7 @@ from tests.flows.stage import (
     answers,
     at_gate,
     crash_at,
-    folded_anew,
+    folded_again,
     folded_live,
     inject_and_crash_at,
     open_gate,
@@ -106,15 +106,15 @@ async def test_the_log_gives_the_state_that_the_pump_decides_on(world: MakeWorld
     made = busy(world)
     async with made.running() as o:
         await fill(o)
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
         await (o.organism.stop(grace_s=0) if is_clean else o.crash())
     async with made.running() as o:
         kept = await o.log.load_snapshot(SNAPSHOT)
         assert (kept is not None) is is_clean
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
         await o.organism.stop(grace_s=0)
     async with made.running() as o:
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
 
 
 @pytest.mark.parametrize("is_clean", [True, False])
@@ -137,8 +137,8 @@ async def test_all_that_is_open_goes_on_after_a_restart_once(world: MakeWorld, *
 
 
 async def test_a_reply_of_a_class_that_no_listener_names_outlives_a_restart(world: MakeWorld) -> None:
-    made = world(BUSY + "\nasync def tail(payload: Ask, metadata):\n    told = await metadata.ask('held', payload)\n"
-                 "    await gate('tail')\n    return HandlerResponse.respond(Told(type(told).__name__ + told.text))\n",
+    made = world(BUSY + "\nasync def tail(payload: Ask, metadata):\n    said = await metadata.ask('held', payload)\n"
+                 "    await gate('tail')\n    return HandlerResponse.respond(Told(type(said).__name__ + said.text))\n",
                  {"tail": {"peers": ["held"]}, "held": {}})  # fmt: skip
     async with made.running() as o:
         injected = await o.inject("tail", {"text": "x"})

@@ -24,7 +24,7 @@ from organism.pump.run.run_stream import MOST_AHEAD
 from organism.views.run import entry_of, fold
 from tests.flows.disk import Disk
 from tests.flows.speaker import Speaker
-from tests.flows.stage import at_gate, decided, folded_anew, folded_live, open_gate, pairs, play, shown
+from tests.flows.stage import at_gate, decided, folded_again, folded_live, open_gate, pairs, play, shown
 from tests.flows.world import MakeWorld
 
 SHOWER = """
@@ -163,7 +163,7 @@ async def test_done_is_the_last_entry_whatever_ended_the_run(world: MakeWorld, e
     async with world(steps("await metadata.emit('message', {'text': 'hi'})", last), {"shower": {}}).running() as o:
         outcome = await o.inject("shower", {"text": ""}, wait=True)
         entries = await shown(o, outcome.thread_id)
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
     assert pairs(entries, "stop_reason") == [("run_message", None), ("run_done", reason)]
 
 

@@ -1,4 +1,4 @@
-"""The turn loop in a session: what its model is told of earlier turns, and of messages that steer the one under way."""
+"""The turn loop in a session: what its model reads of earlier turns, and of messages that steer the current one."""
 
 from __future__ import annotations
 

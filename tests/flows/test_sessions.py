@@ -34,8 +34,8 @@ from organism.events.vocabulary import (
 )
 from organism.log.log import EventLog
 from organism.model.commands import (
-    Answer,
     Command,
+    CommandAnswer,
     CreateSession,
     DeleteSession,
     Idempotency,
@@ -51,7 +51,7 @@ from organism.pump.decide.decision import Decision
 from organism.pump.history import NO_RESULT, Histories
 from organism.sessions.commands import MOST_OPEN_TURNS
 from tests.flows.disk import Disk, Fault
-from tests.flows.stage import at_gate, folded_anew, folded_live, open_gate, until
+from tests.flows.stage import at_gate, folded_again, folded_live, open_gate, until
 from tests.flows.talking import begun, history_of, holds, position_of, row_of, said, say
 from tests.flows.test_lost_commits import FAULTS, mend
 from tests.flows.world import MakeWorld, World
@@ -76,7 +76,7 @@ async def test_a_turn_is_a_thread_that_names_its_session(world: MakeWorld) -> No
         session = await begun(o)
         threads = [await said(o, session, "one"), await said(o, session, "two")]
         row = await row_of(o, session)
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
     assert [thread["id"] for thread in threads] == [f"{session}.1", f"{session}.2"]
     assert {thread["session_id"] for thread in threads} == {session}
     assert (row["agent"], row["user_id"], row["message_count"]) == ("talk", "ann", 4)
@@ -89,7 +89,7 @@ async def test_a_second_turn_waits_for_the_first_and_goes_on_after_a_restart(wor
         turns = [await say(o, session, "wait one"), await say(o, session, "two"), await say(o, session, "three")]
         await at_gate(o, "wait one")
         started = [record.thread for record in await o.records(MessageStarted)]
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
         await o.crash()
     async with made.running() as o:
         await at_gate(o, "wait one")
@@ -128,7 +128,7 @@ async def test_force_kills_what_is_open_in_the_unit_that_takes_over(world: MakeW
         third = await said(o, session, "three", on_busy="force")
         (started,) = [each for each in await o.records(TurnStarted) if each.event.turn == third["id"]]
         ended = await o.records(TurnEnded)
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
     assert third["status"] == "completed"
     assert [(each.event.turn, each.event.outcome) for each in ended] == [
         (second, "killed"),
@@ -162,11 +162,11 @@ async def test_nobody_else_speaks_into_a_turn(world: MakeWorld) -> None:
 async def test_a_session_is_there_for_its_user_and_its_agent_alone(world: MakeWorld) -> None:
     async with talking(world).running() as o:
         session = await begun(o)
-        told: list[str] = []
+        refusals: list[str] = []
         for named in (session, "ses-none"):
             with pytest.raises(NotFound) as refused:
                 await say(o, named, "x", user="bob")
-            told.append(refused.value.message.replace(named, ""))
+            refusals.append(refused.value.message.replace(named, ""))
             with pytest.raises(NotFound):
                 await o.do(DeleteSession(session_id=named, user="bob"))
         with pytest.raises(SessionAgentMismatch):
@@ -176,7 +176,7 @@ async def test_a_session_is_there_for_its_user_and_its_agent_alone(world: MakeWo
         with pytest.raises(NotFound):
             await begun(o, agent="nobody")
         assert not await o.records(TurnStarted)
-    assert len(set(told)) == 1
+    assert len(set(refusals)) == 1
 
 
 # what comes to a running turn, and what was said before it
@@ -208,7 +208,7 @@ async def test_a_running_turn_takes_in_what_steers_it_and_does_so_again_after_a_
         open_gate(o, "first", "second")
         await at_gate(o, "last")
         appended = await o.records(TurnAppended)
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
         await o.crash()
     async with made.running() as o:
         open_gate(o, "first", "second", "last")
@@ -340,7 +340,7 @@ async def test_a_deleted_session_is_shown_no_more_and_its_text_is_in_no_file(wor
             with pytest.raises(NotFound):
                 await o.do(DeleteSession(session_id=session, user="ann"))
         checked = await o.log.verify()
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
         assert [each["content"] for each in await history_of(o, other)] == ['{"text":"kept"}', "heard kept"]
     assert statuses == ["killed", "killed"]
     assert not checked.damage
@@ -414,7 +414,7 @@ async def test_a_turn_and_a_deletion_at_the_same_time_leave_no_text(world: MakeW
 async def test_each_command_is_done_once_under_its_key(world: MakeWorld) -> None:
     async with talking(world).running() as o:
 
-        async def twice(command: Command, key: str) -> Answer:
+        async def twice(command: Command, key: str) -> CommandAnswer:
             once = Idempotency(key, "POST", "/", "digest")
             first = await o.do(replace(command, idempotency=once))
             assert await o.do(replace(command, idempotency=once)) == first
@@ -587,7 +587,7 @@ async def test_a_turn_whose_commit_is_unknown_is_done_once_and_those_that_wait_g
         ]
         assert again == f"{other}.1"
         assert len(await history_of(o, other)) == 2
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
 
 
 @FAULTS

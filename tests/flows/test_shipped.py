@@ -77,8 +77,8 @@ async def test_a_model_behind_an_address_is_asked_there_without_a_key(shipped: P
         outcome = await o.inject("prompt-shaper", DRAFT, wait=True)
     (request,) = await peer.requests()
     assert outcome.replies == (LABELS,)
-    told = {name: request["body"][name] for name in ("model", "temperature", "max_tokens")}
-    assert told == {"model": "tiny", "temperature": 0.25, "max_tokens": 256}
+    options = {name: request["body"][name] for name in ("model", "temperature", "max_tokens")}
+    assert options == {"model": "tiny", "temperature": 0.25, "max_tokens": 256}
     assert set(request["body"]["response_format"]["json_schema"]["schema"]["properties"]) == set(LABELS)
     assert "authorization" not in request["headers"]
 

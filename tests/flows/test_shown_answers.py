@@ -15,7 +15,7 @@ from organism.testing import Running
 from organism.views.run import entry_of, fold
 from tests.flows.loop import ASKED, FOLDED, LISTENERS, LOOP
 from tests.flows.speaker import OnPart, Speaker
-from tests.flows.stage import folded_anew, folded_live, open_gate, play, shown
+from tests.flows.stage import folded_again, folded_live, open_gate, play, shown
 from tests.flows.world import MakeWorld
 
 TALKER = """
@@ -31,8 +31,8 @@ async def talker(payload: Ask, metadata: HandlerMetadata):
 
 async def entries(o: Running, thread: str | None = None) -> list[tuple[str, Any]]:
     """The entries so far: type, and the id or what was said."""
-    told = map(entry_of, await shown(o, thread))
-    return [(entry["type"], entry["data"].get("delta", entry["data"].get("id"))) for entry in told]
+    logged = map(entry_of, await shown(o, thread))
+    return [(entry["type"], entry["data"].get("delta", entry["data"].get("id"))) for entry in logged]
 
 
 async def said(o: Running, thread: str) -> list[str]:
@@ -166,11 +166,11 @@ async def played(world: MakeWorld, cut: int) -> tuple[dict[str, Any], list[str]]
         await o.crash()
     async with made.running(parts=speaker.parts(2)) as o:
         assert await o.tenant.ended(injected.thread_id, 10)
-        told = [entry_of(record) for record in await shown(o, injected.thread_id)]
-        assert await folded_live(o) == await folded_anew(o.log)
-    assert [entry["type"] for entry in told].count("done") == 1
-    assert told[-1]["type"] == "done"
-    return fold(told), speaker.calls
+        logged = [entry_of(record) for record in await shown(o, injected.thread_id)]
+        assert await folded_live(o) == await folded_again(o.log)
+    assert [entry["type"] for entry in logged].count("done") == 1
+    assert logged[-1]["type"] == "done"
+    return fold(logged), speaker.calls
 
 
 @pytest.mark.parametrize("cut", range(4, 44, 4))

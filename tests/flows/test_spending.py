@@ -14,7 +14,7 @@ from organism.events.vocabulary import BudgetReserved, BudgetSettled, SessionBud
 from organism.model.commands import Inject
 from organism.testing import Running
 from tests.flows.spender import SOURCE, most_used, says, script, scripted, tenants, token
-from tests.flows.stage import BEGIN_NS, TurnedTime, folded_anew, folded_live, open_gate, play
+from tests.flows.stage import BEGIN_NS, TurnedTime, folded_again, folded_live, open_gate, play
 from tests.flows.talking import begun, said
 from tests.flows.world import MakeWorld
 from tests.log.engines import turn
@@ -24,7 +24,7 @@ NEED = 14 + 100
 DAY = 10_000
 
 
-async def told(o: Running, text: str = ASKED, **more: Any) -> str:
+async def reply_of(o: Running, text: str = ASKED, **more: Any) -> str:
     """What the handler answers."""
     outcome = await o.inject("ada", {"text": text}, wait=True, **more)
     said: str = outcome.replies[0]["text"]
@@ -44,14 +44,14 @@ async def test_sixty_four_calls_at_once_at_ninety_per_cent_of_a_budget_never_ove
     )
     async with made.running() as o:
         open_gate(o, "First")
-        assert await told(o, "First") == "Dear."
-        answers_to_come = asyncio.gather(*(told(o) for _ in range(64)))
+        assert await reply_of(o, "First") == "Dear."
+        answers_to_come = asyncio.gather(*(reply_of(o) for _ in range(64)))
         while len(play(o)["TRACE"]) < 65:
             await turn()
         open_gate(o, ASKED)
         answers = await answers_to_come
         records = await o.records(BudgetReserved, BudgetSettled)
-        assert await folded_anew(o.log) == await folded_live(o)
+        assert await folded_again(o.log) == await folded_live(o)
     most, at_once = most_used(records)
     assert most <= DAY
     assert at_once == (DAY - 9000) // NEED
@@ -64,12 +64,12 @@ async def test_what_was_spent_before_a_restart_counts_after_it(world: MakeWorld)
     agent = {"handler": "think", "model": "m", "budget": {"day": {"calls": 2}}}
     made = scripted(world, says("Here."), listeners={"ada": agent})
     async with made.running() as o:
-        assert await told(o) == "Here."
+        assert await reply_of(o) == "Here."
         await o.crash()
     async with made.running() as o:
-        assert await told(o) == "Here."
+        assert await reply_of(o) == "Here."
     async with made.running() as o:  # from the snapshot that a stop leaves
-        assert (await told(o)).startswith("budget_exhausted: ada today may use 2 calls")
+        assert (await reply_of(o)).startswith("budget_exhausted: ada today may use 2 calls")
 
 
 async def test_tenants_have_budgets_of_their_own_and_spend_their_own(world: MakeWorld) -> None:
@@ -125,21 +125,21 @@ async def test_the_rights_of_a_chain_are_found_again_after_a_restart(world: Make
 async def test_a_reload_changes_all_models_or_none(world: MakeWorld) -> None:
     made = scripted(world, says("Before."))
     async with made.running() as o:
-        assert await told(o) == "Before."
+        assert await reply_of(o) == "Before."
         script(made, says("After."))
         made.top["models"]["bad"] = {"provider": "scripted", "script": "bad.yaml"}
         made.write(SOURCE)
         (made.folder / "bad.yaml").write_text("answers: 7")
         with pytest.raises(ConfigInvalid):
             await o.organism.reload()
-        assert await told(o) == "Before."
+        assert await reply_of(o) == "Before."
         script(made, says("Bad."), name="bad.yaml")
         await o.organism.reload()
-        assert await told(o) == "After."
+        assert await reply_of(o) == "After."
         del made.top["models"]["m"]
         made.write(SOURCE, {"ada": {"handler": "think", "model": "bad"}})
         await o.organism.reload()
-        assert await told(o) == "Bad."
+        assert await reply_of(o) == "Bad."
 
 
 async def test_a_chain_ends_with_its_token_by_the_logs_time(world: MakeWorld) -> None:
@@ -179,7 +179,7 @@ async def test_a_session_has_a_budget_of_a_turn_and_of_a_day_which_outlives_a_re
         for _ in range(2):
             for session, heard in answers.items():
                 heard.append(await answered(o, session))
-        assert await folded_anew(o.log) == await folded_live(o)
+        assert await folded_again(o.log) == await folded_live(o)
     assert [each.partition("(")[0] for each in answers[day]] == [
         "Here.",
         "Here.",

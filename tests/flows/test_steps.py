@@ -15,12 +15,12 @@ ALL_STEPS = """
 CALLS = []
 
 async def stepper(payload: Ask, metadata: HandlerMetadata):
-    told = await metadata.ask("echo", Ask("hi"))
+    reply = await metadata.ask("echo", Ask("hi"))
     at, name, chance = await metadata.now(), await metadata.uuid(), await metadata.random()
     done = await metadata.effect("write", write)
     if payload.text == "stop" and len(CALLS) == 1:
         await asyncio.sleep(60)
-    return HandlerResponse.respond(Told(f"{told.text} {at.isoformat()} {name} {chance} {done}"))
+    return HandlerResponse.respond(Told(f"{reply.text} {at.isoformat()} {name} {chance} {done}"))
 
 async def write(key: str):
     CALLS.append(key)
@@ -51,8 +51,8 @@ async def test_a_restart_gives_back_what_each_step_recorded(world: MakeWorld) ->
 
 VALUES = """
 async def worker(payload: Ask, metadata: HandlerMetadata):
-    told = await metadata.ask("echo", Ask("x"))
-    values = (told.text, await metadata.now(), await metadata.uuid(), await metadata.random())
+    reply = await metadata.ask("echo", Ask("x"))
+    values = (reply.text, await metadata.now(), await metadata.uuid(), await metadata.random())
     TRACE.append(values)
     {between}
     if metadata.attempt < 3:

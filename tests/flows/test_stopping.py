@@ -1,4 +1,4 @@
-"""A graceful stop: nothing new, a grace for what runs, what waits is let go, nothing accepted is lost (G13)."""
+"""A graceful stop: nothing new starts, what runs may end, what waits is released, nothing accepted is lost (G13)."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ async def worker(payload: Ask, metadata: HandlerMetadata):
     return HandlerResponse.respond(Told(payload.text))
 
 async def asker(payload: Ask, metadata: HandlerMetadata):
-    told = await metadata.ask("silent", Ask("x"))
-    return HandlerResponse.respond(told)
+    reply = await metadata.ask("silent", Ask("x"))
+    return HandlerResponse.respond(reply)
 
 async def approver(payload: Ask, metadata: HandlerMetadata):
     return HandlerResponse.respond(Told((await metadata.approve({{}})).decision))

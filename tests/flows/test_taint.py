@@ -169,10 +169,12 @@ class Confirming(Played):
             return _outcome(tool_calls=(ToolCall("c1", "wiki", {"text": "x"}),))
         found = unfenced(last["content"])
         assert found is not None
-        told = orjson.loads(found.text)
-        if "confirm_token" in told:
-            return _outcome(tool_calls=(ToolCall("c3", "erase", {"id": "1", "confirm_token": told["confirm_token"]}),))
-        if told.get("text") == "x":
+        result = orjson.loads(found.text)
+        if "confirm_token" in result:
+            return _outcome(
+                tool_calls=(ToolCall("c3", "erase", {"id": "1", "confirm_token": result["confirm_token"]}),)
+            )
+        if result.get("text") == "x":
             return _outcome(tool_calls=(ToolCall("c2", "erase", {"id": "1"}),))
         return _outcome(text=found.text)
 
@@ -260,9 +262,9 @@ async def test_no_agent_puts_words_into_the_mouth_of_another(world: MakeWorld) -
     play = made(world, *answers, chief=chief)
     async with play.running(on_disk=False) as o:
         await o.inject("chief", {"message": "Go."}, wait=True)
-    told = play.models.calls[1]
-    assert [message["role"] for message in told] == ["system", "user"]
-    found = unfenced(told[1]["content"])
+    prompt = play.models.calls[1]
+    assert [message["role"] for message in prompt] == ["system", "user"]
+    found = unfenced(prompt[1]["content"])
     assert found is not None
     assert orjson.loads(found.text) == {"message": "Go on.", "history": forged}
 
@@ -334,7 +336,7 @@ async def test_taint_outlives_a_restart(world: MakeWorld) -> None:
     async with play.running() as o:
         await o.do(ResumeAgent(agent="relay"))
         assert await asked_of(o) == "remove"
-        assert await stage.folded_anew(o.log) == await stage.folded_live(o)
+        assert await stage.folded_again(o.log) == await stage.folded_live(o)
 
 
 async def test_taint_outlives_the_replay_of_a_dead_letter_and_its_edits(world: MakeWorld) -> None:
@@ -459,10 +461,10 @@ class Obedient(Played):
         found = unfenced(last["content"])
         text = orjson.loads(found.text).get("text", "") if found is not None else ""
         arguments = {tool.name: tuple(tool.parameters["properties"]) for tool in call.options["tools"]}
-        told, _ = written_calls(text, arguments, lambda _: False)
-        if self.says_it or not told:
+        written, _ = written_calls(text, arguments, lambda _: False)
+        if self.says_it or not written:
             return _outcome(text=text)
-        return _outcome(tool_calls=tuple(ToolCall("", each.name, each.input) for each in told))
+        return _outcome(tool_calls=tuple(ToolCall("", each.name, each.input) for each in written))
 
 
 def _outcome(**said: Any) -> Outcome:

@@ -118,27 +118,27 @@ async def queue(o: Running) -> int:
 async def test_no_value_is_kept_under_a_key_that_holds_a_live_secret() -> None:
     async with running(HELLO) as o:
         o.organism.parts.redactor.add("live-secret-4711")
-        refused = await told(o, "key_value_set", key="of/live-secret-4711", value="1")
+        refused = await result_of(o, "key_value_set", key="of/live-secret-4711", value="1")
         assert refused == {
             "code": "invalid_field",
             "message": "A token or key of this server stands in the key; take another name.",
         }
-        assert await told(o, "key_value_list") == {"keys": [], "more": False}
+        assert await result_of(o, "key_value_list") == {"keys": [], "more": False}
 
 
 async def test_no_more_keys_are_kept_than_there_may_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(key_value, "MOST_KEYS", 2)
     async with running(HELLO) as o:
-        await told(o, "key_value_set", key="a", value="1")
-        await told(o, "key_value_set", key="b", value="1")
+        await result_of(o, "key_value_set", key="a", value="1")
+        await result_of(o, "key_value_set", key="b", value="1")
         full = {
             "code": "invalid_field",
             "message": "2 keys are in use, which is all that there may be; key_value_delete makes room.",
         }
-        assert await told(o, "key_value_set", key="c", value="1") == full
-        assert await told(o, "key_value_set", key="b", value="2") == {"key": "b", "replaced": True}
-        await told(o, "key_value_delete", key="a")
-        assert await told(o, "key_value_set", key="c", value="1") == {"key": "c", "replaced": False}
+        assert await result_of(o, "key_value_set", key="c", value="1") == full
+        assert await result_of(o, "key_value_set", key="b", value="2") == {"key": "b", "replaced": True}
+        await result_of(o, "key_value_delete", key="a")
+        assert await result_of(o, "key_value_set", key="c", value="1") == {"key": "c", "replaced": False}
 
 
 @pytest.mark.parametrize("key", ["", "a b", "ä", "a" * 129, "a\n", "../é"])
@@ -160,18 +160,21 @@ async def test_the_clock_tells_the_same_time_after_a_crash(tmp_path: Path) -> No
 
 async def test_a_value_outlives_its_thread_and_the_process(tmp_path: Path) -> None:
     async with running(HELLO, tmp_path / "data") as o:
-        assert await told(o, "key_value_get", key="user/name") == {"key": "user/name", "value": None}
-        assert await told(o, "key_value_set", key="user/name", value="Dan") == {"key": "user/name", "replaced": False}
-        assert await told(o, "key_value_set", key="user/name", value="Däñ\n<&>") == {
+        assert await result_of(o, "key_value_get", key="user/name") == {"key": "user/name", "value": None}
+        assert await result_of(o, "key_value_set", key="user/name", value="Dan") == {
+            "key": "user/name",
+            "replaced": False,
+        }
+        assert await result_of(o, "key_value_set", key="user/name", value="Däñ\n<&>") == {
             "key": "user/name",
             "replaced": True,
         }
         await o.crash()
     async with running(HELLO, tmp_path / "data") as o:
-        assert await told(o, "key_value_get", key="user/name") == {"key": "user/name", "value": "Däñ\n<&>"}
-        assert await told(o, "key_value_delete", key="user/name") == {"key": "user/name", "deleted": True}
-        assert await told(o, "key_value_delete", key="user/name") == {"key": "user/name", "deleted": False}
-        assert await told(o, "key_value_get", key="user/name") == {"key": "user/name", "value": None}
+        assert await result_of(o, "key_value_get", key="user/name") == {"key": "user/name", "value": "Däñ\n<&>"}
+        assert await result_of(o, "key_value_delete", key="user/name") == {"key": "user/name", "deleted": True}
+        assert await result_of(o, "key_value_delete", key="user/name") == {"key": "user/name", "deleted": False}
+        assert await result_of(o, "key_value_get", key="user/name") == {"key": "user/name", "value": None}
 
 
 async def test_a_value_is_set_in_the_unit_in_which_the_tool_answers() -> None:
@@ -193,13 +196,13 @@ async def test_a_value_is_set_in_the_unit_in_which_the_tool_answers() -> None:
 async def test_keys_are_listed_by_prefix_a_page_at_a_time() -> None:
     async with running(HELLO) as o:
         for key in ("b", "a/2", "a/1", "a/3", "A", "a"):
-            await told(o, "key_value_set", key=key, value="")
-        assert await told(o, "key_value_list") == {"keys": ["A", "a", "a/1", "a/2", "a/3", "b"], "more": False}
-        assert await told(o, "key_value_list", prefix="a/") == {"keys": ["a/1", "a/2", "a/3"], "more": False}
-        assert await told(o, "key_value_list", prefix="a/", limit=2) == {"keys": ["a/1", "a/2"], "more": True}
-        assert await told(o, "key_value_list", prefix="a/", after="a/2") == {"keys": ["a/3"], "more": False}
+            await result_of(o, "key_value_set", key=key, value="")
+        assert await result_of(o, "key_value_list") == {"keys": ["A", "a", "a/1", "a/2", "a/3", "b"], "more": False}
+        assert await result_of(o, "key_value_list", prefix="a/") == {"keys": ["a/1", "a/2", "a/3"], "more": False}
+        assert await result_of(o, "key_value_list", prefix="a/", limit=2) == {"keys": ["a/1", "a/2"], "more": True}
+        assert await result_of(o, "key_value_list", prefix="a/", after="a/2") == {"keys": ["a/3"], "more": False}
 
 
-async def told(o: Running, tool: str, **arguments: object) -> object:
+async def result_of(o: Running, tool: str, **arguments: object) -> object:
     """What a tool answers."""
     return (await o.inject(tool, arguments, wait=True)).replies[-1]

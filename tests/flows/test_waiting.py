@@ -19,7 +19,7 @@ from organism.model.commands import (
     ResumeOrganism,
     ResumeThread,
 )
-from tests.flows.stage import TurnedTime, answers, at_gate, code_of, folded_anew, folded_live, open_gate, play
+from tests.flows.stage import TurnedTime, answers, at_gate, code_of, folded_again, folded_live, open_gate, play
 from tests.flows.world import MakeWorld
 
 ASKING = """
@@ -27,7 +27,7 @@ async def asker(payload: Ask, metadata: HandlerMetadata):
     TRACE.append("begins " + payload.text)
     {body}
     TRACE.append("ends " + payload.text)
-    return HandlerResponse.respond(Told(str(told)))
+    return HandlerResponse.respond(Told(str(result)))
 
 async def slow(payload: Ask, metadata: HandlerMetadata):
     await gate("slow")
@@ -35,14 +35,14 @@ async def slow(payload: Ask, metadata: HandlerMetadata):
 """
 LISTENERS: dict[str, dict[str, Any]] = {"asker": {"peers": ["slow"], "max_concurrent": 1}, "slow": {"timeout_s": 1000}}
 TIMELY = """try:
-        told = await metadata.ask("slow", Ask("x"), timeout={seconds})
+        result = await metadata.ask("slow", Ask("x"), timeout={seconds})
     except AskError as error:
-        told = error.code"""
-ASK = 'told = await metadata.ask("slow", Ask("x"))'
+        result = error.code"""
+ASK = 'result = await metadata.ask("slow", Ask("x"))'
 
 
 async def test_a_handler_may_ask_itself_though_it_has_one_slot(world: MakeWorld) -> None:
-    body = 'told = await metadata.ask("asker", Ask("inner")) if payload.text == "outer" else 0'
+    body = 'result = await metadata.ask("asker", Ask("inner")) if payload.text == "outer" else 0'
     async with world(ASKING.format(body=body), LISTENERS).running() as o:
         await o.inject("asker", {"text": "outer"}, wait=True)
         assert play(o)["TRACE"] == ["begins outer", "begins inner", "ends inner", "ends outer"]
@@ -55,7 +55,7 @@ async def test_what_a_handler_left_behind_can_take_no_step_any_more(world: MakeW
         '\n        try:\n            await metadata.ask("slow", Ask("x"))'
         "\n        except BaseException as error:\n            TRACE.append(type(error).__name__)"
         "\n    KEPT.append(asyncio.create_task(later()))"
-        "\n    told = 0"
+        "\n    result = 0"
     )
     async with world("KEPT = []\n" + ASKING.format(body=body), LISTENERS).running() as o:
         outcome = await o.inject("asker", {"text": "x"}, wait=True)
@@ -68,10 +68,10 @@ async def test_what_a_handler_left_behind_can_take_no_step_any_more(world: MakeW
 
 async def test_one_that_gives_up_its_wait_goes_on_alone_in_its_line(world: MakeWorld) -> None:
     body = (
-        'if payload.text == "behind":\n        told = 0\n    else:'
+        'if payload.text == "behind":\n        result = 0\n    else:'
         "\n        try:\n            async with asyncio.timeout(0.05):"
-        '\n                told = await metadata.ask("slow", Ask("x"))'
-        '\n        except TimeoutError:\n            told = "gave up"'
+        '\n                result = await metadata.ask("slow", Ask("x"))'
+        '\n        except TimeoutError:\n            result = "gave up"'
         '\n        await gate("gave up")'
     )
     async with world(ASKING.format(body=body), LISTENERS).running() as o:
@@ -83,7 +83,7 @@ async def test_one_that_gives_up_its_wait_goes_on_alone_in_its_line(world: MakeW
         assert await o.tenant.ended(first.thread_id, 10)
         assert play(o)["TRACE"] == ["begins first", "ends first", "begins behind", "ends behind"]
         assert o.pump.mailboxes.running == 0
-        assert await folded_live(o) == await folded_anew(o.log)
+        assert await folded_live(o) == await folded_again(o.log)
 
 
 async def test_an_answer_that_comes_after_its_time_ends_unread(world: MakeWorld) -> None:
@@ -224,8 +224,8 @@ async def test_asks_may_overlap(world: MakeWorld) -> None:
     made = world(
         """
         async def asker(payload: Ask, metadata: HandlerMetadata):
-            told = await asyncio.gather(*(metadata.ask("echo", Ask(str(n))) for n in range(5)))
-            return HandlerResponse.respond(Told(" ".join(each.text for each in told)))
+            result = await asyncio.gather(*(metadata.ask("echo", Ask(str(n))) for n in range(5)))
+            return HandlerResponse.respond(Told(" ".join(each.text for each in result)))
 
         async def echo(payload: Ask, metadata: HandlerMetadata):
             return HandlerResponse.respond(Told(payload.text))

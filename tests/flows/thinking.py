@@ -31,6 +31,18 @@ from tests.flows.stage import shown
 from tests.flows.world import MakeWorld, World
 
 MODEL = "scripted"
+REMOVE = '''
+@dataclass
+class Removal:
+    """Remove it for good."""
+
+    id: str
+
+async def remove(payload: Removal, metadata: HandlerMetadata):
+    TRACE.append(payload.id)
+    return HandlerResponse.respond(Told("removed " + payload.id))
+'''
+"""A listener ``remove`` for which a person is asked; the trace has what was removed."""
 Say = dict[str, Any]
 
 

@@ -100,11 +100,11 @@ def open_all(o: Running) -> None:
 def _listener(name: str, keys: dict[str, Any]) -> dict[str, Any]:
     """``handler: None`` is one that a model runs."""
     handler = keys.get("handler", name.replace("-", "_").replace(".", "_"))
-    told = {"name": name, "description": f"Plays {name}", **keys}
+    settings = {"name": name, "description": f"Plays {name}", **keys}
     if handler is None:
-        return {key: value for key, value in told.items() if key != "handler"}
+        return {key: value for key, value in settings.items() if key != "handler"}
     return {
-        **told,
+        **settings,
         "handler": f"actors.play.{handler}",
         "payload_class": f"actors.play.{keys.get('payload_class', 'Ask')}",
     }

@@ -23,7 +23,7 @@ WRONG = (
     ("folds", "organism/views/approvals.py", "from organism.views import threads"),
     ("server", "organism/server/push/frames.py", "from organism.server.ws import socket"),
     ("routes", "organism/server/api/agents.py", "from organism.server.api import threads"),
-    ("turns", "organism/server/turns/folded.py", "from organism.server.turns import answer"),
+    ("turns", "organism/server/turns/run_result.py", "from organism.server.turns import answer"),
     ("costs", "organism/server/surfaces/chat.py", "from organism.server.turns import costs"),
     ("handlers", "handlers/hello.py", "import handlers.summarizer"),
     ("front-door", "handlers/hello.py", "from organism.model import ids"),

@@ -47,7 +47,7 @@ from organism.model.commands import (
     ResumeThread,
 )
 from organism.testing import Running
-from organism.views.models import READ_MODELS
+from organism.views.read_models import READ_MODELS
 from organism.views.views import Query
 from tests.flows.stage import at_gate, open_gate
 from tests.flows.thinking import agent
@@ -79,14 +79,14 @@ async def stray(payload: Ask, metadata: HandlerMetadata):
     return HandlerResponse(payload, to="greeter")
 
 async def stepper(payload: Ask, metadata: HandlerMetadata):
-    told = await metadata.ask("echo", payload)
+    answer = await metadata.ask("echo", payload)
     await metadata.now(), await metadata.uuid(), await metadata.random()
     try:
         await metadata.ask("mute", payload)
     except AskError as error:
-        told = Told(f"{told.text} {error.code}")
+        answer = Told(f"{answer.text} {error.code}")
     done = await metadata.effect("write", write)
-    return HandlerResponse.respond(Told(f"{told.text} {done}"))
+    return HandlerResponse.respond(Told(f"{answer.text} {done}"))
 
 async def write(key: str):
     return {"written": True}

@@ -1,6 +1,6 @@
 """A disk below SQLite that forgets what was not synced: power cuts, torn writes, full disks, failed fsyncs.
 
-Files lie in the real directory, where each write shows at once, as in a page cache. Beside it the file system keeps
+Files lie in the real directory, where each write shows at once, as in a page cache. The file system also keeps
 what the platter would have: the content at the last sync, and the writes since then.
 """
 

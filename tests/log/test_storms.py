@@ -1,4 +1,4 @@
-"""G1 and G6 below the driver: power cuts lose nothing that was acknowledged, failing disks make nobody lie."""
+"""G1 and G6 below the driver: power cuts lose nothing that was acknowledged, failing disks cause no false answer."""
 
 from __future__ import annotations
 

@@ -25,6 +25,7 @@ from organism.log.offline import drop_rows, verify_directory
 from organism.log.sqlite import Options, SqliteLog
 from organism.model.ids import folder_of
 from organism.sqlite.driver import Pysqlite
+from organism.views.views import Query
 from tests.log.engines import MODELS, FixedClock, created, open_durable, sent, unit, views
 
 Tamper = Callable[[Path], object]
@@ -338,6 +339,15 @@ async def test_content_that_is_not_as_it_was_written_nor_erased_is_named_and_not
         await log.content(position)
     with pytest.raises(ContentDamaged, match=words):
         await log.read(position - 1, position, EventFilter(content=True))
+    await log.close()
+
+
+async def test_content_that_is_changed_after_a_page_showed_it_is_not_shown_again(data: Path) -> None:
+    log = await open_tenant(data, "default")
+    await views(log).rows("messages", Query())
+    in_log("UPDATE content SET json = x'7b7d'")(place_in(data))
+    with pytest.raises(ContentDamaged, match="does not fit its digest"):
+        await views(log).rows("messages", Query())
     await log.close()
 
 

@@ -1,4 +1,4 @@
-"""The WAL of a log that is written stays small, whoever reads beside it."""
+"""The WAL of a log that is written stays small while others read it."""
 
 from __future__ import annotations
 

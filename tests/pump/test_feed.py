@@ -1,4 +1,4 @@
-"""The feed beside a reading of the log: each piece in its place, none twice, none with a gap before it."""
+"""The feed during a read of the log: each piece comes in order, once, and without a gap before it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def delta(position: int, offset: int, length: int, block: str = "m1") -> Record[
 
 
 def piece(text: str, offset: int, start: int = 5, block: str = "m1") -> Delta:
-    """A piece that was told."""
+    """A piece that was published."""
     return Delta("t", "msg-1", "a", "message", block, start, offset, text)
 
 

@@ -1,4 +1,4 @@
-"""A library's file that is not as it was written: it is told, and the organism works; what can be mended is."""
+"""A damaged file of the library: the damage is reported, the organism works, and what can be repaired is."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A library whose files were changed at random: the process goes on, and what it answers is right or told as damage."""
+"""A library with files changed at random: the process goes on; its answers are right or reported as damaged."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ async def test_what_a_damaged_file_answers_is_right_or_reported_as_damage(
 
 
 async def found_by_meaning(library: Library) -> None:
-    """Search by vectors gives documents as they were written, in an order; or the damage is told."""
+    """A search by vectors gives the documents as written, in some order, or reports the damage."""
     for text in ASKED:
         try:
             found, _ = await library.query("x", text, 10, "hybrid", {})

@@ -56,7 +56,7 @@ async def look(shared: Library, number: int) -> None:
 
 
 async def together(shared: Library, write: Write) -> None:
-    """Fifty write while fifty read; whoever reads may find no index, and no other error."""
+    """Fifty write while fifty read; a reader may find no index, but meets no other error."""
 
     async def reads(number: int) -> None:
         for at in range(number, number + READS):

@@ -95,7 +95,7 @@ def turn_into_third(data: Path) -> None:
         make_third(connection)
 
 
-async def told_by_doctor(data: Path) -> str:
+async def doctor_says(data: Path) -> str:
     """What ``organism doctor`` says of the library."""
     checks = (await command("doctor", "--json", "--port", "0", "--data", data)).json["checks"]
     summary: str = next(each["summary"] for each in checks if each["check"] == "library")
@@ -106,7 +106,7 @@ async def test_an_index_of_an_earlier_version_is_indexed_again_while_it_is_searc
     async with filled(tmp_path):
         pass
     turn_into_third(tmp_path)
-    assert f"{len(SENTENCES)} documents" in await told_by_doctor(tmp_path)
+    assert f"{len(SENTENCES)} documents" in await doctor_says(tmp_path)
     async with organism(tmp_path) as o:
         library = o.tenant.library
         assert await hits(library, "x", "Python", "vector")
@@ -114,7 +114,7 @@ async def test_an_index_of_an_earlier_version_is_indexed_again_while_it_is_searc
             assert (await library.document("x", "mixed")).text == SENTENCES["mixed"]
         await library.delete_document("x", "chinese", By())
         assert await hits(library, "x", "图书馆", "keyword") == {}
-    assert "indexed again" not in await told_by_doctor(tmp_path)
+    assert "indexed again" not in await doctor_says(tmp_path)
     assert (await command("log", "verify", "--data", tmp_path)).err == ""
 
 
@@ -131,7 +131,7 @@ async def test_a_death_while_an_index_is_indexed_again_leaves_the_rest_to_the_ne
     await dying.write(store.open_tables, expected, b"a key")
     assert await dying.write(store.make_words, 0) == 256
     await dying.close()
-    assert "44 documents" in await told_by_doctor(tmp_path)
+    assert "44 documents" in await doctor_says(tmp_path)
     async with organism(tmp_path) as o:
         while next(iter(await hits(o.tenant.library, "x", "299章", "keyword"))) != "n299":
             pass

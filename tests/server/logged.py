@@ -12,7 +12,7 @@ from typing import Any
 import structlog
 
 from organism.model.redact import Redactor
-from organism.server.http.logs import configure_logs
+from organism.server.http.server_log import configure_logs
 
 
 class Terminal(io.StringIO):

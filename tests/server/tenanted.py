@@ -46,7 +46,7 @@ def write_tokens(folder: Path, wanted: Wanted) -> Path:
 
 
 def hello_with(folder: Path, wanted: Wanted) -> Path:
-    """An organism.yaml of the hello organism with these tokens beside it."""
+    """An organism.yaml of the hello organism and a file of these tokens next to it."""
     write_tokens(folder, wanted)
     shutil.copytree(HELLO.parent / "config/agents", folder / "config/agents")
     return Path(shutil.copy(HELLO, folder / "organism.yaml"))

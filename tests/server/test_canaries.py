@@ -26,10 +26,10 @@ from tests.server.tenanted import token, write_tokens
 
 SOURCE = """
 async def echo(payload: Ask, metadata: HandlerMetadata):
-    await metadata.effect("say " + payload.text[:20], lambda key: told(payload))
+    await metadata.effect("say " + payload.text[:20], lambda key: deliver(payload))
     return HandlerResponse.respond(Told("told: " + payload.text))
 
-async def told(payload):
+async def deliver(payload):
     return payload.text
 
 async def fails(payload: Ask, metadata: HandlerMetadata):

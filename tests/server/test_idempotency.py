@@ -13,20 +13,9 @@ from organism.bootstrap import Parts
 from tests.flows.disk import Disk, Fault
 from tests.flows.stage import TurnedTime
 from tests.flows.world import MakeWorld, World
+from tests.server.acting import asker
 from tests.server.served import Frames, Served, served
 
-SOURCE = """
-async def asker(payload: Ask, metadata: HandlerMetadata):
-    if payload.text == "bad":
-        raise ValueError("bad")
-    if payload.text == "ask":
-        await metadata.approve({"sum": 3})
-    if payload.text == "pay":
-        async def pay(key: str):
-            await asyncio.sleep(60)
-        await metadata.effect("pay", pay, kind="unsafe")
-    return HandlerResponse.respond(Told("done"))
-"""
 KEY = {"Idempotency-Key": "key-1"}
 JSON = {"Content-Type": "application/json"}
 ACTS: list[tuple[str, str, Any]] = [
@@ -49,8 +38,7 @@ ACTS: list[tuple[str, str, Any]] = [
 
 @pytest.fixture
 def made(world: MakeWorld) -> World:
-    """One who asks, pays, fails or answers, as it is told."""
-    return world(SOURCE, {"asker": {"timeout_s": 0.5}}, retry={"attempts": 1})
+    return asker(world)
 
 
 async def prepared(server: Served) -> dict[str, str]:

@@ -15,7 +15,7 @@ from organism.log.sqlite import SqliteLog
 from organism.pump.run.feed import Delta
 from organism.server.push.filter import Filter, as_array
 from organism.server.push.viewer import Tail
-from organism.views.models import READ_MODELS
+from organism.views.read_models import READ_MODELS
 from organism.views.run import fold
 from tests.log.engines import views
 from tests.server.test_push import Sink, World, turn
@@ -35,7 +35,7 @@ class Said:
 
 
 class Theatre(World):
-    """A log and a feed that are told by hand what a run says, and viewers of both."""
+    """A log and a feed to which the test writes a run by hand, and viewers of both."""
 
     def __init__(self, log: SqliteLog) -> None:
         super().__init__(log)

@@ -58,9 +58,9 @@ async def until_status(server: Served, tenant: str, name: str, wanted: int) -> N
 async def until_logged(server: Served, logs: Sequence[Mapping[str, Any]], event: str) -> Mapping[str, Any]:
     """Ask for anything until the server has logged such a line."""
     async with asyncio.timeout(10):
-        while not (told := [line for line in logs if line["event"] == event]):
+        while not (entries := [line for line in logs if line["event"] == event]):
             await server.call("GET", "/organism")
-    return told[0]
+    return entries[0]
 
 
 @pytest.mark.parametrize("left", [{}, {"ci": {"scopes": ["read"], "sha256": "ab" * 32}}])

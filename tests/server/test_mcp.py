@@ -123,7 +123,7 @@ async def test_what_a_call_refuses_is_reported_to_the_model_as_an_error(shared: 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def shared_tools(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
-    """A tool of one's own beside those that ship, and tokens that may call some of them."""
+    """A tool of the organism's own, the shipped ones, and tokens that may call some of them."""
     play = World(tmp_path_factory.mktemp("tools"), SOURCE, LISTENERS, retry=RETRY)
     write_tokens(play.folder, {"acme": GRANTS})
     async with served(play.config) as server:
@@ -202,11 +202,11 @@ async def test_a_refusal_is_an_error_of_json_rpc(
     content = body if isinstance(body, str) else orjson.dumps(body)
     async with httpx2.AsyncClient(trust_env=False) as http:
         answer = await http.post(f"{shared_tools.url}/mcp", content=content, headers={**usual, **headers})
-    told = answer.json()
-    assert (answer.status_code, told["error"]["code"], told["error"]["data"]["code"]) == refusal
-    assert (told["jsonrpc"], told["id"]) == ("2.0", None)
-    assert told["error"]["message"].startswith(f"{refusal[2]}: ")
-    assert told["error"]["data"]["request_id"] == answer.headers["x-request-id"]
+    refused = answer.json()
+    assert (answer.status_code, refused["error"]["code"], refused["error"]["data"]["code"]) == refusal
+    assert (refused["jsonrpc"], refused["id"]) == ("2.0", None)
+    assert refused["error"]["message"].startswith(f"{refusal[2]}: ")
+    assert refused["error"]["data"]["request_id"] == answer.headers["x-request-id"]
     assert ("www-authenticate" in answer.headers) == (answer.status_code == 401)
 
 
@@ -224,9 +224,9 @@ async def test_an_error_of_the_protocol_is_passed_on_as_it_is(
 ) -> None:
     asked = {"jsonrpc": "2.0", "id": "a7", "method": method, "params": params}
     answer = await shared.call("POST", "//mcp", json=asked, headers={"Accept": ACCEPT, **headers})
-    told = answer.json()
-    assert (answer.status_code, told["error"]["code"], told["id"]) == (*refusal, "a7")
-    assert "type" not in told["error"]
+    refused = answer.json()
+    assert (answer.status_code, refused["error"]["code"], refused["id"]) == (*refusal, "a7")
+    assert "type" not in refused["error"]
 
 
 @pytest.mark.parametrize("mode", ERAS)

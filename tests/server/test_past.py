@@ -187,11 +187,11 @@ PAUSED, RESUMED = OrganismPaused("operator"), OrganismResumed("operator")
 AGENT, STARTED = AgentPaused("ann", "operator"), OrganismStarted("o", "1", "", (), removed=(), life=1, clean=True)
 
 
-@pytest.mark.parametrize(("told", "status"), [([PAUSED], "paused"), ([RESUMED], "running")])
+@pytest.mark.parametrize(("pauses", "status"), [([PAUSED], "paused"), ([RESUMED], "running")])
 async def test_a_start_says_whether_the_organism_was_paused_long_before(
-    log: EventLog, told: list[Event], status: str
+    log: EventLog, pauses: list[Event], status: str
 ) -> None:
-    for event in (PAUSED, RESUMED, *told, AGENT, STARTED):
+    for event in (PAUSED, RESUMED, *pauses, AGENT, STARTED):
         await log.commit(Unit(None, [Record(event)], START_US, {}))
     folded = Folded(log.head - 1)
     records = await log.read(folded.position)

@@ -24,7 +24,7 @@ from organism.server.push.frames import Resumed
 from organism.server.push.past import MOST_PAGE
 from organism.server.push.snapshot import Start
 from organism.server.push.viewer import QUIET_EVENTS, Tail, Viewer
-from organism.views.models import READ_MODELS
+from organism.views.read_models import READ_MODELS
 from tests.log.engines import views
 
 EVERYTHING = Filter()

@@ -159,7 +159,7 @@ async def shared_scopes(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterat
 
 
 async def knock(server: Served, route: Route, who: tuple[str, str]) -> httpx2.Response:
-    """Call a route so that nothing comes of it: whoever passes the door is told that the parameter is unknown."""
+    """Call a route without effect: a caller with the right is refused for the unknown parameter."""
     path = re.sub(r"\{\w+\}", "x", route.address)
     return await server.client.request(route.method, f"{path}?probe=1", headers=bearer(*who))
 

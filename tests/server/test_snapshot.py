@@ -15,7 +15,7 @@ from organism.events.vocabulary import MessageSent, OrganismStarted, ThreadCreat
 from organism.log.log import EventFilter
 from organism.log.sqlite import SqliteLog
 from organism.server.push.snapshot import AgentStates, SnapshotReader
-from organism.views.models import READ_MODELS
+from organism.views.read_models import READ_MODELS
 from tests.log.engines import turn, views
 from tests.server.served import HELLO, Frames, Served, served
 

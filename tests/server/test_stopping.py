@@ -1,4 +1,4 @@
-"""What a client is told while the organism stops, and while its disk fails."""
+"""What a client is answered while the organism stops, and while its disk fails."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ async def test_who_asks_for_new_work_during_the_stop_is_told_that_it_stops(tmp_p
             codes = await codes_of_all_acts(server)
         assert codes["POST /api/v1/inject"] == codes["POST /api/v1/organism/pause"] == "stopping"
         assert "log_unavailable" not in codes.values()
-        assert {entry["event"] for entry in log.entries} == {"request"}  # and no failure beside them
+        assert {entry["event"] for entry in log.entries} == {"request"}  # and no failure
 
 
 @pytest.mark.parametrize(("code", "status"), [("SQLITE_CANTOPEN", 503), ("SQLITE_IOERR", 503), ("SQLITE_CORRUPT", 500)])

@@ -228,7 +228,7 @@ def entries(frames: list[dict[str, Any]]) -> list[dict[str, Any]]:
     return [{"type": frame["type"], "data": frame["data"]} for frame in frames if frame["event"] == "run"]
 
 
-def told(frames: list[dict[str, Any]]) -> list[tuple[str, Any]]:
+def kinds_of(frames: list[dict[str, Any]]) -> list[tuple[str, Any]]:
     """The entries that came from the log: type, and what was said or the id."""
     logged = entries([frame for frame in frames if "position" in frame])
     return [(entry["type"], entry["data"].get("delta", entry["data"].get("id"))) for entry in logged]
@@ -262,7 +262,7 @@ async def test_the_socket_and_the_stream_show_a_run_as_it_comes_and_again_from_t
         speaker.open("three")
         before += await frames.until("run", type="done")
         seen = await page.until("run", type="done")
-    assert told(before) == told([frame for _, frame in seen]) == SHOWN
+    assert kinds_of(before) == kinds_of([frame for _, frame in seen]) == SHOWN
     assert all((name == str(frame["position"])) if "position" in frame else name is None for name, frame in seen)
     messages = [frame["data"] for frame in before if "position" not in frame]
     assert [data["delta"] for data in messages if data["id"] == "m1"] == ["One,", "2,", "three."]
@@ -289,4 +289,4 @@ async def test_who_comes_again_at_any_frame_has_every_character_once(world: Make
             speaker.open("three")
             seen += await frames.until("run", type="done")
     assert fold(entries(seen))["messages"] == [{"role": "assistant", "content": "One,2,three."}]
-    assert told(seen) == SHOWN
+    assert kinds_of(seen) == SHOWN

@@ -1,4 +1,4 @@
-"""Reads beside the loop: what a cancelled one leaves, what those after it get, what keeps a process alive."""
+"""Reads in a thread of their own: what a cancelled one leaves, what later ones get, what keeps a process alive."""
 
 from __future__ import annotations
 

@@ -8,8 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from organism.config.tools import HttpFetch as Terms
-from organism.config.tools import Tools
+from organism.config.tools import HttpFetchTerms, Tools
 from organism.model.tool import ToolError
 from organism.tools.http_fetch import Fetched, Fetcher, HttpFetch, tool
 from tests.tools.certificates import certificate
@@ -26,7 +25,7 @@ NAMES = {
 
 async def fetched(net: PlayedNet, url: str, **terms: Any) -> Fetched | ToolError:
     """What the tool answers."""
-    fetcher = Fetcher(Terms(HOSTS, **terms), net)
+    fetcher = Fetcher(HttpFetchTerms(HOSTS, **terms), net)
     found = (await fetcher.fetch(HttpFetch(url), cast("Any", Steps()))).payload
     assert isinstance(found, Fetched | ToolError)
     return found
@@ -324,12 +323,14 @@ async def test_a_host_that_nobody_vouches_for_is_not_believed(tmp_path: Path) ->
 
 def test_it_is_off_until_hosts_are_listed() -> None:
     assert tool(Tools()).is_off == "list the hosts that it may ask under `tools.http_fetch.hosts`"
-    on = tool(Tools(http_fetch=Terms(("a.example",), timeout_s=7)))
+    on = tool(Tools(http_fetch=HttpFetchTerms(("a.example",), timeout_s=7)))
     assert (on.is_off, on.brings_outside_text, on.timeout_s) == ("", True, 12)
 
 
 async def test_an_answer_is_a_step_that_may_be_repeated_and_is_asked_for_once() -> None:
     steps = Steps()
     async with served(lambda _: answer(b"x")) as server:
-        await Fetcher(Terms(HOSTS), net_of(server.port)).fetch(HttpFetch("http://a.example/"), cast("Any", steps))
+        await Fetcher(HttpFetchTerms(HOSTS), net_of(server.port)).fetch(
+            HttpFetch("http://a.example/"), cast("Any", steps)
+        )
     assert steps.effects == [("fetch", "pure")]

@@ -44,7 +44,7 @@ PAGE = {
 }
 
 
-def told(found: object, status: str = "200 OK", **headers: str) -> bytes:
+def answering(found: object, status: str = "200 OK", **headers: str) -> bytes:
     return answer(json.dumps(found).encode(), status, "application/json", **headers)
 
 
@@ -63,7 +63,7 @@ def terms_of(server: Server | None, path: str = "", **terms: Any) -> Wikipedia:
 
 
 async def test_a_search_gives_titles_with_snippets_in_plain_text() -> None:
-    async with served(lambda _: told(HITS)) as server:
+    async with served(lambda _: answering(HITS)) as server:
         found = await search(server, "alan & turing", 3)
         root = f"http://127.0.0.1:{server.port}/wiki"
         assert found == WikipediaArticles(
@@ -87,7 +87,7 @@ async def test_a_search_gives_titles_with_snippets_in_plain_text() -> None:
 
 
 async def test_a_summary_gives_the_beginning_of_the_article() -> None:
-    async with served(lambda _: told(PAGE)) as server:
+    async with served(lambda _: answering(PAGE)) as server:
         assert await summary(server) == WikipediaExtract(
             title="Alan Turing",
             description="English computer scientist",
@@ -108,26 +108,26 @@ async def test_a_summary_gives_the_beginning_of_the_article() -> None:
     ],
 )
 async def test_a_title_is_one_part_of_the_path_whatever_is_in_it(title: str, path: str) -> None:
-    async with served(lambda _: told(PAGE)) as server:
+    async with served(lambda _: answering(PAGE)) as server:
         await summary(server, title)
         assert path_of(server.heads[0]).replace("%3A", ":") == f"/api/rest_v1/page/summary/{path}"
 
 
 async def test_a_title_of_several_meanings_says_so() -> None:
-    async with served(lambda _: told({**PAGE, "type": "disambiguation"})) as server:
+    async with served(lambda _: answering({**PAGE, "type": "disambiguation"})) as server:
         found = await summary(server)
         assert isinstance(found, WikipediaExtract)
         assert found.is_ambiguous
 
 
 async def test_a_page_that_says_little_has_a_title_and_an_address_all_the_same() -> None:
-    async with served(lambda _: told({"extract": None, "content_urls": [], "title": 7})) as server:
+    async with served(lambda _: answering({"extract": None, "content_urls": [], "title": 7})) as server:
         found = await summary(server, "Alan Turing")
         assert found == WikipediaExtract("Alan Turing", "", "", f"http://127.0.0.1:{server.port}/wiki/Alan_Turing")
 
 
 async def test_an_article_that_is_not_there_is_reported_with_the_way_to_find_one() -> None:
-    async with served(lambda _: told({}, "404 Not Found")) as server:
+    async with served(lambda _: answering({}, "404 Not Found")) as server:
         assert await summary(server, "Xyz") == ToolError(
             "not_found", "There is no article 'Xyz'; wikipedia_search finds titles."
         )
@@ -136,7 +136,7 @@ async def test_an_article_that_is_not_there_is_reported_with_the_way_to_find_one
 async def test_another_name_of_an_article_is_followed_within_the_wiki() -> None:
     pages = {
         "/api/rest_v1/page/summary/Turing": answer(b"", "302 Found", location="Alan_Turing"),
-        "/api/rest_v1/page/summary/Alan_Turing": told(PAGE),
+        "/api/rest_v1/page/summary/Alan_Turing": answering(PAGE),
     }
     async with served(lambda head: pages[path_of(head)]) as server:
         found = await summary(server, "Turing")
@@ -166,11 +166,11 @@ async def test_a_wiki_that_leads_in_a_circle_is_left() -> None:
 @pytest.mark.parametrize(
     ("said", "message"),
     [
-        (told({}, "500 Internal Server Error"), "answered with status 500."),
-        (told({}, "429 Too Many Requests"), "answered with status 429."),
-        (told([]), "answered with JSON that is no object."),
-        (told({"query": {"search": {}}}), "gave no list of results."),
-        (told({"query": 5}), "gave no list of results."),
+        (answering({}, "500 Internal Server Error"), "answered with status 500."),
+        (answering({}, "429 Too Many Requests"), "answered with status 429."),
+        (answering([]), "answered with JSON that is no object."),
+        (answering({"query": {"search": {}}}), "gave no list of results."),
+        (answering({"query": 5}), "gave no list of results."),
         (answer(b"<html>", kind="text/html"), "answered with something that is no JSON."),
         (answer(b'{"a":' + b"1" * 2_000_000), "answered with more than 1048576 bytes."),
         (answer(b"[" * 100_000), "answered with something that is no JSON."),
@@ -193,7 +193,7 @@ async def test_a_wiki_that_is_not_there_is_reported_and_one_that_says_nothing_is
 
 
 async def test_the_address_of_the_wiki_may_have_a_path() -> None:
-    async with served(lambda _: told(PAGE)) as server:
+    async with served(lambda _: answering(PAGE)) as server:
         await summary(server, path="/mirror/")
         assert path_of(server.heads[0]) == "/mirror/api/rest_v1/page/summary/Alan_Turing"
 

@@ -18,7 +18,7 @@ from organism.events.vocabulary import (
     Outcome,
 )
 from organism.log.rows.versions import folded_row, write
-from organism.views.models import READ_MODELS
+from organism.views.read_models import READ_MODELS
 from organism.views.views import ReadModel
 
 E = TypeVar("E", bound=Event)

@@ -1,4 +1,4 @@
-"""Random but lawful logs, for folds to be held against a recount: only what a pump may write, as told by ``moves``."""
+"""Random but lawful logs, to compare folds with a recount: only what a pump may write, as ``moves`` defines it."""
 
 from __future__ import annotations
 

@@ -280,7 +280,7 @@ MOVES: Final[tuple[Callable[[World, int], None], ...]] = (
 )
 
 
-def told(numbers: Sequence[int]) -> list[Record[Event]]:
+def records_of(numbers: Sequence[int]) -> list[Record[Event]]:
     """The log that these numbers choose."""
     world = World()
     for number in numbers:
@@ -289,5 +289,5 @@ def told(numbers: Sequence[int]) -> list[Record[Event]]:
     return world.records
 
 
-lawful_logs = strategies.lists(strategies.integers(0, 9_999), min_size=30, max_size=90).map(told)
+lawful_logs = strategies.lists(strategies.integers(0, 9_999), min_size=30, max_size=90).map(records_of)
 """Lists of records."""

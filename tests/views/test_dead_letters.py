@@ -1,4 +1,4 @@
-"""What waits for an operator: dead letters, and effects of which nobody knows whether they happened."""
+"""What waits for an operator: dead letters, and effects that may or may not have happened."""
 
 from __future__ import annotations
 
@@ -72,10 +72,10 @@ def test_the_dead_letters_equal_a_recount_of_the_whole_log(records: list[Record[
     assert set(rows) == made.keys() - closed.keys()
     assert fold(CLOSED_LETTERS, records) == closed
     for message, row in rows.items():
-        told = records[row["position"] - 1]
-        assert isinstance(told.event, MessageSent | MessageRefused)
-        assert told.event.message == message
-        assert (row["from"], row["to"], row["thread_id"]) == (told.event.sender, told.event.to, told.thread)
+        failed = records[row["position"] - 1]
+        assert isinstance(failed.event, MessageSent | MessageRefused)
+        assert failed.event.message == message
+        assert (row["from"], row["to"], row["thread_id"]) == (failed.event.sender, failed.event.to, failed.thread)
         assert (row["agent"], row["_died_at"]) == made[message]
 
 

@@ -1,4 +1,4 @@
-"""Golden logs: what each event does to each read model. The web folds the hello thread to the same rows."""
+"""Golden logs: what each event does to each read model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 
 from organism.events.record import Record
 from organism.events.vocabulary import EVENTS, Event
-from organism.views.models import READ_MODELS
+from organism.views.read_models import READ_MODELS
 from tests.views.folding import Rows
 
 GOLDEN = Path(__file__).parents[1] / "golden"

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from organism.events.record import Record
 from organism.events.vocabulary import EVENTS, Event
-from organism.views.models import READ_MODELS
+from organism.views.read_models import READ_MODELS
 from tests.views.folding import Rows, kept
 from tests.views.moves import lawful_logs
 

@@ -22,12 +22,12 @@ def entry(type_: str, **data: Any) -> Entry:
 
 def block(name: str, *deltas: str) -> list[Entry]:
     """A message that came in deltas."""
-    told: list[Entry] = [entry("message_start", id=name)]
+    entries: list[Entry] = [entry("message_start", id=name)]
     length = 0
     for delta in deltas:
-        told.append(entry("message_delta", id=name, delta=delta, offset=length))
+        entries.append(entry("message_delta", id=name, delta=delta, offset=length))
         length += len(delta)
-    return [*told, entry("message_end", id=name)]
+    return [*entries, entry("message_end", id=name)]
 
 
 def done(reason: str | None = "stop") -> Entry:
@@ -47,16 +47,16 @@ def test_each_type_of_entry_has_its_event() -> None:
 
 
 @pytest.mark.parametrize(
-    ("event", "content", "told"),
+    ("event", "content", "data"),
     [
         (RunToolCall("m", "a", "t1"), Content("t", b'{"id":"t1","name":"f","input":1}'), {"name": "f", "input": 1}),
         (RunMessageStart("m", "a", "t1"), None, {}),
         (RunDone("m", "a", "t1", stop_reason="stop"), None, {"stopReason": "stop"}),
     ],
 )
-def test_a_record_of_a_run_is_the_entry_that_was_shown(event: RunEvent, content: Any, told: dict[str, Any]) -> None:
+def test_a_record_of_a_run_is_the_entry_that_was_shown(event: RunEvent, content: Any, data: dict[str, Any]) -> None:
     kind = event.event_type.removeprefix("run_")
-    assert entry_of(Record(event, content)) == {"type": kind, "data": {"id": "t1", **told}}
+    assert entry_of(Record(event, content)) == {"type": kind, "data": {"id": "t1", **data}}
 
 
 def test_an_entry_without_an_id_says_none_and_an_erased_one_nothing() -> None:

@@ -1271,7 +1271,7 @@ export interface InLine {
   archived_at?: string | null;
 }
 
-/** An unsafe effect of which nobody knows whether it happened. */
+/** An unsafe effect that may or may not have happened. */
 export interface Indeterminate {
   /** `MESSAGE:STEP`. */
   id: string;

@@ -63,6 +63,5 @@ SUM_TOOL: Final = re.compile(r"calculat|arithmetic|rechn", re.IGNORECASE)
 TIME_TOOL: Final = re.compile(r"date.?time|current (?:date|time)|clock|uhrzeit", re.IGNORECASE)
 LOOK_UP_TOOL: Final = re.compile(r"look\w{0,4} up|search|wikipedia|such|nachschlag", re.IGNORECASE)
 POLITE: Final = frozenset("please can could would you bitte kannst du now jetzt then and und ask the me".split())
-NO: Final = frozenset("no not never without nein nicht kein keine ohne".split())
 MOMENT: Final = "{zone}: {weekday}, {date}, {time}."
 TELLING: Final = ("value", "extract", "text", "message", "summary", "result")  # entries that say what a tool found

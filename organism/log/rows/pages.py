@@ -9,7 +9,7 @@ import orjson
 
 from organism.log.rows.tables import Written, column_of, field_of, fill, of_model, stored, table_of
 from organism.log.rows.versions import FOREVER, VERSION_BITS, Version, first_version, folded_row
-from organism.log.units import contents_at
+from organism.log.units import Digests, contents_at
 from organism.sqlite.driver import Connection, json_text, statements
 from organism.views.views import CHANGED, Among, Page, Query, ReadModel, Where, with_payload
 
@@ -39,12 +39,11 @@ def page_statement(model: ReadModel, query: Query, models: Mapping[str, ReadMode
     by, direction = _by(model, query), "DESC" if query.descending else "ASC"
     page = fill(
         "page",
-        row=_SQL["page_row_with_content" if model.with_content else "page_row"],
         by=by,
         total=total[0],
         before=before[0],
         table=table_of(model.name),
-        content=_SQL["content"] if model.with_content else "",
+        content=searched,
         where=where,
         order=f"{by} {direction}" if by == VERSION else f"{by} {direction}, r.key {direction}",
     )
@@ -124,11 +123,21 @@ def _condition(model: ReadModel, where: Where) -> Statement:
     return f"({' OR '.join(parts)})", [value] * len(parts)
 
 
-def read_page(connection: Connection, statement: Statement) -> Page:
-    """A page of rows, joined by the database. Raises ``ContentDamaged`` if a payload is not as it was written."""
-    ((joined, count, total, before, last, positions),) = connection.execute(*statement)
-    contents_at(connection, filter(None, orjson.loads(positions)))
-    return Page(joined, count, total, before, None if last is None else tuple(orjson.loads(last)))
+def read_page(connection: Connection, model: ReadModel, statement: Statement, digests: Digests) -> Page:
+    """A page of rows, completed by their payloads. Raises ``ContentDamaged`` if one is not as it was written."""
+    ((lines, count, total, before, last, positions),) = connection.execute(*statement)
+    rows = lines.split(b"\n") if lines else []  # JSON has no raw line break
+    if model.with_content:
+        rows = _completed(connection, rows, orjson.loads(positions), digests)
+    return Page(b"[%b]" % b",".join(rows), count, total, before, None if last is None else tuple(orjson.loads(last)))
+
+
+def _completed(connection: Connection, rows: Sequence[bytes], places: Sequence[int], digests: Digests) -> list[bytes]:
+    """The public JSON of rows, each completed by the content at its place."""
+    found = contents_at(connection, filter(None, places), digests)
+    return [
+        with_payload(row, found[place][0] if place in found else None) for row, place in zip(rows, places, strict=True)
+    ]
 
 
 def read_row(connection: Connection, model: ReadModel, key: str, position: int) -> StoredRow | None:
@@ -144,8 +153,7 @@ def read_row(connection: Connection, model: ReadModel, key: str, position: int) 
             return None
         _, _, public, private, content_at = row
     if model.with_content:
-        content = contents_at(connection, [content_at]).get(content_at)
-        public = with_payload(public, None if content is None else content[0])
+        (public,) = _completed(connection, [public], [content_at], {})
     return public, private
 
 

@@ -63,31 +63,24 @@ WITH $table AS (
     FROM jsonb_each(?)
 );
 
--- page: one row: the finished JSON array of a page, how many rows it has, how many match, how many of them come before
--- it, the place of its last row, and where their payloads lie; a bare `LIMIT ?` would make SQLite prepare the statement again for each number
+-- page: one row: the rows of a page, one a line, how many they are, how many match, how many of them come before it,
+-- the place of its last row, and where their payloads lie; a bare `LIMIT ?` would make SQLite prepare the statement again for each number
 SELECT
-    CAST('[' || coalesce(group_concat(finished, ','), '') || ']' AS BLOB),
+    CAST(group_concat(public, char(10)) AS BLOB),
     count(*),
     $total,
     $before,
     json_group_array(json(place)) ->> '$$[#-1]',
     json_group_array(at)
 FROM (
-    SELECT $row AS finished, json_array($by, r.key) AS place, r.content_at AS at FROM $table AS r $content $where
+    SELECT r.public, json_array($by, r.key) AS place, r.content_at AS at FROM $table AS r $content $where
     ORDER BY $order LIMIT CAST(? AS INTEGER) OFFSET CAST(? AS INTEGER)
 );
 
 -- count: how many rows match
 (SELECT count(*) FROM $table AS r $content $where);
 
--- page_row: a row without content
-r.public;
-
--- page_row_with_content: a row completed by its payload
-substr(r.public, 1, length(r.public) - 1) || ',"payload":'
-|| CASE WHEN length(c.salt) > 0 THEN c.json ELSE '{"erased":true}' END || '}';
-
--- content: where the payload comes from
+-- content: where a text is searched for
 LEFT JOIN content AS c ON c.position = r.content_at;
 
 -- valid: the rows at a position: versions before one that ended after it

@@ -115,7 +115,7 @@ class Decision(Unit, kw_only=True, eq=False):
         self.ended.append(message)
 
     def find_unknown(self, message: Message) -> bool:
-        """Mark each unsafe effect that still ran when the handling ended as unknown; gives whether there is any."""
+        """Mark each unsafe effect that still ran when the handling ended as unknown; returns whether there is any."""
         unknown = [step for step in (message.steps or {}).values() if step.ok is None and step.effect == "unsafe"]
         for step in unknown:
             if not step.unknown:
@@ -186,6 +186,6 @@ class Decision(Unit, kw_only=True, eq=False):
             )
 
     def close(self) -> None:
-        """Complete the unit: set the positions that it rests on."""
+        """Complete the unit: set the positions that it depends on."""
         if self.thread is not None and self.thread.head:
             self.expect[self.thread.id] = self.thread.head

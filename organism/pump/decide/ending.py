@@ -74,7 +74,7 @@ def _cancel_approvals(decision: Decision, message: Message) -> None:
 
 
 def dead(decision: Decision, message: Message, failure: Failure) -> None:
-    """The message becomes a dead letter; an ask that nobody else can answer gets that as its error."""
+    """The message becomes a dead letter; an ask without another possible answer gets that as its error."""
     spend.settle_lost(decision, message)
     if message.shown is not None:
         _end_run(decision, message, "error")

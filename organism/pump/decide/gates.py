@@ -1,4 +1,4 @@
-"""Gates: calls that somebody must agree to first. One decision asks, one answers; an unanswered question expires.
+"""Gates: calls that need an approval first. One decision asks, one answers; an unanswered question expires.
 
 A question has a preview, which is shown, and a digest, to which the verdict is bound. The gates differ in whom they
 ask and in what the digest covers:
@@ -19,7 +19,7 @@ from typing import Any, Final, NamedTuple
 
 import orjson
 
-from organism.config.foreign import json_of, run_json
+from organism.config.foreign_code import json_of, run_json
 from organism.config.json_text import NotJson, read_json
 from organism.config.settings import Listener
 from organism.errors import AlreadyResolved
@@ -30,7 +30,7 @@ from organism.model.handler import Approval
 from organism.model.principal import Principal
 from organism.model.redact import visible
 from organism.model.thread import CONSENT, Message, Step
-from organism.model.tool import CONFIRM_TOKEN, ConfirmRequired, ToolArguments, ToolErrorCode
+from organism.model.tool import CONFIRM_TOKEN, ConfirmRequired, ToolArguments, ToolError, ToolErrorCode
 from organism.pump.decide.decision import Decision
 from organism.pump.rules import Rules
 from organism.pump.state import Confirmation, State
@@ -107,7 +107,7 @@ def ask(decision: Decision, message: Message, question: Question, place: str = "
 
 
 def why_forbidden(rules: Rules, message: Message, principal_of: PrincipalOf) -> str:
-    """Why whoever injected at the root may not have this tool called now (S5); empty if they may, or it is no tool."""
+    """Why the principal at the root may not have this tool called now (S5); empty if they may, or it is no tool."""
     name, listener = message.root.principal, rules.listeners.get(message.to)
     if name is None or listener is None or message.reply or not rules.is_tool_call(message.sender, listener):
         return ""
@@ -122,7 +122,7 @@ def why_forbidden(rules: Rules, message: Message, principal_of: PrincipalOf) -> 
 def read_before(message: Message, used: Confirmation) -> frozenset[str]:
     """Whose text had been read when the confirmed call was made first: of its own preview it is not tainted (S20).
 
-    If it was shown to someone else, whoever confirms it has read what is in the message.
+    If it was shown to someone else, the one who confirms it has read what is in the message.
     """
     is_own = (used.thread, used.sender) == (message.thread.id, message.sender)
     return used.authors if is_own else message.authors
@@ -141,10 +141,12 @@ def is_tainted(state: State, message: Message, authors: frozenset[str]) -> bool:
     return any((found := listeners.get(name)) is not None and found.asks_people(taint) for name in agents)
 
 
-def why_not(verdict: Approval) -> str:
+def rejection(verdict: Approval) -> ToolError:
+    """What the caller is answered whose call was not approved."""
     if verdict.decision == "expired":
-        return "Nobody approved this call in time."
-    return f"A person rejected this call: {verdict.comment}" if verdict.comment else "A person rejected this call."
+        return ToolError("forbidden", "Nobody approved this call in time.")
+    comment = f": {verdict.comment}" if verdict.comment else "."
+    return ToolError("forbidden", f"A person rejected this call{comment}")
 
 
 # -- a person answers

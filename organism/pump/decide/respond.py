@@ -11,7 +11,7 @@ from msgspec import field
 from msgspec.structs import replace
 
 from organism.codec import Encoded, RepairedPayload, UnsupportedPayload
-from organism.config.foreign import described, readable, shown
+from organism.config.foreign_code import described, readable, shown
 from organism.config.settings import Listener
 from organism.errors import InvalidPayload
 from organism.events import vocabulary as events

@@ -1,4 +1,4 @@
-"""Before a handler runs: the rights of the root, and the gates that somebody must agree at."""
+"""Before a handler runs: the rights of the root, and the gates where an approval is needed."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Admitted(NamedTuple):
 
 
 async def admitted(handling: Handling, chance: Random, payload: Any) -> Admitted | Withheld:
-    """What the handler gets, once whoever must agree has agreed; or the answer in its place."""
+    """What the handler gets once all gates are passed; or the answer in its place."""
     found: Admitted | Withheld = Admitted(payload, handling.message.authors)
     if handling.message.reply:
         return found
@@ -62,7 +62,7 @@ async def _consented(handling: Handling, admitted: Admitted) -> Admitted | Withh
     json_value = orjson.loads(handling.rules.codec.json(payload))
     verdict = await handling.approved(gates.to_consent(handling.rules, type(payload).__name__, json_value, why))
     if verdict.decision != "approve":
-        return Withheld(HandlerResponse.respond(ToolError("forbidden", gates.why_not(verdict))))
+        return Withheld(HandlerResponse.respond(gates.rejection(verdict)))
     if verdict.edits is None:
         return admitted
     try:
@@ -73,7 +73,7 @@ async def _consented(handling: Handling, admitted: Admitted) -> Admitted | Withh
 
 
 async def _why_asked(handling: Handling, payload: Any, authors: frozenset[str]) -> str:
-    """Why a person must agree to this call; empty if no one must."""
+    """Why a person must approve this call; empty if no approval is needed."""
     message, destroys = handling.message, handling.listener.destroys
     others = sorted(authors - {message.sender})
     if not destroys or not gates.is_tainted(handling.writer.state, message, authors):

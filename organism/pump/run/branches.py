@@ -143,7 +143,7 @@ class Branch(Entity):
         return Branch(self.results, f"{self.path}{self.tasks}/")
 
     def has_passed(self, place: str) -> bool:
-        """Whether whoever called the step at that place had gone past where this branch is now."""
+        """Whether the caller of the step at that place had already passed the current place of this branch."""
         if not place.startswith(self.path):
             return False
         ahead = place.removeprefix(self.path)
@@ -234,7 +234,7 @@ class TaskNumbering:
         return self.branch if threading.get_ident() == self._thread else None
 
     def aside(self, coroutine: Coroutine[Any, Any, T]) -> InBranch[T]:
-        """Run something for a handling that is none of its own code."""
+        """Run something for a handling that is not the handling's own code."""
         return InBranch(self, None, coroutine)
 
     def __call__(self, loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> Any:
@@ -254,7 +254,9 @@ class TaskNumbering:
 
 def _is_in_as_completed() -> bool:
     frame = inspect.currentframe()
-    frame = frame.f_back.f_back if frame is not None and frame.f_back is not None else None  # whoever makes the task
+    frame = (
+        frame.f_back.f_back if frame is not None and frame.f_back is not None else None
+    )  # the code that makes the task
     while frame is not None and frame.f_globals.get("__name__", "").startswith("asyncio"):
         if frame.f_code.co_qualname.partition(".")[0] in {"as_completed", "_AsCompletedIterator"}:
             return True

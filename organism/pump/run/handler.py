@@ -10,10 +10,10 @@ from typing import Any
 
 from structlog.contextvars import bind_contextvars
 
-from organism.config.code_lines import lines_of_error
-from organism.config.foreign import attempt, described
+from organism.config.foreign_code import attempt, described
 from organism.config.prompts import SERVED
 from organism.config.settings import Listener
+from organism.config.tracebacks import lines_of_error
 from organism.model.completion import CompleteError
 from organism.model.handler import AskError, HandlerMetadata, HandlerResponse, NonRetryable
 from organism.model.thread import Message

@@ -14,9 +14,9 @@ from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeVar
 import orjson
 from msgspec import field
 
-from organism.config.code_lines import MOST_LINES, lines_of_coroutine, lines_of_frame
-from organism.config.foreign import attempt
+from organism.config.foreign_code import attempt
 from organism.config.settings import Listener
+from organism.config.tracebacks import MOST_LINES, lines_of_coroutine, lines_of_frame
 from organism.errors import InvalidPayload, LogDamaged
 from organism.events import vocabulary as events
 from organism.events.entity import Entity

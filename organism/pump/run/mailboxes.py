@@ -33,7 +33,7 @@ class Queued(Entity):
     generation: int = 0
 
     def is_suspect(self) -> bool:
-        """Whether it may be what crashes the process."""
+        """Whether it may be the message that crashes the process."""
         return self.message.deaths >= SUSPECT_DEATHS
 
 

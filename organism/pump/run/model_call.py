@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 import orjson
 from msgspec import field
 
-from organism.config.foreign import described, run_json
+from organism.config.foreign_code import described, run_json
 from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Content

@@ -11,7 +11,7 @@ from typing import Any, Final, Protocol
 import orjson
 from msgspec import field
 
-from organism.config.foreign import run_json
+from organism.config.foreign_code import run_json
 from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Content, Record
@@ -39,7 +39,7 @@ _DELTAS: Final[Mapping[str, type[events.RunDelta]]] = {
 
 
 class SecretFilter(Entity):
-    """Passes text on without live secrets and halves of characters (S30): what may become one waits for the rest."""
+    """Passes text on without live secrets and halves of characters (S30): text that may become one is held back."""
 
     _redactor: Redactor
     _waiting: str = ""

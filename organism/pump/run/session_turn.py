@@ -30,7 +30,7 @@ async def history(handling: Handling, histories: Histories) -> Sequence[Mapping[
 
 
 async def steered(handling: Handling, called: CalledStep, *, has_passed: bool) -> Sequence[Any]:
-    """See ``HandlerMetadata.steered``. Where an earlier run has passed, what had come is recorded, or was nothing."""
+    """See ``HandlerMetadata.steered``. A repeated run gets what was recorded, or nothing."""
     session_id = _session(handling.message)
     if session_id is None:
         return ()

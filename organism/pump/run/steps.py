@@ -13,8 +13,8 @@ from uuid import UUID
 import msgspec
 import orjson
 
-from organism.config.code_lines import lines_of_error
-from organism.config.foreign import described, json_of, shown
+from organism.config.foreign_code import described, json_of, shown
+from organism.config.tracebacks import lines_of_error
 from organism.errors import InvalidPayload
 from organism.events import vocabulary as events
 from organism.model.completion import ChatMessage, CompleteError, CompleteOptions, Completion
@@ -350,7 +350,7 @@ async def outcome_of(effect: Awaitable[Any]) -> tuple[Any, BaseException | None]
         task = asyncio.current_task()
         if task is None or task.cancelling():
             raise
-        return None, error  # the effect's own: nobody cancels the handler
+        return None, error  # the effect's own: the handler is not cancelled
     except Exception as error:  # noqa: BLE001 - recorded as the step's error, whatever it is
         return None, error
 

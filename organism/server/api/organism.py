@@ -26,8 +26,8 @@ from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT, ACT_REFUSED, Gives, gives
 from organism.server.http.lists import AT, as_of
 from organism.server.http.rights import READ, Right
-from organism.views.models import waiting_for_people
 from organism.views.organism import Organism, OrganismRow, completed
+from organism.views.read_models import waiting_for_people
 
 
 class Reloaded(TypedDict):

@@ -10,7 +10,7 @@ from pydantic import ConfigDict, ValidationError, with_config
 from starlette.responses import Response
 
 from organism.config.check import record_of
-from organism.config.settings import Provider
+from organism.config.settings import ProviderName
 from organism.config.tenant import KEYS, READ_ONLY, TenantConfig, plain, sources
 from organism.errors import Fault, InvalidField, ModelNotInAllowlist, TenantConfigKeyReadonly
 from organism.model.commands import ChangeTenantConfig
@@ -106,7 +106,7 @@ def _shown(call: Call) -> Response:
         "models": [name for name in models if who.models is None or name in who.models],
         "scopes": sorted(who.grants),
         "rate": who.rate,
-        "providers": get_args(Provider),
+        "providers": get_args(ProviderName),
         "limits": {
             "body_bytes": MAX_BODY_BYTES,
             "gateway_body_bytes": MAX_GATEWAY_BODY_BYTES,

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from organism.bootstrap import Organism
 from organism.errors import BodyTooLarge, Forbidden, InvalidField, MissingField, NotFound, UnsupportedMediaType
 from organism.events.record import Actor
-from organism.model.commands import Answer, Command, Idempotency, Injected
+from organism.model.commands import Command, CommandAnswer, Idempotency, Injected
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
@@ -25,8 +25,8 @@ from organism.server.http.auth import Authenticator, Tokens
 from organism.server.http.bodies import Body, Faults, Places, named_in, parsed, payload_at, refuse_unknown
 from organism.server.http.connections import BodyBudget, BodyUnderWay, ConnectionRegistry, Timeouts
 from organism.server.http.contract import Contract, read_parameter
-from organism.server.http.logs import Access
 from organism.server.http.rights import Right
+from organism.server.http.server_log import Access
 from organism.server.json import (
     MAX_ELEMENTS,
     MAX_GATEWAY_ELEMENTS,
@@ -340,7 +340,7 @@ class Call(Request):
             )
         return int(match[1])
 
-    async def do(self, command: Command, places: Places = IN_PATH) -> Answer:
+    async def do(self, command: Command, places: Places = IN_PATH) -> CommandAnswer:
         """Carry out a command. ``places`` say where its fields stand in the request, if not in the body."""
         with named_in(places):
             return await self.tenant.do(command)

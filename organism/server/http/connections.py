@@ -170,8 +170,8 @@ class ConnectionRegistry:
         if not wait_us:
             bucket.take(1, now)
         left = int(bucket.left(now))
-        told = {"Limit": bucket.count, "Remaining": left, "Reset": ceil((bucket.count - left) / per_second)}
-        headers.update({f"RateLimit-{name}": str(number) for name, number in told.items()})
+        limits = {"Limit": bucket.count, "Remaining": left, "Reset": ceil((bucket.count - left) / per_second)}
+        headers.update({f"RateLimit-{name}": str(number) for name, number in limits.items()})
         if wait_us:
             raise RateLimitExceeded(
                 f"This token may send {per_second} requests a second here, and {bucket.count} at once.",

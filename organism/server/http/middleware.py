@@ -13,7 +13,7 @@ from organism.errors import Fault, Forbidden, InvalidField, OrganismError
 from organism.model.redact import Redactor
 from organism.server.http import problems
 from organism.server.http.auth import refuse_credentials
-from organism.server.http.logs import Access
+from organism.server.http.server_log import Access
 
 Header = tuple[bytes, bytes]
 

@@ -200,8 +200,8 @@ def _rpc_body(error: OrganismError, request_id: str) -> bytes:
     code = INVALID_JSON if isinstance(error, InvalidJson) else INVALID_RPC
     code = INTERNAL if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR else code
     content = _content(error, request_id)
-    told = {"code": code, "message": f"{error.code}: {content['message']}", "data": content}
-    return orjson.dumps({"jsonrpc": "2.0", "id": None, "error": told})
+    described = {"code": code, "message": f"{error.code}: {content['message']}", "data": content}
+    return orjson.dumps({"jsonrpc": "2.0", "id": None, "error": described})
 
 
 def kinds() -> dict[str, type[OrganismError]]:

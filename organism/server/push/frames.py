@@ -43,7 +43,7 @@ class Context(NamedTuple):
 
 
 class FrameOf(Struct, tag_field="event"):
-    """What a frame says. ``Raw`` is finished JSON of the type beside it. One that is pushed is made by ``of``."""
+    """What a frame says. ``Raw`` is finished JSON of the annotated type. One that is pushed is made by ``of``."""
 
 
 def message_json(record: Record[events.MessageSent]) -> bytes:

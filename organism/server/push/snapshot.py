@@ -17,8 +17,8 @@ from organism.model import words
 from organism.server.push.filter import Frame
 from organism.server.push.frames import AgentChanged, Connected, Resumed, frame_of
 from organism.tenants import Tenant
-from organism.views.models import waiting_for_people
 from organism.views.organism import Agent, OrganismRow, WaitingForPeople, completed
+from organism.views.read_models import waiting_for_people
 from organism.views.views import CHANGED, Page, Query, ViewStore, Where, rows_of
 
 COALESCE_SECONDS: Final = 0.05

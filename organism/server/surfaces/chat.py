@@ -28,7 +28,7 @@ from organism.server.http.contract import ACT, RUN_REFUSED, SENDING_REFUSED, Giv
 from organism.server.http.streaming import SSE
 from organism.server.turns.answer import answer
 from organism.server.turns.begin import LAST_EVENT, Archived, Asked, Turn, begin, compact_now, event_id, shape_of
-from organism.server.turns.folded import FoldedRun, RunError
+from organism.server.turns.run_result import FoldedRun, RunError
 from organism.server.turns.write.sse import EventWriter
 
 STREAM_IN_BODY: Final = {"/flags/stream": "/stream"}

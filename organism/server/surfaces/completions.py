@@ -29,7 +29,7 @@ from organism.server.http.streaming import SSE
 from organism.server.surfaces.completion_bodies import CompletionBody, ToolChoice, request_of, unused_in
 from organism.server.turns.answer import answer
 from organism.server.turns.begin import Asked, begin
-from organism.server.turns.folded import FoldedRun
+from organism.server.turns.run_result import FoldedRun
 from organism.server.turns.write.openai import CompletionWriter, Head
 
 AUGMENT: Final = "SPASS-Augment"

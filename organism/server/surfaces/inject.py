@@ -16,7 +16,7 @@ from organism.server.http.call import CALLER, Call, JsonResponse, Route, Tag, ca
 from organism.server.http.contract import ACT_ON_THREAD, SENDING_REFUSED, Gives, Injected, gives
 from organism.server.http.rights import Right
 from organism.server.json import encoded, splice
-from organism.server.turns.replies import refuse_if_budget_spent, send_and_wait
+from organism.server.turns.send_and_wait import refuse_if_budget_spent, send_and_wait
 from organism.views.threads import Message, Thread
 
 OF_XML: Final = ("to", "thread_id", "wait")

@@ -24,7 +24,7 @@ from organism.server.http.rights import Right
 from organism.server.surfaces import requests as request
 from organism.server.turns.answer import Writer, answer
 from organism.server.turns.begin import Asked, Turn, begin, permitted_agent, shape_of
-from organism.server.turns.folded import FoldedRun, RunError
+from organism.server.turns.run_result import FoldedRun, RunError
 from organism.server.turns.write.ndjson import LineWriter
 from organism.server.turns.write.sse import EventWriter
 from organism.server.turns.write.vercel import FORMAT, STREAM, UiWriter

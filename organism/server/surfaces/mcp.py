@@ -27,7 +27,7 @@ from organism.pump.rules import call_json, tool_spec
 from organism.server.http import problems
 from organism.server.http.call import Call, caller_fields
 from organism.server.surfaces.tool_calls import checked, hints_of, permitted, result_of, result_schema
-from organism.server.turns.replies import call_tool
+from organism.server.turns.send_and_wait import call_tool
 
 CALL: Final = "organism.call"
 """Under this name a request's scope holds its call."""

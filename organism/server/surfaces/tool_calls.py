@@ -31,7 +31,7 @@ from organism.server.http import problems
 from organism.server.http.call import Call
 from organism.server.http.rights import Right
 from organism.server.turns.failures import failure_of
-from organism.server.turns.replies import Ending
+from organism.server.turns.send_and_wait import Ending
 
 REFUSALS: Final[Mapping[str, type[OrganismError]]] = {
     **{

@@ -36,7 +36,7 @@ from organism.server.surfaces.tool_calls import (
     result_schema,
     right_to_call,
 )
-from organism.server.turns.replies import call_tool
+from organism.server.turns.send_and_wait import call_tool
 from organism.tools.toolbox import shipped_scopes
 
 

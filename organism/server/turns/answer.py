@@ -21,8 +21,8 @@ from organism.server.http.call import Call, JsonResponse
 from organism.server.http.streaming import live_response
 from organism.server.turns.begin import Turn
 from organism.server.turns.costs import cost_of, set_cost_headers, set_embedding_cost_headers
-from organism.server.turns.folded import WAITING, FoldedRun
 from organism.server.turns.follow import begun, entries_of
+from organism.server.turns.run_result import WAITING, FoldedRun
 
 
 class Writer(Protocol):

@@ -29,11 +29,11 @@ async def failure_of(log: EventLog, sent: Injected) -> RunEntry:
         if death is None or not isinstance(event, events.StepRecorded) or event.message != death.message:
             continue
         if event.kind == "complete" and event.error is not None and event.error.message in death.reason:
-            return {"type": "error", "data": _told(event.error)}
+            return {"type": "error", "data": _described(event.error)}
     return {"type": "error", "data": {"code": HandlingFailed.code, "message": DEAD}}
 
 
-def _told(error: events.StepError) -> dict[str, Any]:
+def _described(error: events.StepError) -> dict[str, Any]:
     final = {"isFinal": True} if error.is_final else {}
     wait = {} if error.retry_after_s is None else {"retryAfterSeconds": error.retry_after_s}
     return {"code": error.code, "message": error.message, **final, **wait}

@@ -25,7 +25,7 @@ from organism.model.run import RunEntry
 from organism.model.unseen import Unseen
 from organism.pump.run.feed import Delta, LiveText
 from organism.server.turns.failures import failure_of
-from organism.server.turns.folded import KILLED, WAITING, FoldedRun, waiting_entry
+from organism.server.turns.run_result import KILLED, WAITING, FoldedRun, waiting_entry
 from organism.tenants import PAUSES, Tenant
 from organism.views.run import entry_of
 from organism.views.threads import ENDS

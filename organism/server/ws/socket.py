@@ -36,10 +36,10 @@ from organism.server.http.auth import TICKET, token_in
 from organism.server.http.bodies import NoBody, named_in, parsed, payload_at
 from organism.server.http.call import Process, refuse_secret
 from organism.server.http.connections import NOT_ALLOWED, NOT_AUTHENTICATED
-from organism.server.http.logs import Access
 from organism.server.http.middleware import refuse_empty
 from organism.server.http.protocols import EXTENSION, FrameProtocol
 from organism.server.http.rights import SOCKET
+from organism.server.http.server_log import Access
 from organism.server.json import parse_json
 from organism.server.push.filter import websocket_frame
 from organism.server.push.frames import FrameOf

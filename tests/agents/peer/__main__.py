@@ -1,4 +1,4 @@
-"""A server of models in a process of its own, which says what it was told to say: ``python -m tests.agents.peer``.
+"""A server of models in a process of its own, which says what its script says: ``python -m tests.agents.peer``.
 
 It speaks the chat completions API and the messages API, whatever stands before ``/chat/completions`` and
 ``/messages``. Its address is the first line that it prints; it ends when its standard input does. What steers it
@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlsplit
 from tests.agents.peer.answers import Answer, from_json
 from tests.agents.peer.playing import Connection, play
 
-UNTOLD = Answer(text="Nobody told me what to say.")
+UNSCRIPTED = Answer(text="Nobody told me what to say.")
 
 
 class Peer:
@@ -83,9 +83,9 @@ class Peer:
             answer, left = entry
             if left or not answer.times:
                 entry[1] -= 1
-                told: Answer = answer
-                return told
-        return UNTOLD
+                scripted: Answer = answer
+                return scripted
+        return UNSCRIPTED
 
     async def _tell(self) -> None:
         async with self._changed:
@@ -98,7 +98,7 @@ class Peer:
 async def main() -> None:
     loop, peer = asyncio.get_running_loop(), Peer()
     server = await loop.create_server(lambda: Connection(peer.taken, peer.count), "127.0.0.1", 0)
-    print("http://{}:{}".format(*server.sockets[0].getsockname()), flush=True)  # noqa: T201 - to whoever started it
+    print("http://{}:{}".format(*server.sockets[0].getsockname()), flush=True)  # noqa: T201 - for the process that started it
     await loop.run_in_executor(None, sys.stdin.read)
     server.close()
 

@@ -1,4 +1,4 @@
-"""What the peer is told to answer, and how it is to send it."""
+"""What the peer is to answer, and how it sends it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Called:
 class Answer:
     """The answer to one request, in the words of whichever API it was put to.
 
-    What is said: ``text``, ``thought`` and ``calls``, in so many ``pieces`` each; the tokens (None: not told) and the
+    What is said: ``text``, ``thought`` and ``calls``, in so many ``pieces`` each; the tokens (None: unreported) and the
     ``cost`` in dollars; ``finish`` as that API calls it, where empty is what fits. With ``error`` the body is an error
     of that API with this text, and with ``body`` it is that, to the byte, so many ``repeats`` over.
 
@@ -52,15 +52,15 @@ class Answer:
 
 def to_json(answer: Answer) -> dict[str, Any]:
     """The answer as it goes to the peer's process."""
-    told = asdict(answer)
-    told["body"] = None if answer.body is None else base64.b64encode(answer.body).decode()
-    return told
+    fields = asdict(answer)
+    fields["body"] = None if answer.body is None else base64.b64encode(answer.body).decode()
+    return fields
 
 
-def from_json(told: dict[str, Any]) -> Answer:
+def from_json(fields: dict[str, Any]) -> Answer:
     """The answer that ``to_json`` was given."""
-    body = None if told["body"] is None else base64.b64decode(told["body"])
-    return Answer(**{**told, "body": body, "calls": tuple(Called(**call) for call in told["calls"])})
+    body = None if fields["body"] is None else base64.b64decode(fields["body"])
+    return Answer(**{**fields, "body": body, "calls": tuple(Called(**call) for call in fields["calls"])})
 
 
 def in_pieces(text: str, count: int) -> list[str]:

@@ -59,8 +59,8 @@ def _usage(answer: Answer) -> dict[str, Any] | None:
     if answer.input_tokens is None or answer.output_tokens is None:
         return None
     total = answer.input_tokens + answer.output_tokens
-    told = {"prompt_tokens": answer.input_tokens, "completion_tokens": answer.output_tokens, "total_tokens": total}
-    return told if answer.cost is None else {**told, "cost": answer.cost}
+    counted = {"prompt_tokens": answer.input_tokens, "completion_tokens": answer.output_tokens, "total_tokens": total}
+    return counted if answer.cost is None else {**counted, "cost": answer.cost}
 
 
 def _head(asked: dict[str, Any], kind: str) -> dict[str, Any]:

@@ -11,18 +11,18 @@ from tests.agents.peer.answers import Answer, Called, in_pieces
 
 def events(answer: Answer, asked: dict[str, Any]) -> list[bytes]:
     """The events of a stream."""
-    told: list[dict[str, Any]] = [
+    events: list[dict[str, Any]] = [
         {"type": "message_start", "message": {**_head(answer, asked), "content": []}},
         {"type": "ping"},
     ]
     for index, (begin, deltas) in enumerate(_blocks(answer)):
-        told.append({"type": "content_block_start", "index": index, "content_block": begin})
-        told += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
-        told.append({"type": "content_block_stop", "index": index})
+        events.append({"type": "content_block_start", "index": index, "content_block": begin})
+        events += [{"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas]
+        events.append({"type": "content_block_stop", "index": index})
     end = {"stop_reason": _finish(answer), "stop_sequence": None}
-    told.append({"type": "message_delta", "delta": end, "usage": {"output_tokens": answer.output_tokens}})
-    told.append({"type": "message_stop"})
-    return [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in told]
+    events.append({"type": "message_delta", "delta": end, "usage": {"output_tokens": answer.output_tokens}})
+    events.append({"type": "message_stop"})
+    return [f"event: {event['type']}\ndata: {json.dumps(event)}\n\n".encode() for event in events]
 
 
 def failure(answer: Answer) -> bytes:
@@ -54,5 +54,5 @@ def _finish(answer: Answer) -> str:
 
 
 def _head(answer: Answer, asked: dict[str, Any]) -> dict[str, Any]:
-    told = {"id": "msg_peer", "type": "message", "role": "assistant", "model": asked.get("model", "")}
-    return {**told, "stop_reason": None, "usage": {"input_tokens": answer.input_tokens, "output_tokens": 1}}
+    message = {"id": "msg_peer", "type": "message", "role": "assistant", "model": asked.get("model", "")}
+    return {**message, "stop_reason": None, "usage": {"input_tokens": answer.input_tokens, "output_tokens": 1}}

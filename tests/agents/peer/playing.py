@@ -56,9 +56,9 @@ class Connection(asyncio.Protocol):
         if not self.transport.is_closing():
             self._next()
 
-    def say(self, told: Any) -> None:
-        """JSON, to whoever steers the peer."""
-        body = json.dumps(told).encode()
+    def say(self, content: Any) -> None:
+        """Send JSON to the program that steers the peer."""
+        body = json.dumps(content).encode()
         self.transport.write(b"HTTP/1.1 200 OK\r\ncontent-length: %d\r\n\r\n" % len(body) + body)
 
     async def left(self, seconds: float | None = None) -> bool:

@@ -1,4 +1,4 @@
-"""The peer in a process of its own, and a handle on it: the fixture ``peer`` answers what a test tells it."""
+"""The peer in a process of its own, and a handle on it: the fixture ``peer`` answers what a test scripts."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ class Peer:
         self._client = client
 
     async def script(self, *answers: Answer) -> None:
-        """What it shall answer, behind what it was told before."""
+        """Add answers to its script."""
         await self._steer("POST", "script", json=[to_json(answer) for answer in answers])
 
     async def requests(self) -> list[dict[str, Any]]:
         """What it was asked: ``method``, ``path``, ``headers``, ``body`` (JSON) and ``end``.
 
-        ``end`` is None while it answers, then ``answered``, ``cut`` (as told) or ``gone`` (the other side hung up).
+        ``end`` is None while it answers, then ``answered``, ``cut`` (as scripted) or ``gone`` (the other side hung up).
         """
         return await self._steer("GET", "requests")
 
@@ -81,7 +81,7 @@ def peer_place() -> Iterator[str]:
 
 @pytest.fixture
 async def peer(peer_place: str) -> AsyncIterator[Peer]:
-    """The peer, with nothing told and nothing asked."""
+    """The peer, without a script and before any request."""
     async with steering_client() as client:
         peer = Peer(peer_place, client)
         await peer.reset()

@@ -37,7 +37,7 @@ def _event(document: Any) -> bytes:
 
 
 def chunk(delta: Any = None, finish: Any = None, **more: Any) -> dict[str, Any]:
-    """A chunk; ``more`` stands beside the choices."""
+    """A chunk; ``more`` are its other fields, next to the choices."""
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **more}
 
 

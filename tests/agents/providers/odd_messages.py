@@ -13,8 +13,8 @@ A, B = ("a", "f", {"x": 1}), ("b", "g", {"y": 2})
 
 def event(kind: str, name: str | None = None, **fields: Any) -> bytes:
     """An event; ``name`` is what stands in its ``event`` field, if that is not its type."""
-    told = json.dumps({"type": kind, **fields}, ensure_ascii=False)
-    return f"event: {kind if name is None else name}\ndata: {told}\n\n".encode()
+    fields_json = json.dumps({"type": kind, **fields}, ensure_ascii=False)
+    return f"event: {kind if name is None else name}\ndata: {fields_json}\n\n".encode()
 
 
 def start(**usage: Any) -> bytes:

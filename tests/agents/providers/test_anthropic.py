@@ -62,7 +62,7 @@ REQUIRED = {"type": "function", "function": {"name": "search"}}
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "expected"),
     [
         ({"tool_choice": "required"}, {"tool_choice": {"type": "any"}}),
         ({"tool_choice": REQUIRED}, {"tool_choice": {"type": "tool", "name": "search"}}),
@@ -72,10 +72,12 @@ REQUIRED = {"type": "function", "function": {"name": "search"}}
     ],
 )
 async def test_the_parameters_of_the_other_api_are_reported_in_the_words_of_this_one(
-    peer: Peer, provider: AnthropicProvider, given: dict[str, Any], told: dict[str, Any]
+    peer: Peer, provider: AnthropicProvider, given: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     body = await sent(peer, provider, "Hello!", parameters=given)
-    assert {name: body.get(name) for name in ("tool_choice", "stop_sequences", "top_p", "seed") if name in body} == told
+    assert {
+        name: body.get(name) for name in ("tool_choice", "stop_sequences", "top_p", "seed") if name in body
+    } == expected
 
 
 async def test_an_image_is_given_as_it_lies_in_its_address(peer: Peer, provider: AnthropicProvider) -> None:

@@ -96,7 +96,6 @@ def looks_up(query: str) -> tuple[str, Any]:
         (["Wer war Ada Lovelace?"], [looks_up("Ada Lovelace")]),
         (["Tell me about the Kiel Canal."], [looks_up("Kiel Canal")]),
         (["Please delete the file /srv/a.txt"], [("delete_file", {"path": "/srv/a.txt"})]),
-        (["Book a table for 4 guests on 2026-12-24"], [("book_table", {"guests": 4, "date": "2026-12-24"})]),
         (
             ["What is 17 % of 2,340, and what day is it in Tokyo?"],
             [computes("17 % of 2340"), tells_time("Asia/Tokyo")],
@@ -189,7 +188,7 @@ async def test_what_a_tool_s_result_demands_is_not_done() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "asked", "answer"),
+    ("earlier", "asked", "answer"),
     [
         ("My favourite sport is tennis.", "Which sport is my favourite?", "“My favourite sport is tennis.”"),
         ("Mein Lieblingssport ist Tennis.", "Welcher Sport ist mein Liebling?", "„Mein Lieblingssport ist Tennis.“"),
@@ -199,8 +198,8 @@ async def test_what_a_tool_s_result_demands_is_not_done() -> None:
         (HARBOUR, "Please summarise.", " ".join(HARBOUR.split(". ")[0:1]) + "."),
     ],
 )
-async def test_a_question_is_answered_with_the_sentence_that_was_said(told: str, asked: str, answer: str) -> None:
-    assert (await said(told, "I see.", asked)).startswith(answer)
+async def test_a_question_is_answered_with_the_sentence_that_was_said(earlier: str, asked: str, answer: str) -> None:
+    assert (await said(earlier, "I see.", asked)).startswith(answer)
 
 
 @pytest.mark.parametrize(
@@ -236,8 +235,7 @@ async def test_a_summary_is_the_sentences_that_matter_most(order: str, text: str
 TONE = {"type": "string", "enum": ["direct", "friendly", "formal"]}
 
 
-TEXT, COUNT = {"type": "string"}, {"type": "integer"}
-TICKET = "Ticket 4711. Name: Ada King, mail a@example.org. Due: 2026-12-24, price 19.50. Tags: red, big and new."
+COUNT = {"type": "integer"}
 
 
 @pytest.mark.parametrize(
@@ -253,30 +251,21 @@ TICKET = "Ticket 4711. Name: Ada King, mail a@example.org. Due: 2026-12-24, pric
             {"tone": "formal"},
         ),
         (
-            TICKET,
-            fields(name=TEXT, email=TEXT, due_date=TEXT, ticket=COUNT, price={"type": "number"}),
-            {"name": "Ada King", "email": "a@example.org", "due_date": "2026-12-24", "ticket": 4711, "price": 19.5},
-        ),
-        (TICKET, fields(tags={"type": "array", "items": TEXT}), {"tags": ["red", "big", "new"]}),
-        (
-            "Der Name ist Ada. Betrag: 20. Es ist nicht dringend.",
-            fields(name=TEXT, betrag=COUNT, dringend={"type": "boolean"}),
-            {"name": "Ada", "betrag": 20, "dringend": False},
-        ),
-        (
             f"text = {json.dumps(HARBOUR)}\n\nFill each field.",
             fields(summary={"type": "string", "maxLength": 39}),
             {"summary": "The harbour of Kiel was opened in 1895."},
         ),
         (
             "Nothing here",
-            fields(email=TEXT, note={"type": ["string", "null"]}, rating={"type": "integer", "minimum": 1}),
-            {"email": "", "note": None, "rating": 1},
+            fields(
+                note={"type": ["string", "null"]}, rating={"type": "integer", "minimum": 1}, sure={"type": "boolean"}
+            ),
+            {"note": None, "rating": 1, "sure": False},
         ),
         ("Nothing here", {"type": "object", "properties": {"year": COUNT}}, {}),
     ],
 )
-async def test_a_schema_is_filled_by_type_and_name(text: str, schema: dict[str, Any], expected: Any) -> None:
+async def test_a_schema_is_filled_with_what_fits_it(text: str, schema: dict[str, Any], expected: Any) -> None:
     assert await filled(text, schema) == expected
 
 
@@ -329,4 +318,4 @@ async def test_long_hostile_text_is_answered(unit: str) -> None:
 
 def test_it_is_small() -> None:
     files = Path(providers.__file__).parent.glob("offline*.py")
-    assert sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files) <= 500
+    assert sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files) <= 400

@@ -1,4 +1,4 @@
-"""The connections of the provider `openai`: kept, let go, waited for, broken."""
+"""The connections of the provider `openai`: kept, closed, waited for, broken."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a server says of an error is told on only as far as it shows neither the key nor what was asked."""
+"""A server's words about an error are passed on only if they show neither the key nor the request."""
 
 from __future__ import annotations
 

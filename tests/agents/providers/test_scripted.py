@@ -185,8 +185,8 @@ async def test_each_fault_of_the_file_is_reported_with_its_line_and_key(script: 
 - {tools: x, calls: [{name: x, arguments: [1]}]}
 """
         )
-    told = {fault.pointer: fault.message for fault in caught.value.details}
-    assert told == {
+    faults = {fault.pointer: fault.message for fault in caught.value.details}
+    assert faults == {
         "answers.yaml:2:answers[0].wen": "unknown key `wen`; did you mean `when`?",
         "answers.yaml:3:answers[1].when.user.pattern": "this pattern is not taken: invalid perl operator: (?=",
         "answers.yaml:3:answers[1].when.turn": "expected at least 0, came -1 (a number)",
@@ -211,7 +211,7 @@ async def test_each_fault_of_the_file_is_reported_with_its_line_and_key(script: 
 
 
 @pytest.mark.parametrize(
-    ("text", "told"),
+    ("text", "message"),
     [
         ("", "answers.yaml:1: the file is empty; expected a mapping with `answers`"),
         ("- text: x", "answers.yaml:1: expected a mapping with the one key `answers`"),
@@ -220,7 +220,7 @@ async def test_each_fault_of_the_file_is_reported_with_its_line_and_key(script: 
         ("answers: [", "answers.yaml:1: this is not YAML"),
     ],
 )
-def test_a_file_that_is_no_script_is_refused(script: Any, text: str, told: str) -> None:
+def test_a_file_that_is_no_script_is_refused(script: Any, text: str, message: str) -> None:
     with pytest.raises(ConfigInvalid) as caught:
         script(text)
-    assert any(f"{fault.pointer}: {fault.message}".startswith(told) for fault in caught.value.details)
+    assert any(f"{fault.pointer}: {fault.message}".startswith(message) for fault in caught.value.details)

@@ -18,7 +18,7 @@ ORDER = {"name": "find", "arguments": {"id": 7}, "id": "call_a"}
 
 
 def check(sentence: str) -> Callable[[Callable[[], Any]], None]:
-    """Run what is decorated, once, with a model that was told nothing; print whether it holds."""
+    """Run what is decorated, once, with a model that has no script; print whether it holds."""
 
     def decorated(act: Callable[[], Any]) -> None:
         try:
@@ -49,8 +49,8 @@ def raised(kind: type[E], act: Callable[[], object]) -> E:
 
 def tell(*answers: dict[str, Any]) -> None:
     """What the model answers, one call after the other."""
-    told = [{"body": None, **each, "calls": each.get("calls", [])} for each in answers]
-    steer("POST", "script", json.dumps(told).encode())
+    script = [{"body": None, **each, "calls": each.get("calls", [])} for each in answers]
+    steer("POST", "script", json.dumps(script).encode())
 
 
 def refuse(status: int, **error: Any) -> dict[str, Any]:

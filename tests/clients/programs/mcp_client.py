@@ -76,8 +76,8 @@ async def hinted() -> None:
     async with speaking() as client:
         tools = await listed(client)
     hints = {name: tools[name].annotations for name in ("calculator", "key_value_delete")}
-    told = {name: (hint.read_only_hint, hint.destructive_hint, hint.idempotent_hint) for name, hint in hints.items()}
-    assert told == {"calculator": (True, False, True), "key_value_delete": (False, True, True)}, told
+    found = {name: (hint.read_only_hint, hint.destructive_hint, hint.idempotent_hint) for name, hint in hints.items()}
+    assert found == {"calculator": (True, False, True), "key_value_delete": (False, True, True)}, found
 
 
 @check("tools carry the schema of their answer, which holds")

@@ -170,8 +170,8 @@ def wrong_token() -> None:
 
 @check("a context that is too long is a BadRequestError with its code, and not repeated")
 def too_long() -> None:
-    for told in ({**TOO_LONG, "code": "context_length_exceeded"}, TOO_LONG):
-        tell(refuse(400, **told))
+    for refusal in ({**TOO_LONG, "code": "context_length_exceeded"}, TOO_LONG):
+        tell(refuse(400, **refusal))
         assert refused(openai.BadRequestError).code == "context_length_exceeded"
     assert refused(openai.BadRequestError, stream=True).code == "context_length_exceeded"
     assert len(asked()) == 3

@@ -141,7 +141,7 @@ async def patient(payload: Task, metadata: HandlerMetadata) -> HandlerResponse:
 
 
 async def pass_gate(tag: str) -> None:
-    """Run, in no step, until whoever listens at the gate lets those with this tag go on."""
+    """Run, outside of any step, until the listener at the gate releases those with this tag."""
     reader, writer = await asyncio.open_unix_connection(os.environ[GATE])
     writer.write(f"{tag}\n".encode())
     await reader.readline()

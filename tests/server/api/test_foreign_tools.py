@@ -118,9 +118,9 @@ async def test_what_a_server_says_that_its_tools_do_is_passed_on(world: MakeWorl
         far.tools = [{**TOOL, "name": name, "annotations": said} for name, said in hints.items()]
         async with served(world(SOURCE, {}, tools={"mcp": {"far": {"url": far.url}}}).config) as server:
             data = (await server.get("//v1/tools"))["data"]
-    told = {each["function"]["name"]: (each["read_only"], each["destructive"], each["idempotent"]) for each in data}
-    assert (told["far__reads"], told["far__puts"]) == ((True, False, True), (False, True, True))
-    assert told["far__adds"] == (False, True, False)
+    shown = {each["function"]["name"]: (each["read_only"], each["destructive"], each["idempotent"]) for each in data}
+    assert (shown["far__reads"], shown["far__puts"]) == ((True, False, True), (False, True, True))
+    assert shown["far__adds"] == (False, True, False)
 
 
 async def test_a_server_that_is_named_later_is_accepted_at_first_sight(world: MakeWorld) -> None:

@@ -8,28 +8,15 @@ from typing import Any
 import pytest
 
 from tests.flows.world import MakeWorld
+from tests.server.acting import asker
 from tests.server.served import Frames, Served, served
 
-SOURCE = """
-async def asker(payload: Ask, metadata: HandlerMetadata):
-    if payload.text == "bad":
-        raise ValueError("bad")
-    if payload.text == "ask":
-        await metadata.approve({"sum": 3})
-    if payload.text == "pay":
-        async def pay(key: str):
-            await asyncio.sleep(60)
-        await metadata.effect("pay", pay, kind="unsafe")
-    return HandlerResponse.respond(Told("done"))
-"""
 STALE = {"If-Match": '"1"'}
 
 
 @pytest.fixture
 async def acting(world: MakeWorld) -> AsyncIterator[Served]:
-    """One who asks, pays, fails or answers, as it is told."""
-    made = world(SOURCE, {"asker": {"timeout_s": 0.5}}, retry={"attempts": 1})
-    async with served(made.config) as server:
+    async with served(asker(world).config) as server:
         yield server
 
 

@@ -39,8 +39,8 @@ async def teller(payload: Ask, metadata: HandlerMetadata):
         thread = await server.get(f"/threads/{thread_id}")
         rest = await server.get(f"/threads/{thread_id}/messages?cursor={thread['next']}")
     assert (thread["message_count"], len(thread["messages"]), rest["count"], rest["next"]) == (502, 500, 2, None)
-    told = [message["payload"]["text"] for message in (*thread["messages"][1:], *rest["messages"])]
-    assert told == [str(number) for number in range(501)]
+    texts = [message["payload"]["text"] for message in (*thread["messages"][1:], *rest["messages"])]
+    assert texts == [str(number) for number in range(501)]
 
 
 async def test_a_thread_comes_with_its_messages(hello: Served) -> None:

@@ -32,7 +32,7 @@ YAML = {"on_busy": "steer", "compact_keep_last_n": 5, "budget": {"day": {"usd": 
 
 
 def with_defaults(folder: Path, defaults: dict[str, Any]) -> Path:
-    """The hello organism whose tenant acme has these defaults, a token that may all, and some that may not."""
+    """The hello organism whose tenant acme has these defaults, a token with all rights, and some with few."""
     tokens: dict[str, Any] = {
         "boss": ["admin"],
         "reader": ["tenant_config:read"],

@@ -99,7 +99,7 @@ def taken(said: Any) -> list[str]:
 
 
 async def test_its_parameters_are_those_that_the_server_takes(hello: Served) -> None:
-    """A parameter that nobody knows is refused, and the refusal names the known ones."""
+    """An unknown parameter is refused, and the refusal names the known ones."""
     for route in ROUTES:
         path = route.address.replace("{name}", "greeter").replace("{id}", "x")
         user = {"SPASS-User-Id": "dan"} if route.needs_user else {}

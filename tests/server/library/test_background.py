@@ -54,10 +54,10 @@ async def accepted(library: LibraryClient, path: str, *documents: dict[str, Any]
 
 
 async def embedded(library: LibraryClient, index: str, count: int) -> dict[str, Any]:
-    """What is told of the index once so many of its documents are embedded."""
-    while (told := await library.ok("GET", f"/{index}/embedding"))["embedded"] != count:
+    """The state of the index's embedding once so many of its documents are embedded."""
+    while (state := await library.ok("GET", f"/{index}/embedding"))["embedded"] != count:
         pass
-    found: dict[str, Any] = told
+    found: dict[str, Any] = state
     return found
 
 
@@ -67,15 +67,15 @@ async def test_documents_are_there_at_once_and_are_embedded_by_and_by(path: str)
     async with with_library(words) as library:
         assert await accepted(library, path, TOR, *MANY) == {"index_id": "a", "ingested": 41, "doc_count": 41}
         assert (await library.ok("GET", "/a/documents/n1"))["text"] == MANY[1]["text"]
-        told = {"index_id": "a", "embedding_model": "plain", "doc_count": 41, "embedded": 0, "error": None}
-        assert await library.ok("GET", "/a/embedding") == told
+        state = {"index_id": "a", "embedding_model": "plain", "doc_count": 41, "embedded": 0, "error": None}
+        assert await library.ok("GET", "/a/embedding") == state
         assert await library.found("a", "query number 7", mode="vector") == []
         assert (await library.found("a", "query 7", mode="hybrid"))[0] == "n7"
         words.portions.release()
         await embedded(library, "a", 16)
         assert len(await library.found("a", "query number", mode="vector", top_k=50)) == 16
         words.go_on()
-        assert await embedded(library, "a", 41) == {**told, "embedded": 41}
+        assert await embedded(library, "a", 41) == {**state, "embedded": 41}
         assert (await library.found("a", "query number 7", mode="vector"))[0] == "n7"
 
 
@@ -109,9 +109,9 @@ async def test_a_failure_is_reported_and_tried_again() -> None:
     words.failures = 1
     async with with_library(words) as library:
         await accepted(library, "a/documents", TOR)
-        while (told := await library.ok("GET", "/a/embedding"))["error"] is None:
+        while (state := await library.ok("GET", "/a/embedding"))["error"] is None:
             pass
-        assert (told["embedded"], told["error"]) == (0, "The model is not there.")
+        assert (state["embedded"], state["error"]) == (0, "The model is not there.")
         words.go_on()
         assert (await embedded(library, "a", 1))["error"] is None
 

@@ -119,8 +119,8 @@ async def test_a_call_whose_client_has_left_counts_with_all_that_was_reserved(ma
         await until(server, BudgetReserved)
         asking.cancel()
         await until(server, BudgetSettled)
-        reserved, told, settled = await accounts(server)
-        assert reserved[1] == told[1] == settled[1] > 0
+        reserved, recorded, settled = await accounts(server)
+        assert reserved[1] == recorded[1] == settled[1] > 0
 
 
 async def test_a_call_that_a_crash_cuts_off_counts_in_the_next_life(made: World, peer: Peer) -> None:
@@ -132,7 +132,7 @@ async def test_a_call_that_a_crash_cuts_off_counts_in_the_next_life(made: World,
         asking.cancel()
     async with made.running() as o:
         (settled,) = await o.records(BudgetSettled)
-        (told,) = await o.records(TextsEmbedded)
-        assert (settled.event.tokens, told.event.error and told.event.error.code) == (100, "lost")
+        (recorded,) = await o.records(TextsEmbedded)
+        assert (settled.event.tokens, recorded.event.error and recorded.event.error.code) == (100, "lost")
         used = o.pump.state.folded.spend.tenant_on(o.tenant.clock.now_us()).used
         assert (used.tokens, used.calls) == (100, 1)

@@ -1,6 +1,6 @@
 """Two tenants whose indices and documents have the same ids: neither sees, changes or learns anything of the other's.
 
-Whatever a stranger asks about what the other tenant alone has is answered as if nobody had it: body and headers.
+Each request of a stranger for what only the other tenant has is answered as if it did not exist: body and headers.
 """
 
 from __future__ import annotations

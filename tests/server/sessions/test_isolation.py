@@ -1,4 +1,4 @@
-"""Nobody sees another's session: not another user, not another tenant, by no route, cursor, filter, key or error."""
+"""No user and no tenant sees another's session, by any route, cursor, filter, key or error."""
 
 from __future__ import annotations
 

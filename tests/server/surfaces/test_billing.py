@@ -1,4 +1,4 @@
-"""What calls cost: told with each answer, and by hour and day; the parts always add up to the sums."""
+"""What calls cost: reported with each answer, and by hour and day; the parts always add up to the sums."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ async def invoke(server: Served, text: str, agent: str = "outer", **more: Any) -
     return await server.call("POST", "/invoke", json=body, **more)
 
 
-def told(answer: httpx2.Response) -> tuple[str | None, ...]:
+def cost_headers(answer: httpx2.Response) -> tuple[str | None, ...]:
     """Euros, dollars, source and number of calls, as the headers say them."""
     return tuple(answer.headers.get(f"spass-cost-{name}") for name in ("eur", "usd", "source", "sub-calls"))
 
@@ -74,15 +74,15 @@ async def test_an_answer_tells_what_its_whole_tree_cost_rounded_up_once(world: M
     async with served(made_of(world, says("Here.", 3000, 1000)).config) as server:
         first = await invoke(server, "1 2|1 1")
         assert first.status_code == 200
-        assert told(first) == ("0.03", "0.03", "price", "5")  # five of 0.005: 0.025 USD, 0.0225 EUR
-        assert told(await invoke(server, "0")) == ("0.00", "0.00", "zero", "0")
-        assert told(await invoke(server, "1")) == ("0.01", "0.01", "price", "1")
+        assert cost_headers(first) == ("0.03", "0.03", "price", "5")  # five of 0.005: 0.025 USD, 0.0225 EUR
+        assert cost_headers(await invoke(server, "0")) == ("0.00", "0.00", "zero", "0")
+        assert cost_headers(await invoke(server, "1")) == ("0.01", "0.01", "price", "1")
 
 
 async def test_the_providers_own_figure_is_reported_as_such_and_without_a_rate_no_euros_are(world: MakeWorld) -> None:
     upstream = {"text": "Here.", "usage": {"input_tokens": 1, "output_tokens": 1, "cost_usd": 0.25}}
     async with served(made_of(world, upstream, fx={}).config) as server:
-        assert told(await invoke(server, "2")) == (None, "0.50", "upstream", "2")
+        assert cost_headers(await invoke(server, "2")) == (None, "0.50", "upstream", "2")
 
 
 async def test_a_tools_answer_and_a_refusal_tell_their_cost_too(world: MakeWorld) -> None:
@@ -90,11 +90,14 @@ async def test_a_tools_answer_and_a_refusal_tell_their_cost_too(world: MakeWorld
     async with served(made_of(world, says("Here.", 3000, 1000, times=2), fault).config) as server:
         execute = {"name": "inner", "arguments": {"text": "2"}}
         executed = await server.call("POST", "//v1/tools/execute", json=execute)
-        assert (executed.json(), told(executed)) == ({"result": {"text": "thought"}}, ("0.01", "0.01", "price", "2"))
+        assert (executed.json(), cost_headers(executed)) == (
+            {"result": {"text": "thought"}},
+            ("0.01", "0.01", "price", "2"),
+        )
         refused = await server.call(
             "POST", "/invoke", json={"agent": "talker", "data": {"inputs": {"message": "Hello!"}}}
         )
-        assert (refused.status_code, told(refused)) == (400, ("0.00", "0.00", "zero", "1"))
+        assert (refused.status_code, cost_headers(refused)) == (400, ("0.00", "0.00", "zero", "1"))
 
 
 async def test_a_stream_of_events_ends_with_its_cost(world: MakeWorld) -> None:
@@ -116,7 +119,7 @@ async def test_a_turn_of_a_chat_tells_its_cost_as_well(world: MakeWorld) -> None
     async with served(made_of(world, says("Here.", 3000, 1000)).config) as server:
         path, user = "//a1/agents/talker/chat", {"SPASS-User-Id": "ann"}
         whole = await server.call("POST", path, json={"message": "Hello!"}, headers=user)
-        assert told(whole) == ("0.01", "0.01", "price", "1")
+        assert cost_headers(whole) == ("0.01", "0.01", "price", "1")
         stream = await server.call("POST", path, json={"message": "Hello!", "stream": True}, headers=user)
         assert stream.text.count("event: spass.cost\n") == 1
 
@@ -134,19 +137,19 @@ async def test_calls_made_inside_a_call_are_in_its_cost_and_those_of_others_are_
 
         await within("req-outer", "req-before")  # of an earlier request that was called the same
         first = await server.call("POST", path, json=body, headers={**outer, "Idempotency-Key": "once"})
-        assert told(first)[3] == "1"
+        assert cost_headers(first)[3] == "1"
         await within("req-outer", "req-inner")
         await within("req-inner", "req-inmost")
         await within("req-inmost", "req-inner")  # a circle
         await within("req-outer", "req-foreign", "two")
         again = await server.call("POST", path, json=body, headers={**outer, "Idempotency-Key": "once"})
-        assert told(again) == ("0.02", "0.02", "price", "4")
+        assert cost_headers(again) == ("0.02", "0.02", "price", "4")
 
 
 async def test_costs_from_outside_are_dropped(world: MakeWorld) -> None:
     async with served(made_of(world, says("Here.", 3000, 1000)).config) as server:
         claims = {"SPASS-Cost-Usd": "99.00", "SPASS-Cost-Eur": "99.00", "SPASS-Cost-Sub-Calls": "7"}
-        assert told(await invoke(server, "1", headers=claims)) == ("0.01", "0.01", "price", "1")
+        assert cost_headers(await invoke(server, "1", headers=claims)) == ("0.01", "0.01", "price", "1")
 
 
 # ── by hour and by day ───────────────────────────────────────────────────────────────────────────────────────────────
@@ -226,8 +229,8 @@ async def test_whatever_is_called_the_leaves_sum_to_the_headers_and_to_the_bucke
             own = [Decimal(leaf.event.cost_usd) for leaf in leaves if leaf.thread == thread]
             usd = sum(own, Decimal(0))
             eur = usd * Decimal("0.9")
-            assert told(answer)[:2] == (rounded_up(eur), rounded_up(usd))
-            assert told(answer)[3] == str(len(own))
+            assert cost_headers(answer)[:2] == (rounded_up(eur), rounded_up(usd))
+            assert cost_headers(answer)[3] == str(len(own))
         for granularity in ("hour", "day"):
             found = await billed(server, f"?granularity={granularity}")
             buckets = [Decimal(bucket["cost_usd"]) for bucket in found["buckets"]]

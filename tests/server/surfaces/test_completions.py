@@ -31,11 +31,11 @@ PATH = "//v1/chat/completions"
 
 
 def write_defaults(folder: Path, defaults: Mapping[str, Any]) -> None:
-    """Configure the tenant beside its tokens."""
+    """Configure the tenant in the file of its tokens."""
     path = folder / "config" / "tokens.yaml"
-    told = orjson.loads(path.read_bytes())
-    told["tenants"][0]["defaults"] = defaults
-    path.write_bytes(orjson.dumps(told))
+    tokens = orjson.loads(path.read_bytes())
+    tokens["tenants"][0]["defaults"] = defaults
+    path.write_bytes(orjson.dumps(tokens))
 
 
 @pytest.fixture
@@ -152,11 +152,11 @@ async def test_calls_of_the_clients_functions_are_for_the_client_to_make(
         last = answer.choices[0]  # type: ignore[assignment]  # its finish reason is all that is read
         calls = answer.choices[0].message.tool_calls
     assert last.finish_reason == "tool_calls"
-    told = [(call.id, call.function.name, call.function.arguments) for call in calls]
-    assert told == [("call_a", "find", '{"id":7}'), ("call_b", "find", "no JSON")]
+    given = [(call.id, call.function.name, call.function.arguments) for call in calls]
+    assert given == [("call_a", "find", '{"id":7}'), ("call_b", "find", "no JSON")]
 
-    called = [{"id": each[0], "type": "function", "function": {"name": each[1], "arguments": "{}"}} for each in told]
-    results = [{"role": "tool", "tool_call_id": each[0], "content": "paid"} for each in told]
+    called = [{"id": each[0], "type": "function", "function": {"name": each[1], "arguments": "{}"}} for each in given]
+    results = [{"role": "tool", "tool_call_id": each[0], "content": "paid"} for each in given]
     talk: Any = [*HELLO, {"role": "assistant", "content": None, "tool_calls": called}, *results]
     final = await client.chat.completions.create(model="m", messages=talk, tools=[FIND])
     assert final.choices[0].message.content == "It is paid."

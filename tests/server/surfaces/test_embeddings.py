@@ -194,10 +194,10 @@ async def test_what_the_models_server_refuses_is_reported_as_what_it_is(remote: 
         413: ("the input length exceeds the context length", (400, "context_length_exceeded", None)),
         429: ("Slow down.", (429, "rate_limit_exceeded", "3600")),
     }
-    for status, (error, told) in refused.items():
+    for status, (error, expected) in refused.items():
         await peer.script(Answer(status=status, error=error, headers={"retry-after": "3600"}))
         answer = await post(remote, model="nomic", input="a")
-        assert (answer.status_code, answer.json()["error"]["code"], answer.headers.get("retry-after")) == told
+        assert (answer.status_code, answer.json()["error"]["code"], answer.headers.get("retry-after")) == expected
 
 
 async def test_a_token_uses_the_models_that_it_may_and_the_built_in_one(remote: Served) -> None:
@@ -211,8 +211,8 @@ async def test_each_call_is_billed_and_audited_one_that_failed_too(priced: Path,
     await peer.script(vectors([1.0, 0.0]), Answer(status=400, error="No."))
     async with served(priced, priced.parent / "data") as server:
         answer = await post(server, model="nomic", input="a")
-        told = [answer.headers[f"spass-cost-{name}"] for name in ("usd", "source", "sub-calls")]
-        assert told == ["0.01", "price", "1"]
+        cost = [answer.headers[f"spass-cost-{name}"] for name in ("usd", "source", "sub-calls")]
+        assert cost == ["0.01", "price", "1"]
         refused = await post(server, model="nomic", input="b")
         assert (refused.status_code, refused.headers["spass-cost-usd"]) == (400, "0.00")
         total = (await server.get("/usage"))["total"]
@@ -233,8 +233,8 @@ async def test_no_live_secret_is_sent(remote: Served, peer: Peer) -> None:
 
 async def test_a_reload_serves_other_models(remote: Served) -> None:
     config = remote.organism.config_path
-    told = orjson.loads(config.read_bytes())
-    config.write_bytes(orjson.dumps({**told, "embeddings": {"own": {"provider": "builtin", "default": True}}}))
+    settings = orjson.loads(config.read_bytes())
+    config.write_bytes(orjson.dumps({**settings, "embeddings": {"own": {"provider": "builtin", "default": True}}}))
     assert (await remote.call("POST", "/organism/reload")).status_code == 200
     assert (await post(remote, model="own", input="a")).status_code == 200
     assert (await post(remote, model="nomic", input="a")).status_code == 400

@@ -48,7 +48,7 @@ async def invoke(server: Served, agent: str, inputs: Any, path: str = "/invoke",
     return await server.client.post(f"{server.url}{path}", json=body, headers=headers)
 
 
-def told(answer: httpx2.Response) -> list[Any]:
+def entries_of(answer: httpx2.Response) -> list[Any]:
     """A stream's entries, as a client reads them, without its cost."""
     assert answer.status_code == 200, answer.text
     entries, _, _ = answer.text.partition("event: spass.cost\n")
@@ -61,7 +61,7 @@ def outputs(answer: httpx2.Response) -> Any:
 
 
 def folded(answer: httpx2.Response) -> Any:
-    return {name: value for name, value in fold(told(answer)).items() if value is not None}
+    return {name: value for name, value in fold(entries_of(answer)).items() if value is not None}
 
 
 async def test_the_ai_sdk_is_answered_as_it_asks(server: Served) -> None:
@@ -91,9 +91,9 @@ async def test_the_fold_of_an_agent_s_stream_is_its_batch(server: Served, agent:
         assert (streamed.headers["content-type"], streamed.text[: len(begin)]) == (kind, begin)
         assert streamed.text.endswith(end)
         entries, _, _ = streamed.text.partition("event: spass.cost\n")
-        assert entries.count(end) == len(told(streamed))
+        assert entries.count(end) == len(entries_of(streamed))
         assert folded(streamed) == batch
-        assert [entry["type"] for entry in told(streamed)].index("done") == len(told(streamed)) - 1
+        assert [entry["type"] for entry in entries_of(streamed)].index("done") == len(entries_of(streamed)) - 1
 
 
 async def test_the_batch_of_an_agent_with_tools_shows_its_calls_and_their_results(server: Served) -> None:

@@ -1,4 +1,4 @@
-"""A spent budget is told: 429 before any model was called, in words afterwards."""
+"""A spent budget is reported: with 429 before any model was called, in words afterwards."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ async def execute(server: Served, name: str, arguments: Any = None, **more: Any)
     return await server.call("POST", "//v1/tools/execute", json=body, **more)
 
 
-def told(answer: httpx2.Response) -> tuple[int, str, str | None]:
+def refusal_of(answer: httpx2.Response) -> tuple[int, str, str | None]:
     """A refusal: its status, code and place."""
     error = answer.json()["error"]
     return answer.status_code, error["code"], error["param"]
@@ -117,7 +117,7 @@ async def test_every_listener_that_an_agent_names_is_one_and_no_other(world: Mak
         assert sorted(names) == sorted([*SHIPPED, *LIBRARY, "helper"])
         helper = next(tool for tool in data if tool["function"]["name"] == "helper")
         assert (helper["function"]["description"], helper["brings_outside_text"]) == ("Plays helper", True)
-        assert told(await execute(server, "lonely", {})) == (404, "not_found", "/name")
+        assert refusal_of(await execute(server, "lonely", {})) == (404, "not_found", "/name")
 
 
 async def test_a_token_that_names_its_tools_lists_and_executes_no_other(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ async def test_a_token_that_names_its_tools_lists_and_executes_no_other(tmp_path
         assert [tool["function"]["name"] for tool in listed] == ["calculator"]
         assert (await execute(server, "calculator", {"expression": "1+1"}, headers=headers)).status_code == 200
         refused = await execute(server, "current_datetime", {}, headers=headers)
-        assert told(refused) == (403, "forbidden", None)
+        assert refusal_of(refused) == (403, "forbidden", None)
 
 
 PURE, IDEMPOTENT, UNSAFE = (True, False, True), (False, True, True), (False, True, False)
@@ -140,7 +140,7 @@ async def test_each_tool_says_what_a_call_does(world: MakeWorld, tmp_path: Path)
     made = world(SOURCE, LISTENERS, tools={"mcp": {"rough": {"command": command}}})
     async with served(made.config) as server:
         data = (await server.get("//v1/tools"))["data"]
-    told = {each["function"]["name"]: (each["read_only"], each["destructive"], each["idempotent"]) for each in data}
+    hints = {each["function"]["name"]: (each["read_only"], each["destructive"], each["idempotent"]) for each in data}
     reading = [
         "calculator",
         "current_datetime",
@@ -149,13 +149,13 @@ async def test_each_tool_says_what_a_call_does(world: MakeWorld, tmp_path: Path)
         "key_value_get",
         "key_value_list",
     ]
-    assert {name for name, said in told.items() if said == PURE} == {*reading, *READING}
-    assert {name for name, said in told.items() if said == IDEMPOTENT} >= {
+    assert {name for name, said in hints.items() if said == PURE} == {*reading, *READING}
+    assert {name for name, said in hints.items() if said == IDEMPOTENT} >= {
         "key_value_set",
         "key_value_delete",
         *WRITING,
     }
-    assert (told["helper"], told["rough__do"]) == (UNSAFE, UNSAFE)
+    assert (hints["helper"], hints["rough__do"]) == (UNSAFE, UNSAFE)
 
 
 async def test_each_tool_gives_the_schema_of_its_result(hello: Served) -> None:
@@ -229,7 +229,7 @@ WRONG_CALLS: list[tuple[Any, tuple[int, str, str | None]]] = [
 
 async def test_what_is_wrong_with_a_call_is_reported_at_its_place(hello: Served) -> None:
     for body, refusal in WRONG_CALLS:
-        assert (body, told(await hello.call("POST", "//v1/tools/execute", json=body))) == (body, refusal)
+        assert (body, refusal_of(await hello.call("POST", "//v1/tools/execute", json=body))) == (body, refusal)
 
 
 async def test_a_tool_s_own_error_comes_in_the_one_shape(world: MakeWorld) -> None:
@@ -244,7 +244,7 @@ async def test_a_tool_s_own_error_comes_in_the_one_shape(world: MakeWorld) -> No
 @pytest.mark.parametrize("code", ["upstream_error", "upstream_timeout"])
 async def test_what_a_tool_could_not_do_is_no_bad_gateway(world: MakeWorld, code: str) -> None:
     async with served(world(SOURCE, LISTENERS).config) as server:
-        assert told(await execute(server, "helper", {"text": f"!{code}"})) == (422, "tool_error", None)
+        assert refusal_of(await execute(server, "helper", {"text": f"!{code}"})) == (422, "tool_error", None)
 
 
 def test_every_code_that_a_tool_may_answer_with_is_known_here() -> None:
@@ -265,7 +265,7 @@ async def test_a_call_whose_thread_is_killed_says_so(world: MakeWorld) -> None:
         call = asyncio.ensure_future(execute(server, "helper", {"text": "wait"}))
         thread = (await first(server, MessageStarted)).thread
         await server.call("POST", f"/threads/{thread}/kill")
-        assert told(await call) == (409, "thread_killed", None)
+        assert refusal_of(await call) == (409, "thread_killed", None)
 
 
 async def test_a_call_that_takes_longer_than_a_minute_goes_on_and_is_reported_by_its_ids(
@@ -292,7 +292,7 @@ async def test_the_same_key_gives_the_same_answer_though_the_tool_is_gone(world:
         assert (await server.call("POST", "/organism/reload")).status_code == 200
         again = await execute(server, "helper", {"text": "x"}, headers=key)
         assert (again.status_code, again.content) == (first.status_code, first.content)
-        assert told(await execute(server, "helper", {"text": "x"})) == (404, "not_found", "/name")
+        assert refusal_of(await execute(server, "helper", {"text": "x"})) == (404, "not_found", "/name")
 
 
 async def test_the_key_of_another_principal_opens_no_tool_that_is_there_or_gone(world: MakeWorld) -> None:
@@ -308,7 +308,7 @@ async def test_the_key_of_another_principal_opens_no_tool_that_is_there_or_gone(
         first = await asked("one")
         assert first.status_code == 200, first.text
         for _ in range(2):
-            assert told(await asked("other"))[:2] == (403, "forbidden")
+            assert refusal_of(await asked("other"))[:2] == (403, "forbidden")
             assert (await asked("one")).content == first.content
             play.write(SOURCE, {"lonely": {}})
             assert (await server.call("POST", "/organism/reload")).status_code == 200
@@ -399,7 +399,7 @@ async def test_a_tool_of_an_mcp_server_is_listed_and_called_as_the_shipped_ones(
         if status == 200:
             assert answer.json() == {"result": {"text": "did this", "json": "", "truncated": False}}
         refused = await execute(server, "rough__do", {"do": "wrong"}, headers=bearer("acme", "all-tools"))
-        assert told(refused)[:2] == (422, "tool_error")
+        assert refusal_of(refused)[:2] == (422, "tool_error")
         listed = (await server.get("//v1/tools", headers=bearer("acme", "all-tools")))["data"]
         found = next(tool for tool in listed if tool["function"]["name"] == "rough__do")
         assert (found["function"]["parameters"], found["brings_outside_text"]) == ({"type": "object"}, True)
@@ -444,7 +444,7 @@ async def test_a_confirm_token_of_another_tenant_or_user_is_none(world: MakeWorl
         given = (await execute(server, "helper", {"text": "x"}, headers=mine)).json()["result"]["confirm_token"]
         call = {"text": "x", "confirm_token": given}
         theirs = await execute(server, "helper", call, headers=bearer(tenant, who))
-        assert told(theirs) == (409, "confirm_mismatch", None)
+        assert refusal_of(theirs) == (409, "confirm_mismatch", None)
         assert (await execute(server, "helper", call, headers=mine)).json() == {"result": {"text": "told x"}}
 
 
@@ -454,11 +454,11 @@ async def test_a_tool_that_is_to_be_confirmed_is_called_twice_and_a_wrong_token_
         assert (preview["confirm_required"], preview["op"]) == (True, "helper")
         given = preview["confirm_token"]
         other = await execute(server, "helper", {"text": "y", "confirm_token": given})
-        assert told(other) == (409, "confirm_mismatch", None)
+        assert refusal_of(other) == (409, "confirm_mismatch", None)
         acted = await execute(server, "helper", {"text": "x", "confirm_token": given})
         assert acted.json() == {"result": {"text": "told x"}}
         again = await execute(server, "helper", {"text": "x", "confirm_token": given})
-        assert told(again) == (409, "confirm_used", None)
+        assert refusal_of(again) == (409, "confirm_used", None)
         listed = (await server.get("//v1/tools"))["data"]
         assert [tool["function"]["name"] for tool in listed if tool["confirm"]] == ["helper", *WRITING]
 

@@ -1,4 +1,4 @@
-"""What a model's provider refuses is told as what it is, on every surface; a client repeats only what may help."""
+"""What a model's provider refuses is reported as what it is, on every surface; a client repeats only what may help."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def chunks(answer: httpx2.Response) -> list[Any]:
     return [json.loads(line.removeprefix("data: ")) for line in lines]
 
 
-def told(answer: httpx2.Response) -> tuple[int, str, str | None]:
+def refusal_of(answer: httpx2.Response) -> tuple[int, str, str | None]:
     """The status, the code, and whether to ask again."""
     return answer.status_code, answer.json()["error"]["code"], answer.headers.get("x-should-retry")
 
@@ -86,7 +86,7 @@ async def test_what_does_not_fit_the_window_is_a_400_of_its_own_code(server: Ser
     for case, (status, error) in TOO_LONG.items():
         await peer.script(refusing(status, **error))
         for model in ("chat", "messages"):
-            assert told(await complete(server, model)) == (400, "context_length_exceeded", "false"), case
+            assert refusal_of(await complete(server, model)) == (400, "context_length_exceeded", "false"), case
 
 
 REFUSED: Mapping[str, tuple[Answer, int, str, str | None]] = {
@@ -109,7 +109,7 @@ async def test_a_refusal_has_the_status_by_which_clients_know_whether_to_ask_aga
     for case, (refused, *expected) in REFUSED.items():
         await peer.script(refused)
         for model in ("chat", "messages"):
-            assert told(await complete(server, model)) == tuple(expected), case
+            assert refusal_of(await complete(server, model)) == tuple(expected), case
 
 
 async def test_a_refusal_is_reported_in_the_providers_words_without_what_the_caller_or_the_operator_wrote(
@@ -173,7 +173,7 @@ async def test_too_many_requests_are_a_429_that_says_when_to_come_back(server: S
             await server.call("POST", "/agents/talker/invoke", json=turn),
         ]
         for answer in answers:
-            assert told(answer) == (429, "rate_limit_exceeded", None)
+            assert refusal_of(answer) == (429, "rate_limit_exceeded", None)
             assert answer.headers["retry-after"] == wait
 
 

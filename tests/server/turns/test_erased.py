@@ -9,7 +9,7 @@ import pytest
 
 from organism.model.run import REQUIRED
 from organism.server.turns.answer import Writer
-from organism.server.turns.folded import FoldedRun
+from organism.server.turns.run_result import FoldedRun
 from organism.server.turns.write.ndjson import LineWriter
 from organism.server.turns.write.openai import CompletionWriter, Head
 from organism.server.turns.write.sse import EventWriter

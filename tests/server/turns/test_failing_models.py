@@ -1,4 +1,4 @@
-"""A model that fails is the upstream's fault, whoever asked it and whatever surface the turn came by."""
+"""A failing model is the upstream's fault, for every caller and on every surface."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invoke of a handler that shows a run: told as it comes, one fold with the batch, whatever happens (4.4, 4.5)."""
+"""Invoke of a handler that shows a run: streamed as it comes, one fold with the batch, whatever happens (4.4, 4.5)."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ async def batch(server: Served, agent: str, **headers: str) -> httpx2.Response:
 
 
 @asynccontextmanager
-async def told(server: Served, agent: str, **headers: str) -> AsyncIterator[AsyncIterator[Any]]:
+async def streamed(server: Served, agent: str, **headers: str) -> AsyncIterator[AsyncIterator[Any]]:
     """A stream's entries as they come."""
     given = {**server.bearer, "accept": "application/x-ndjson", **headers}
     url = f"{server.url}/agents/{agent}/invoke"
@@ -50,8 +50,8 @@ async def told(server: Served, agent: str, **headers: str) -> AsyncIterator[Asyn
         yield (orjson.loads(line) async for line in lines_of(answer))
 
 
-async def all_told(server: Served, agent: str, **headers: str) -> list[Any]:
-    async with told(server, agent, **headers) as lines:
+async def all_lines(server: Served, agent: str, **headers: str) -> list[Any]:
+    async with streamed(server, agent, **headers) as lines:
         return [entry async for entry in lines]
 
 
@@ -74,7 +74,7 @@ async def resolve(server: Served) -> str:
 
 
 async def test_text_is_sent_before_the_run_goes_on(server: Served) -> None:
-    async with told(server, "asking") as lines:
+    async with streamed(server, "asking") as lines:
         seen = await until(lines, "message_delta")
         assert seen[-1]["data"] == {"id": "m1", "delta": "You said: ", "offset": 0}
         await resolve(server)
@@ -84,7 +84,7 @@ async def test_text_is_sent_before_the_run_goes_on(server: Served) -> None:
 
 
 async def test_a_run_that_is_killed_ends_with_its_text_and_says_so(server: Served) -> None:
-    async with told(server, "asking") as lines:
+    async with streamed(server, "asking") as lines:
         await until(lines, "message_delta")
         thread = (await server.get("/threads"))["threads"][0]["id"]
         await server.call("POST", f"/threads/{thread}/kill")
@@ -94,17 +94,17 @@ async def test_a_run_that_is_killed_ends_with_its_text_and_says_so(server: Serve
 
 async def test_the_same_key_tells_the_same_run_again_from_the_log(server: Served) -> None:
     once = {"idempotency-key": "one"}
-    first = fold(await all_told(server, "teller", **once))
-    assert fold(await all_told(server, "teller", **once)) == first
+    first = fold(await all_lines(server, "teller", **once))
+    assert fold(await all_lines(server, "teller", **once)) == first
     assert (await batch(server, "teller", **once)).json()["data"]["outputs"]["messages"] == first["messages"]
     assert (await server.get("/threads"))["total"] == 1
 
 
 async def test_a_run_that_is_joined_late_is_sent_whole(server: Served) -> None:
     once = {"idempotency-key": "two"}
-    async with told(server, "asking", **once) as lines:
+    async with streamed(server, "asking", **once) as lines:
         await until(lines, "message_delta")
-        async with told(server, "asking", **once) as late:
+        async with streamed(server, "asking", **once) as late:
             assert fold(await until(late, "message_delta"))["messages"][0]["content"] == "You said: "
             await resolve(server)
             assert [entry async for entry in late][-1]["type"] == "done"
@@ -124,7 +124,7 @@ async def test_what_a_slow_client_has_no_room_for_reaches_it_from_the_log(server
 
 
 async def test_a_run_goes_on_when_its_client_leaves(server: Served) -> None:
-    async with told(server, "asking") as lines:
+    async with streamed(server, "asking") as lines:
         await until(lines, "message_delta")
     thread = await resolve(server)
     assert await server.organism.tenants["default"].ended(thread, 10)
@@ -135,7 +135,7 @@ async def test_a_run_goes_on_when_its_client_leaves(server: Served) -> None:
 async def test_a_stream_ends_with_its_token_and_the_run_goes_on(config: Path) -> None:
     path = write_tokens(config.parent, {"default": {"app": ["agents:chat"]}})
     async with served(config) as server:
-        async with told(server, "asking", **bearer("default", "app")) as lines:
+        async with streamed(server, "asking", **bearer("default", "app")) as lines:
             await until(lines, "message_delta")
             path.unlink()
             async with asyncio.timeout(PATIENCE_SECONDS):
@@ -173,7 +173,7 @@ async def test_events_have_a_heartbeat_while_the_run_is_quiet_and_lines_have_non
                 beats = 0
                 while beats < 3:
                     beats += (await anext(lines)) == ":"
-        async with told(server, "asking", **{"idempotency-key": "beat"}) as entries:
+        async with streamed(server, "asking", **{"idempotency-key": "beat"}) as entries:
             seen = await until(entries, "message_delta")
             await resolve(server)
             assert fold([*seen, *[entry async for entry in entries]])["messages"] == SAID
@@ -182,12 +182,12 @@ async def test_events_have_a_heartbeat_while_the_run_is_quiet_and_lines_have_non
 async def test_a_run_is_followed_over_the_death_of_the_server(config: Path, tmp_path: Path) -> None:
     once = {"idempotency-key": "three"}
     async with served(config, tmp_path / "data") as server:
-        async with told(server, "asking", **once) as lines:
+        async with streamed(server, "asking", **once) as lines:
             seen = await until(lines, "message_delta")
             await server.organism.tenants["default"].crash()
             assert "done" not in {entry["type"] async for entry in lines}
         await server.organism.stop(0, is_crash=True)
-    async with served(config, tmp_path / "data") as server, told(server, "asking", **once) as lines:
+    async with served(config, tmp_path / "data") as server, streamed(server, "asking", **once) as lines:
         again = await until(lines, "message_start")
         await resolve(server)
         again += [entry async for entry in lines]

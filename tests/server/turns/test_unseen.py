@@ -1,4 +1,4 @@
-"""A stream that is cut and gone on with anywhere: nothing is lost and nothing comes twice, whoever writes it."""
+"""A stream cut and resumed at any place loses nothing and repeats nothing, with every writer."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def entry(kind: str, **data: Any) -> RunEntry:
 
 
 class Block(NamedTuple):
-    """A block that is told so often, each time in these pieces; the last time it ends."""
+    """A block that comes so many times, each time in these pieces; the last time it ends."""
 
     kind: str
-    tellings: list[list[str]]
+    attempts: list[list[str]]
 
     def entries(self, name: str, *, is_gathered: bool) -> Iterable[RunEntry]:
-        for pieces in self.tellings:
+        for pieces in self.attempts:
             yield entry(f"{self.kind}_start", id=name)
             offset = 0
             for piece in ["".join(pieces)] if is_gathered else pieces:
@@ -61,8 +61,8 @@ RUN = st.lists(BLOCK | WHOLE, max_size=5)
 REASON = st.sampled_from(["stop", "length", "budget", "error", "killed"])
 
 
-def told(run: list[Block | RunEntry], reason: str, *, is_gathered: bool) -> list[RunEntry]:
-    """The run's entries, each telling in its pieces or gathered, as the log has it."""
+def entries_of(run: list[Block | RunEntry], reason: str, *, is_gathered: bool) -> list[RunEntry]:
+    """The run's entries, each attempt in its pieces or gathered, as the log has it."""
     entries: list[RunEntry] = []
     for at, part in enumerate(run):
         entries += part.entries(f"b{at}", is_gathered=is_gathered) if isinstance(part, Block) else [part]
@@ -134,7 +134,7 @@ def cut_and_gone_on_with(live: list[RunEntry], logged: list[RunEntry], at: int) 
 def test_a_stream_that_is_cut_and_gone_on_with_is_read_as_one_that_was_not(
     make: Callable[[], Writer], read: Callable[[bytes], Any], run: list[Block | RunEntry], reason: str, data: Any
 ) -> None:
-    live, logged = (told(run, reason, is_gathered=is_gathered) for is_gathered in (False, True))
+    live, logged = (entries_of(run, reason, is_gathered=is_gathered) for is_gathered in (False, True))
     at = data.draw(st.integers(0, len(live)))
 
     def shown(entries: Iterable[RunEntry]) -> Any:
@@ -148,7 +148,7 @@ def test_a_stream_that_is_cut_and_gone_on_with_is_read_as_one_that_was_not(
 def test_a_client_gets_the_rest_of_a_stream_and_nothing_that_it_has(
     run: list[Block | RunEntry], reason: str, data: Any
 ) -> None:
-    live, logged = (told(run, reason, is_gathered=is_gathered) for is_gathered in (False, True))
+    live, logged = (entries_of(run, reason, is_gathered=is_gathered) for is_gathered in (False, True))
     at = data.draw(st.integers(0, len(live)))
     got = cut_and_gone_on_with(live, logged, at)
     seen = Seen(SENT)

@@ -17,18 +17,18 @@ FAILED = ("tool_result", {"id": "t1", "output": {"why": "no"}, "isError": True})
 DONE = ("done", {"stopReason": "stop"})
 
 
-def entries(*told: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
-    return [{"type": kind, "data": data} for kind, data in told]
+def entries(*pairs: tuple[str, dict[str, Any]]) -> list[dict[str, Any]]:
+    return [{"type": kind, "data": data} for kind, data in pairs]
 
 
-def text_of(*told: tuple[str, dict[str, Any]]) -> bytes:
+def text_of(*pairs: tuple[str, dict[str, Any]]) -> bytes:
     stream = UiWriter("msg-1")
-    return b"".join(stream.lines(entry) for entry in entries(*told))
+    return b"".join(stream.lines(entry) for entry in entries(*pairs))
 
 
-def parts(*told: tuple[str, dict[str, Any]]) -> list[Any]:
+def parts(*pairs: tuple[str, dict[str, Any]]) -> list[Any]:
     """The parts after the start."""
-    lines = text_of(*told).split(b"\n\n")[:-1]
+    lines = text_of(*pairs).split(b"\n\n")[:-1]
     assert all(line.startswith(b"data: ") for line in lines)
     return [orjson.loads(line[6:]) for line in lines if line != b"data: [DONE]"][1:]
 
@@ -89,7 +89,7 @@ def test_no_type_of_entry_is_without_a_word() -> None:
     filled |= {"data": 1, "url": "", "mediaType": "", "code": "", "message": "", "stopReason": "stop", "kind": ""}
     begun = [("message_start", filled), ("thought_start", filled)]
     silent = [kind for kind in REQUIRED if parts(*begun, (kind, filled), DONE) == parts(*begun, DONE)]
-    assert set(silent) == {"message_start", "thought_start"}  # told before already
+    assert set(silent) == {"message_start", "thought_start"}  # reported before
     assert parts(*begun) != []
 
 
@@ -109,10 +109,10 @@ def test_an_error_after_which_the_run_went_well_is_not_told() -> None:
     assert "error" not in {part["type"] for part in shown}
 
 
-def texts(*tellings: str) -> dict[str, str]:
-    """The parts of a block that is told so often, each time in pieces of two characters, and then ends."""
+def texts(*attempts: str) -> dict[str, str]:
+    """The parts of a block that comes so many times, each time in pieces of two characters, and then ends."""
     run: list[tuple[str, dict[str, Any]]] = []
-    for text in tellings:
+    for text in attempts:
         run += [("message_start", {"id": "a"})]
         run += [
             ("message_delta", {"id": "a", "delta": text[at : at + 2], "offset": at}) for at in range(0, len(text), 2)
@@ -127,7 +127,7 @@ def texts(*tellings: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize(
-    ("tellings", "told"),
+    ("attempts", "expected"),
     [
         (("Hello", "Hello, you"), {"a": "Hello, you"}),
         (("Hello", "He", "Hello, you"), {"a": "Hello, you"}),
@@ -138,9 +138,9 @@ def texts(*tellings: str) -> dict[str, str]:
     ],
 )
 def test_a_block_that_begins_again_goes_on_where_its_text_is_the_same(
-    tellings: tuple[str, ...], told: dict[str, str]
+    attempts: tuple[str, ...], expected: dict[str, str]
 ) -> None:
-    assert texts(*tellings) == told
+    assert texts(*attempts) == expected
 
 
 def test_the_messages_of_a_batch_have_parts() -> None:

@@ -105,7 +105,7 @@ DEEDS: dict[str, Callable[[], dict[str, Any] | None]] = {
     "child": bear,
     "deaf": be_deaf,
 }
-"""What a call may be told to do; it is answered with what that gives, or not at all."""
+"""What a call may ask for; it is answered with the result, or not at all."""
 
 
 def answer(message: dict[str, Any]) -> None:
@@ -135,8 +135,8 @@ if __name__ == "__main__":
     note("begun")
     sys.stdout.write("Welcome! I am no JSON.\n\n")
     for line in sys.stdin:
-        told = json.loads(line)
-        if "id" in told:
-            answer(told)
+        request = json.loads(line)
+        if "id" in request:
+            answer(request)
     while signal.getsignal(signal.SIGTERM) is signal.SIG_IGN:
         signal.pause()

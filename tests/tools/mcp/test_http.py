@@ -36,32 +36,32 @@ async def connected(server: Web) -> AsyncIterator[Connection]:
         await connection.drop()
 
 
-async def told(connection: Connection) -> Any:
+async def result_of(connection: Connection) -> Any:
     """What a call comes to."""
     return (await tool_handler(connection, "do", "unsafe", None)(ToolArguments("{}"), cast("Any", Steps()))).payload
 
 
 async def test_a_call_is_answered_and_has_the_token() -> None:
     async with web(text) as server, connected(server) as connection:
-        assert (await told(connection)).text == "done"
+        assert (await result_of(connection)).text == "done"
         assert {headers.get("authorization") for _, headers in server.heads} == {f"Bearer {TOKEN}"}
 
 
 async def test_a_server_that_is_not_there_any_more_has_done_nothing_and_is_asked_again_when_it_is() -> None:
     async with web(text) as server, connected(server) as connection:
         await server.end()
-        found = await told(connection)
+        found = await result_of(connection)
         assert isinstance(found, ToolError)
         assert found.message.startswith("The MCP server far cannot be reached: ")
         await server.begin()
-        assert (await told(connection)).text == "done"
+        assert (await result_of(connection)).text == "done"
 
 
 async def test_a_server_that_has_forgotten_the_session_is_asked_again_and_acts_once() -> None:
     async with web(text, session="one") as server, connected(server) as connection:
-        await told(connection)
+        await result_of(connection)
         server.session = "two"
-        assert (await told(connection)).text == "done"
+        assert (await result_of(connection)).text == "done"
         assert len(server.done) == 2
 
 
@@ -71,7 +71,7 @@ async def test_a_server_that_forgets_each_session_is_not_asked_for_ever() -> Non
 
     async with web(forgetful, session="one") as server, connected(server) as connection:
         refusal = "The MCP server far refused the call: it has forgotten the session"
-        assert await told(connection) == ToolError("upstream_error", refusal)
+        assert await result_of(connection) == ToolError("upstream_error", refusal)
         assert len(server.done) == 2
 
 
@@ -87,7 +87,7 @@ async def test_a_server_that_forgets_each_session_is_not_asked_for_ever() -> Non
 async def test_what_may_have_been_done_is_not_known(said: Said, why: str) -> None:
     async with web(lambda _: said) as server, connected(server) as connection:
         with pytest.raises(EffectUnknown, match=f"lost in the midst of the call: {why}"):
-            await told(connection)
+            await result_of(connection)
         assert len(server.done) == 1
 
 
@@ -103,7 +103,7 @@ async def test_what_may_have_been_done_is_not_known(said: Said, why: str) -> Non
 )
 async def test_a_refusal_is_reported_with_its_status(said: bytes, message: str) -> None:
     async with web(lambda _: said) as server, connected(server) as connection:
-        found = await told(connection)
+        found = await result_of(connection)
         assert found.code == "upstream_error"
         assert found.message.startswith(f"The MCP server far {message}")
         assert len(server.done) == 1
@@ -125,7 +125,7 @@ async def test_a_refusal_is_reported_with_its_status(said: bytes, message: str) 
 )
 async def test_an_answer_that_cannot_be_read_is_reported_as_one(said: bytes, why: str) -> None:
     async with web(lambda _: said) as server, connected(server) as connection:
-        found = await told(connection)
+        found = await result_of(connection)
         assert found.message.startswith("The MCP server far was asked, and its answer cannot be read: ")
         assert why in found.message
         assert len(server.done) == 1
@@ -139,7 +139,7 @@ async def test_a_call_that_fails_leaves_those_beside_it_alone() -> None:
         return text(message) if len(calls) % 2 else None
 
     async with web(every_second) as server, connected(server) as connection:
-        found = await asyncio.gather(*(told(connection) for _ in range(8)), return_exceptions=True)
+        found = await asyncio.gather(*(result_of(connection) for _ in range(8)), return_exceptions=True)
         assert sorted(type(each).__name__ for each in found) == ["EffectUnknown"] * 4 + ["ToolOutput"] * 4
 
 
@@ -147,7 +147,7 @@ async def test_a_redirect_to_another_place_gets_no_token() -> None:
     async with web(text) as other:
         away = answer(b"", "307 Temporary Redirect", location=other.url)
         async with web(lambda _: away) as server, connected(server) as connection:
-            assert (await told(connection)).code == "upstream_error"
+            assert (await result_of(connection)).code == "upstream_error"
         assert other.heads == []
 
 

@@ -36,7 +36,7 @@ async def rough(folder: Path, timeout_s: float = 20.0) -> AsyncIterator[Connecti
         await connection.drop()
 
 
-async def told(connection: Connection, what: str, tool: str = "do", **more: Any) -> Any:
+async def result_of(connection: Connection, what: str, tool: str = "do", **more: Any) -> Any:
     """What a call to do something comes to."""
     arguments = ToolArguments(orjson.dumps({"do": what, **more}).decode())
     return (await tool_handler(connection, tool, "unsafe", None)(arguments, cast("Any", Steps()))).payload
@@ -66,14 +66,14 @@ async def until_gone(pid: int) -> None:
 
 async def test_what_is_no_message_is_passed_over(tmp_path: Path) -> None:
     async with rough(tmp_path) as connection:
-        assert await told(connection, "this") == ToolOutput("did this", "", truncated=False)
+        assert await result_of(connection, "this") == ToolOutput("did this", "", truncated=False)
 
 
 async def test_a_line_without_an_end_is_cut_off_and_the_server_is_begun_again(tmp_path: Path) -> None:
     async with rough(tmp_path) as connection:
         with pytest.raises(EffectUnknown, match=TOO_LONG):
-            await told(connection, "babble")
-        assert (await told(connection, "this")).text == "did this"
+            await result_of(connection, "babble")
+        assert (await result_of(connection, "this")).text == "did this"
         assert diary(tmp_path) == ["begun", "babble", "begun", "this"]
 
 
@@ -83,7 +83,7 @@ async def test_an_answer_that_is_too_long_is_an_error_of_its_call_and_the_server
 ) -> None:
     async with rough(tmp_path) as connection:
         refused, _, other = await asyncio.gather(
-            told(connection, how), told(connection, "tick x"), told(connection, "this")
+            result_of(connection, how), result_of(connection, "tick x"), result_of(connection, "this")
         )
         said = (
             f"The MCP server rough was asked, and its answer cannot be read: it has more than {MOST_LINE_BYTES} bytes"
@@ -95,8 +95,8 @@ async def test_an_answer_that_is_too_long_is_an_error_of_its_call_and_the_server
 
 async def test_an_answer_that_its_parser_refuses_is_read_as_far_as_it_can_be(tmp_path: Path) -> None:
     async with rough(tmp_path) as connection:
-        assert (await told(connection, "half")).text == "cut ?"
-        refused = await told(connection, "deep")
+        assert (await result_of(connection, "half")).text == "cut ?"
+        refused = await result_of(connection, "deep")
         assert isinstance(refused, ToolError)
         assert "cannot be read" in refused.message
         assert diary(tmp_path).count("begun") == 1
@@ -107,9 +107,9 @@ async def test_a_server_that_hangs_is_left_and_begun_again(tmp_path: Path) -> No
         await connection.client()
         connection.server = McpServer(command=connection.server.command, timeout_s=0.3)
         with pytest.raises(EffectUnknown, match=r"did not answer within 0.3 seconds"):
-            await told(connection, "hang")
+            await result_of(connection, "hang")
         connection.server = McpServer(command=connection.server.command)
-        assert (await told(connection, "this")).text == "did this"
+        assert (await result_of(connection, "this")).text == "did this"
         assert diary(tmp_path) == ["begun", "hang", "begun", "this"]
 
 
@@ -118,37 +118,37 @@ async def test_a_server_that_still_speaks_is_kept_though_a_call_is_late(tmp_path
         await connection.client()
         connection.server = McpServer(command=connection.server.command, timeout_s=3)
         with pytest.raises(EffectUnknown, match=r"did not answer within 3 seconds"):
-            await told(connection, "tick")
-        assert (await told(connection, "this")).text == "did this"
+            await result_of(connection, "tick")
+        assert (await result_of(connection, "this")).text == "did this"
         assert diary(tmp_path) == ["begun", "tick", "this"]
 
 
 async def test_a_long_answer_is_cut_and_says_so(tmp_path: Path) -> None:
     async with rough(tmp_path) as connection:
-        found = await told(connection, "long")
+        found = await result_of(connection, "long")
         assert (len(found.text), found.truncated) == (65_536, True)
 
 
 async def test_numbers_of_any_size_are_carried_as_they_are(tmp_path: Path) -> None:
     async with rough(tmp_path) as connection:
-        assert (await told(connection, "numbers")).json == '{"n":1180591620717411303424}'
+        assert (await result_of(connection, "numbers")).json == '{"n":1180591620717411303424}'
 
 
 async def test_what_a_tool_promises_of_its_answers_is_not_held_against_it(tmp_path: Path) -> None:
     async with rough(tmp_path) as connection:
-        assert (await told(connection, "promise", "promised")).json == '{"n":"no number"}'
+        assert (await result_of(connection, "promise", "promised")).json == '{"n":"no number"}'
 
 
 async def test_what_a_server_has_begun_ends_with_it(tmp_path: Path) -> None:
     async with rough(tmp_path) as connection:
-        child = int((await told(connection, "child")).text)
+        child = int((await result_of(connection, "child")).text)
         os.kill(child, 0)
     await until_gone(child)
 
 
 async def test_a_server_that_does_not_go_is_killed(tmp_path: Path) -> None:
     async with rough(tmp_path) as connection:
-        pid = int((await told(connection, "deaf")).text)
+        pid = int((await result_of(connection, "deaf")).text)
         os.kill(pid, 0)
     with pytest.raises(ProcessLookupError):
         os.kill(pid, 0)

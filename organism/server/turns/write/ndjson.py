@@ -8,7 +8,7 @@ from typing import Any
 import orjson
 
 from organism.model.run import RunEntry
-from organism.server.turns.folded import FoldedRun, waiting_entry
+from organism.server.turns.run_result import FoldedRun, waiting_entry
 
 
 class LineWriter:

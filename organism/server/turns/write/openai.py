@@ -14,7 +14,7 @@ from organism.events.entity import Entity
 from organism.model.run import RunEntry
 from organism.model.unseen import AppendOnly
 from organism.server.http.streaming import SSE
-from organism.server.turns.folded import FoldedRun
+from organism.server.turns.run_result import FoldedRun
 from organism.server.turns.write.sse import DONE, event
 from organism.views.run import is_erased
 
@@ -105,17 +105,17 @@ class CompletionWriter(Entity):
         return begin
 
     def end(self, cost: Mapping[str, str]) -> bytes:
-        run, told = self._run, {"spass_cost": cost} if cost else {}
+        run, extra = self._run, {"spass_cost": cost} if cost else {}
         error = run.failure or errors.HandlingFailed() if run.stop_reason in {"error", "killed"} else None
         if error is None and self._said.is_parted:
             error = errors.Upstream("The model began its answer again, in other words; ask again.")
         if error is not None:
-            return event({**orjson.loads(self._problem(error)), **told}) + DONE
+            return event({**orjson.loads(self._problem(error)), **extra}) + DONE
         calls = _called(run)
         delta = {"tool_calls": [{"index": index, **called} for index, called in enumerate(calls)]} if calls else {}
         if not self._includes_usage:
-            return self._chunk(delta, _finish(run), served_by=run.served_by, **told) + DONE
-        whole = {**self._head.of("chat.completion.chunk"), "choices": [], "usage": _usage(run), **told}
+            return self._chunk(delta, _finish(run), served_by=run.served_by, **extra) + DONE
+        whole = {**self._head.of("chat.completion.chunk"), "choices": [], "usage": _usage(run), **extra}
         return self._chunk(delta, _finish(run), served_by=run.served_by) + event(whole) + DONE
 
     def whole(self, folded: FoldedRun) -> dict[str, Any]:

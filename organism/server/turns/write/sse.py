@@ -9,7 +9,7 @@ import orjson
 
 from organism.model.run import RunEntry
 from organism.server.http.streaming import SSE
-from organism.server.turns.folded import FoldedRun, waiting_entry
+from organism.server.turns.run_result import FoldedRun, waiting_entry
 
 DONE: Final = b"data: [DONE]\n\n"
 """The last line of the forms of OpenAI and of the AI SDK."""

@@ -15,7 +15,7 @@ from organism.events.entity import Entity
 from organism.model.run import RunEntry
 from organism.model.unseen import AppendOnly
 from organism.server.http.streaming import SSE
-from organism.server.turns.folded import FoldedRun
+from organism.server.turns.run_result import FoldedRun
 from organism.server.turns.write.sse import DONE, event
 from organism.views.run import is_erased
 

@@ -12,7 +12,7 @@ import structlog
 from starlette.types import Message
 
 from organism.model.redact import Redactor
-from organism.server.http import logs
+from organism.server.http import server_log
 from tests.flows.world import World
 from tests.server.logged import Terminal, logged
 from tests.server.served import Frames, Served, served
@@ -98,7 +98,7 @@ def test_no_secret_is_in_an_entry_wherever_it_stood() -> None:
 
 
 def test_every_level_can_be_chosen_and_what_is_below_it_is_not_written() -> None:
-    for level in logs.LEVELS:
+    for level in server_log.LEVELS:
         with logged(level=level) as log:
             structlog.get_logger("x").debug("all is well")
             structlog.get_logger("x").error("it failed")

@@ -19,7 +19,7 @@ from organism.server.http.bodies import Places
 from organism.server.http.call import IN_PATH, Call
 from organism.server.push.frames import message_json
 from organism.server.turns.costs import set_cost_headers
-from organism.server.turns.folded import FoldedRun
+from organism.server.turns.run_result import FoldedRun
 from organism.views.run import entry_of
 from organism.views.threads import ENDS
 

@@ -6,7 +6,7 @@ import pytest
 
 from organism.errors import BudgetExhausted, ThreadKilled, Upstream
 from organism.model.run import RunEntry
-from organism.server.turns.folded import FoldedRun, trim_to_trailing_unit
+from organism.server.turns.run_result import FoldedRun, trim_to_trailing_unit
 from organism.views.run import fold
 
 RUN: tuple[RunEntry, ...] = (

@@ -23,7 +23,7 @@ from organism.cli.ingest import Piece, Unreadable, pieces_of
 
 SECONDS: Final = 60
 MEMORY_BYTES: Final = 1 << 30
-_PROGRAM: Final = "import sys; from organism.cli.reading import answer_all; answer_all(*map(int, sys.argv[1:]))"
+_PROGRAM: Final = "import sys; from organism.cli.isolated_reader import answer_all; answer_all(*map(int, sys.argv[1:]))"
 
 
 class _Asked(Struct):

@@ -1,4 +1,4 @@
-"""A run as it was in the end: what every batch answer is made of."""
+"""The result of a run, trimmed if asked for: what every batch answer is made of."""
 
 from __future__ import annotations
 

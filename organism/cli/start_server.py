@@ -20,12 +20,12 @@ from organism import bootstrap
 from organism.bootstrap import Organism, Parts, tracing_of
 from organism.cli.exits import Exit
 from organism.cli.options import Serve
-from organism.cli.show import compact, out, refuse
+from organism.cli.output import compact, out, refuse
 from organism.cli.streams import make_output_optional
 from organism.config.json_schema import JsonSchema
 from organism.errors import LogUnavailable, OrganismError
 from organism.model.redact import Redactor
-from organism.server.http.logs import configure_logs
+from organism.server.http.server_log import configure_logs
 from organism.server.runner import (
     ServerSettings,
     Serving,

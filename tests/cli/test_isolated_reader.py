@@ -11,7 +11,7 @@ from zlib import compress
 import pytest
 
 from organism.cli.ingest import Unreadable, files_in, pieces_of
-from organism.cli.reading import FileReader
+from organism.cli.isolated_reader import FileReader
 from tests.cli.command import organism
 from tests.server.served import TOKEN, Served
 

@@ -6,7 +6,7 @@ import orjson
 
 from organism.events.record import Content
 from organism.events.vocabulary import ThreadCompleted
-from organism.server.turns.replies import Replies
+from organism.server.turns.send_and_wait import Replies
 from tests.views.folding import Scenario
 
 

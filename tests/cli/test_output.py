@@ -8,7 +8,7 @@ import orjson
 import pytest
 
 from organism.cli.options import Remote
-from organism.cli.show import clock_time, fail, fields, out, show_document, table
+from organism.cli.output import clock_time, fail, fields, out, show_document, table
 from tests.cli.command import on_terminal, organism
 from tests.cli.test_verbs import ask
 from tests.server.hostile.texts import STEERING

@@ -97,7 +97,7 @@ _FAILED: Final = 500
 class Access:
     """One request or socket; ``route``, ``tenant`` and ``status`` are filled in when they are known.
 
-    ``is_named``: the request id is told by its longer name too, ``SPASS-Request-Id``. ``headers`` are those of the
+    ``is_named``: the request id is sent by its longer name too, ``SPASS-Request-Id``. ``headers`` are those of the
     answer, whatever it will be.
     """
 

@@ -10,7 +10,7 @@ import orjson
 import typer
 
 from organism.cli import options as opts
-from organism.cli import show
+from organism.cli import output
 from organism.cli.client import FOR_MODELS, Client, drop_none, path_of
 from organism.cli.exits import Exit
 
@@ -30,7 +30,7 @@ def status(options: opts.Remote) -> None:
     organism = client.get("/organism")
     named = {
         "organism": organism["name"],
-        "status": show.state_of(organism),
+        "status": output.state_of(organism),
         "address": client.server.url,
         "up for": str(timedelta(seconds=int(organism["uptime_seconds"]))),
         "agents": str(organism["agent_count"]),
@@ -42,13 +42,13 @@ def status(options: opts.Remote) -> None:
     for what, number in organism["waiting_for_people"].items():
         if number:
             named[what.replace("_", " ")] = f"{number} waiting for you: organism {WAITING[what]}"
-    show.show_object(options, organism, named)
+    output.show_object(options, organism, named)
 
 
 def config(options: opts.Remote) -> None:
     """The configuration as the server took it."""
     answer = Client(options).get("/organism/config")
-    show.show_document(options, answer)
+    output.show_document(options, answer)
 
 
 def tenant(options: opts.TenantConfig) -> None:
@@ -65,47 +65,47 @@ def tenant(options: opts.TenantConfig) -> None:
     path, base = "/tenant/config", FOR_MODELS
     found = client.put(path, changes, base=base) if changes else client.get(path, base=base)
     if options.json:
-        show.print_json(found)
+        output.print_json(found)
         return
-    rows = ((key, show.compact(said["value"]), said["source"]) for key, said in found.items())
-    show.table(("KEY", "VALUE", "SOURCE"), rows, "no key")
+    rows = ((key, output.compact(said["value"]), said["source"]) for key, said in found.items())
+    output.table(("KEY", "VALUE", "SOURCE"), rows, "no key")
 
 
 def graph(options: opts.Graph) -> None:
     """Each listener and those to which it may send, as lines, data or a diagram."""
     client = Client(options)
     if options.mermaid:
-        show.out().print(client.text("/organism/graph", {"format": "mermaid"}))
+        output.out().print(client.text("/organism/graph", {"format": "mermaid"}))
         return
     found = client.get("/organism/graph")
     if options.json:
-        show.print_json(found)
+        output.print_json(found)
         return
     peers: dict[str, list[str]] = {node["name"]: [] for node in found["nodes"]}
     for edge in found["edges"]:
         peers[edge["from"]].append(edge["to"])
     rows = ((node["name"], node["kind"], ", ".join(peers[node["name"]]) or "-") for node in found["nodes"])
-    show.table(("NAME", "KIND", "MAY WRITE TO"), rows, "there are no listeners")
+    output.table(("NAME", "KIND", "MAY WRITE TO"), rows, "there are no listeners")
 
 
-ERRORS: Final[show.Columns] = {"CODE": "code", "STATUS": "http_status", "MEANING": "description"}
+ERRORS: Final[output.Columns] = {"CODE": "code", "STATUS": "http_status", "MEANING": "description"}
 
 
 def errors(options: opts.Errors) -> None:
     entries = Client(options).get("/errors")["entries"]
     if options.code is None:
-        show.show_list(options, show.Rows(entries, len(entries)), ERRORS, "none")
+        output.show_list(options, output.Rows(entries, len(entries)), ERRORS, "none")
         return
     entry = next((entry for entry in entries if entry["code"] == options.code), None)
     if entry is None:
-        show.refuse(Exit.NOT_FOUND, f"There is no error code {options.code!r}.", "`organism errors` lists them.")
-    named = {title.lower(): cell for title, cell in zip(ERRORS, show.cells(entry, ERRORS), strict=True)}
-    show.show_object(options, entry, {**named, "next": entry["remediation"]})
+        output.refuse(Exit.NOT_FOUND, f"There is no error code {options.code!r}.", "`organism errors` lists them.")
+    named = {title.lower(): cell for title, cell in zip(ERRORS, output.cells(entry, ERRORS), strict=True)}
+    output.show_object(options, entry, {**named, "next": entry["remediation"]})
 
 
-AGENTS: Final[show.Columns] = {
+AGENTS: Final[output.Columns] = {
     "AGENT": "name",
-    "STATE": show.state_of,
+    "STATE": output.state_of,
     "WAITING": "queue_depth",
     "MESSAGES": "message_count",
     "DESCRIPTION": "description",
@@ -120,40 +120,40 @@ def agents(options: opts.Agents) -> None:
         return
     if options.config or options.schema:
         raise typer.BadParameter("name the agent whose it is: organism agents AGENT --config or --schema.")
-    show.show_list(options, client.rows("agents", {}, ALL), AGENTS, "there are no agents")
+    output.show_list(options, client.rows("agents", {}, ALL), AGENTS, "there are no agents")
 
 
 def _agent(client: Client, options: opts.Agents, path: str) -> None:
     if options.config and options.schema:
         raise typer.BadParameter("--config and --schema are two things: ask for one of them.")
     if options.schema and options.json:
-        show.print_json(client.get(f"{path}/schema", headers=JSON_SCHEMA))
+        output.print_json(client.get(f"{path}/schema", headers=JSON_SCHEMA))
     elif options.schema:
-        show.out().print(client.text(f"{path}/schema"))
+        output.out().print(client.text(f"{path}/schema"))
     elif options.config:
-        show.show_document(options, client.get(f"{path}/config"))
+        output.show_document(options, client.get(f"{path}/config"))
     else:
         agent = client.get(path)
         named = {
             "agent": agent["name"],
-            "state": show.state_of(agent),
+            "state": output.state_of(agent),
             "description": agent["description"],
             "takes": agent["payload_class"],
             "peers": ", ".join(agent["peers"]),
             "thread": agent["current_thread"],
             "waiting": str(agent["queue_depth"]),
             "messages": str(agent["message_count"]),
-            "last": show.clock_time(agent["last_activity"]),
+            "last": output.clock_time(agent["last_activity"]),
             "model": agent["model"],
         }
-        show.show_object(options, agent, named)
+        output.show_object(options, agent, named)
 
 
-THREADS: Final[show.Columns] = {
+THREADS: Final[output.Columns] = {
     "THREAD": "id",
-    "STATUS": show.state_of,
+    "STATUS": output.state_of,
     "MESSAGES": "message_count",
-    "LAST": lambda thread: show.clock_time(thread["last_activity"]),
+    "LAST": lambda thread: output.clock_time(thread["last_activity"]),
     "PARTICIPANTS": lambda thread: thread["error"] or ", ".join(thread["participants"]),
 }
 """What went wrong matters more than who took part."""
@@ -165,34 +165,36 @@ def threads(options: opts.Threads) -> None:
     if options.thread is None:
         query = {"status": options.status, "agent": options.agent, "since": options.since}
         found = client.rows("threads", query, options.limit)
-        show.show_list(options, found, THREADS, "there are no such threads" if any(query.values()) else "no thread yet")
+        output.show_list(
+            options, found, THREADS, "there are no such threads" if any(query.values()) else "no thread yet"
+        )
         return
     thread = client.get(path_of("threads", options.thread))
     named = {
         "thread": thread["id"],
-        "status": show.state_of(thread),
+        "status": output.state_of(thread),
         "error": thread["error"],
         "participants": ", ".join(thread["participants"]),
-        "begun": show.clock_time(thread["created_at"]),
-        "last": show.clock_time(thread["last_activity"]),
+        "begun": output.clock_time(thread["created_at"]),
+        "last": output.clock_time(thread["last_activity"]),
     }
-    show.show_object(options, thread, named)
+    output.show_object(options, thread, named)
     if options.json:
         return
     for message in thread["messages"]:
-        show.out().print(show.with_position(message["position"], show.message_line(message)))
+        output.out().print(output.with_position(message["position"], output.message_line(message)))
     if thread["next"]:
         total = thread["message_count"]
-        show.out().print(
+        output.out().print(
             f"{len(thread['messages'])} of {total}; organism messages --thread {thread['id']} --limit {total}"
         )
     if thread["status"] == "error":
-        show.note(f"next: organism dead-letters list --thread {thread['id']}")
+        output.note(f"next: organism dead-letters list --thread {thread['id']}")
 
 
-MESSAGES: Final[show.Columns] = {
+MESSAGES: Final[output.Columns] = {
     "MESSAGE": "id",
-    "FROM → TO": show.route,
+    "FROM → TO": output.route,
     "PAYLOAD": lambda message: message.get("xml") or _payload(message),
 }
 
@@ -205,10 +207,10 @@ def messages(options: opts.Messages) -> None:
         _message(client.get(path_of("messages", options.message), {"xml": xml}), options)
         return
     found = _path_of_causes(client, options, xml) if options.why else _newest(client, options, xml)
-    show.show_list(options, found, MESSAGES, "no such message")
+    output.show_list(options, found, MESSAGES, "no such message")
 
 
-def _path_of_causes(client: Client, options: opts.Messages, xml: str | None) -> show.Rows:
+def _path_of_causes(client: Client, options: opts.Messages, xml: str | None) -> output.Rows:
     """The message itself comes first, the injection at the root last."""
     rows: list[Any] = []
     wanted = options.message
@@ -218,10 +220,10 @@ def _path_of_causes(client: Client, options: opts.Messages, xml: str | None) -> 
         found = client.get(path_of("messages", wanted, "why"), {"xml": xml})
         rows += found["messages"]
         wanted = found["next"]
-    return show.Rows(rows, len(rows))
+    return output.Rows(rows, len(rows))
 
 
-def _newest(client: Client, options: opts.Messages, xml: str | None) -> show.Rows:
+def _newest(client: Client, options: opts.Messages, xml: str | None) -> output.Rows:
     """The list begins with the oldest, so its newest page is found by the total."""
     query = {"agent": options.agent, "since": options.since, "q": options.text}
     path = "/messages" if options.thread is None else path_of("threads", options.thread, "messages")
@@ -231,7 +233,7 @@ def _newest(client: Client, options: opts.Messages, xml: str | None) -> show.Row
 
 
 def _payload(message: Mapping[str, Any]) -> str:
-    return f"{message['payload_type']} {show.compact(message['payload'])}"
+    return f"{message['payload_type']} {output.compact(message['payload'])}"
 
 
 def _message(message: Mapping[str, Any], options: opts.Messages) -> None:
@@ -241,21 +243,21 @@ def _message(message: Mapping[str, Any], options: opts.Messages) -> None:
         "position": str(message["position"]),
         "from": message["from"],
         "to": message["to"],
-        "sent": show.clock_time(message["timestamp"]),
+        "sent": output.clock_time(message["timestamp"]),
         "cause": message["cause"],
         "payload": _payload(message),
         "envelope": message.get("xml"),
     }
-    show.show_object(options, message, named)
+    output.show_object(options, message, named)
 
 
-USAGE: Final[show.Columns] = {
+USAGE: Final[output.Columns] = {
     "AGENT": "agent",
     "CALLS": "calls",
     "FAILED": lambda used: str(used["failed_calls"] or "-"),
     "TOKENS": "tokens",
     "USD": "cost_usd",
-    "LAST": lambda used: show.clock_time(used["last_called"]),
+    "LAST": lambda used: output.clock_time(used["last_called"]),
 }
 
 
@@ -272,21 +274,21 @@ def usage(options: opts.Usage) -> None:
     if "total" not in found:
         _usage(found, options)
     elif options.json:
-        show.print_json(found)
+        output.print_json(found)
     else:
         used = [*found["agents"], {**found["total"], "agent": "all"}] if found["agents"] else []
-        show.table([*USAGE], (show.cells(row, USAGE) for row in used), "no model was called yet")
+        output.table([*USAGE], (output.cells(row, USAGE) for row in used), "no model was called yet")
 
 
 def _billed(options: opts.Usage) -> None:
     query = {"granularity": options.by, "from": options.since, "to": options.until}
     found = Client(options).get("/billing/usage", query, base=FOR_MODELS)
     if options.json:
-        show.print_json(found)
+        output.print_json(found)
         return
     columns = {"FROM": "start", **{name: shown for name, shown in USAGE.items() if name not in {"AGENT", "LAST"}}}
     rows = [*found["buckets"], {**found["total"], "start": "all"}] if found["buckets"] else []
-    show.table([*columns], (show.cells(row, columns) for row in rows), "no model was called then")
+    output.table([*columns], (output.cells(row, columns) for row in rows), "no model was called then")
 
 
 def _usage(used: Mapping[str, Any], options: opts.Usage) -> None:
@@ -299,7 +301,7 @@ def _usage(used: Mapping[str, Any], options: opts.Usage) -> None:
         "tokens": f"{used['tokens']} ({used['input_tokens']} in, {used['output_tokens']} out)",
         "cost": f"{used['cost_usd']} USD" + (f", {used['cost_eur']} EUR" if used["cost_eur"] else ""),
         "took": str(timedelta(seconds=round(used["model_seconds"]))),
-        "last": show.clock_time(used["last_called"]),
+        "last": output.clock_time(used["last_called"]),
         "models": "; ".join(by_model),
     }
-    show.show_object(options, used, named)
+    output.show_object(options, used, named)

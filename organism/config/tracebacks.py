@@ -10,7 +10,7 @@ from inspect import unwrap
 from types import CodeType, FrameType
 from typing import Any, Final
 
-from organism.config.foreign import attempt, readable
+from organism.config.foreign_code import attempt, readable
 from organism.config.modules import ModuleSet
 from organism.events import vocabulary as events
 
