@@ -43,7 +43,7 @@ class Summary:
 
 
 class SummaryWithheld(NonRetryable):
-    """The model, or its provider, did not give the whole summary of a part."""
+    """The model, or its provider, did not give the whole summary of a part: a part of it would pass for the whole."""
 
 
 async def summarize(payload: Summarize, metadata: HandlerMetadata) -> HandlerResponse:
@@ -64,7 +64,7 @@ async def _summary(text: str, payload: Summarize, metadata: HandlerMetadata) -> 
     messages = [{"role": "system", "content": prompt}, {"role": "user", "content": REQUEST + text}]
     model = payload.model
     completion = await (metadata.complete(messages) if model is None else metadata.complete(messages, model=model))
-    if completion.finish not in {"stop", "length"}:
+    if completion.finish != "stop":
         raise SummaryWithheld(f"The model gave no whole summary ({completion.finish}).")
     return completion.text.strip()
 

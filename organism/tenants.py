@@ -42,6 +42,11 @@ from organism.views.threads import ENDS
 from organism.views.views import ViewStore
 
 POLL_SECONDS: Final = 0.02
+PAUSES: Final = (
+    *(events.OrganismPaused, events.OrganismResumed, events.AgentPaused, events.AgentResumed),
+    *(events.ThreadPaused, events.ThreadResumed),
+)
+"""After these ``Tenant.pause_of`` may say something else."""
 _log = structlog.get_logger("organism")
 
 
@@ -153,7 +158,7 @@ class Tenant:
         for thread_id in threads:
             if (thread := folded.threads.get(thread_id)) is not None and thread.paused:
                 more = f"It goes on by `organism resume --thread {thread_id}`, POST /api/v1/threads/{thread_id}/resume."
-                return Paused(f"Thread {thread_id}, for which the turn waits, is paused. {more}")
+                return Paused(f"Thread {thread_id}, for which this waits, is paused. {more}")
         return None
 
     async def note(self, *facts: events.Event, actor: Actor | None = None, once: Idempotency | None = None) -> None:

@@ -180,7 +180,8 @@ class Listener:
     it is known to answer with. ``effect`` is ``pure`` if calls change nothing, ``idempotent`` if a repeated
     call changes nothing more, else ``unsafe``. ``parameters`` is the JSON Schema of its arguments, where its payload
     class does not define them. ``is_shipped``: it comes with the organism, and its code is bound to each tenant.
-    ``scope`` is what a token needs to call it as a tool.
+    ``scope`` is what a token needs to call it as a tool. ``is_internal``: it works for the organism's own commands
+    alone, and nobody can send to it.
     ``check_turn`` raises ``MessageTooLarge`` for a message of a session that its model cannot take.
     ``agent`` is the conversational agent that it is, or that its ``prompt_ref`` names.
     """
@@ -219,6 +220,7 @@ class Listener:
     parameters: Mapping[str, Any] | None = None
     is_shipped: bool = False
     scope: str = "inject"
+    is_internal: bool = False
     check_turn: Check | None = None
     agent: AgentSettings | None = None
 

@@ -71,6 +71,13 @@ class CreateSession(Command, frozen=True, kw_only=True):
     settings: events.SessionSettings = events.SessionSettings()
 
 
+class TurnCompaction(Struct, frozen=True):
+    """The compaction before a turn, whose session is its successor: its thread, and what it has summarised."""
+
+    thread_id: str
+    tokens: int
+
+
 class SendTurn(Inject, frozen=True, kw_only=True):
     """Send a payload to a session of the user's with the agent ``to``, as its next turn; ``thread_id`` is not given.
 
@@ -81,6 +88,7 @@ class SendTurn(Inject, frozen=True, kw_only=True):
     session_id: str
     user: str
     on_busy: events.OnBusy = "queue"
+    compaction: TurnCompaction | None = None
 
 
 class CompactSession(Inject, frozen=True, kw_only=True):

@@ -245,6 +245,6 @@ class HandlerMetadata(ABC):
         """Show an entry of this handling's run to those who watch, and record it: ``model/run.py`` lists them.
 
         After a restart, or in a new attempt, an entry that the log holds is not shown again: the first of its type and
-        ``id`` is the first, the second the second. ``done`` is held back until the handling has ended. Raises
-        ``ValueError`` for an unknown type and for data that do not fit it.
+        ``id`` is the first, the second the second. But an ``error`` is its attempt's own. ``done`` is held back until
+        the handling has ended. Raises ``ValueError`` for an unknown type and for data that do not fit it.
         """

@@ -165,6 +165,11 @@ class Shown(Entity):
         name = f"{kind} {entry_id}"
         self.counts[name] = self.counts.get(name, 0) + 1
 
+    def retry(self) -> None:
+        """Another attempt begins, whose errors are its own: they are shown next to those of the attempts before."""
+        for name in [name for name in self.counts if name.startswith("error ")]:
+            del self.counts[name]
+
 
 class PlainMessage(Entity):
     """An open message, without what it leads to: its thread, call and steps.

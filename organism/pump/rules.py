@@ -195,7 +195,7 @@ def receivers(rules: Rules, sender: Sender, to: str, payload: object) -> tuple[L
 def _group(rules: Rules, sender: Sender, to: str, payload: object) -> tuple[Listener, ...] | Refused:
     """The listener and those of its broadcast group, if the payload is theirs and each may be addressed."""
     listener = rules.listeners.get(to)
-    if listener is None:
+    if listener is None or listener.is_internal:
         return Refused("routing", "unknown_receiver", f"There is no listener named {to}.")
     expected, came = listener.payload_class.__name__, type(payload).__name__
     if expected != came:

@@ -377,6 +377,8 @@ def _message_retried(state: FoldedState, record: Record[events.MessageRetried]) 
     message.after = "retry"
     message.next_at = record.event.next_at
     state.schedule(Retry(message.next_at, message.id))
+    if message.shown is not None:
+        message.shown.retry()
     steps, message.steps = message.steps or {}, {}
     for number, step in steps.items():
         if step.ok or step.unknown or (step.error is not None and step.error.code == "effect_failed"):

@@ -14,6 +14,7 @@ from typing import Any, Final
 from weakref import WeakValueDictionary
 
 import orjson
+from msgspec import to_builtins
 
 from organism.errors import SessionBusy, SessionCompactConflict, StalePosition
 from organism.events import vocabulary as events
@@ -101,7 +102,9 @@ class Sessions:
             inject.add(decision, sent, command, tuple(sorted(authors)))
             if command.on_sent is not None:
                 command.on_sent(thread_id, message_id)
-            body = {"thread_id": thread_id, "message_id": message_id}
+            body: dict[str, Any] = {"thread_id": thread_id, "message_id": message_id}
+            if command.compaction is not None:
+                body["compaction"] = to_builtins(command.compaction)
             return c.Injected(thread_id, message_id, await self._finish(decision, command, body, first))
 
     async def compact(self, command: c.CompactSession) -> c.Injected:
@@ -119,13 +122,13 @@ class Sessions:
                 raise SessionBusy
             if command.if_position not in {None, session.head}:
                 raise SessionCompactConflict
-            prepared = inject.prepare(state, command, None, self._queued)
+            prepared = inject.prepare_internal(state, command, self._queued)
             decision = Decision.on(state, None, None, command.actor)
-            decision.correlation = prepared[0].message_id
-            thread_id, message_id = state.ids.thread(session_id), prepared[0].message_id
+            decision.correlation = message_id = prepared.message_id
+            thread_id = state.ids.thread(session_id)
             decision.open_thread(thread_id, events.ThreadCreated())
             first = len(decision.records)
-            inject.add(decision, prepared, command)
+            inject.add(decision, [prepared], command)
             body = {"thread_id": thread_id, "message_id": message_id}
             return c.Injected(thread_id, message_id, await self._finish(decision, command, body, first))
 

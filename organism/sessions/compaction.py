@@ -30,11 +30,10 @@ from organism.errors import (
     UpstreamTimeout,
 )
 from organism.events import vocabulary as events
-from organism.events.record import Actor
+from organism.events.record import ORGANISM_STREAM, Actor, Record
 from organism.log.log import EventFilter
 from organism.model.commands import CompactSession, Idempotency, Injected, KillThread, ReplaceSession
-from organism.model.completion import WITHHELD
-from organism.model.handler import AskError, HandlerMetadata, HandlerResponse, NonRetryable
+from organism.model.handler import AskError, HandlerMetadata, HandlerResponse
 from organism.model.ids import CONSOLE, SYSTEM_CHAT, SYSTEM_COMPACTION, session_of, turn_thread
 from organism.model.sessions import CompactionFailure, CompactionRequest, CompactionResult, summary_message
 from organism.model.thread import NO_ROOT
@@ -42,10 +41,10 @@ from organism.pump.history import said_before
 from organism.pump.rules import Rules
 from organism.sessions.commands import Caller, copied, idle
 from organism.sessions.cut import CHARS_PER_TOKEN, cut, estimate_tokens, transcript
-from organism.tenants import Tenant
+from organism.tenants import PAUSES, Tenant
 from organism.views.keyed import Answer
 from organism.views.run import Message
-from organism.views.sessions import SESSION_MESSAGES, SessionRow, session_row
+from organism.views.sessions import SESSION_MESSAGES, SESSIONS, SessionRow, session_row
 from organism.views.threads import ENDS, THREADS
 
 OF_TENANT: Final = ("compact_strategy", "compact_keep_last_n", "compact_observation_mask")
@@ -86,7 +85,7 @@ async def compact(
 
     The same key ``once`` stands for the same compaction, whatever comes of it. Raises ``SessionBusy`` while a turn is
     open, ``SessionCompactConflict`` if the session is archived, must not be compacted, has nothing to summarise or
-    changes meanwhile, ``Paused`` if its summarizer is, and ``Upstream`` or ``UpstreamTimeout`` if no summary comes.
+    changes meanwhile, ``Paused`` if a pause keeps it, and ``Upstream`` or ``UpstreamTimeout`` if no summary comes.
     """
 
     async def act() -> CompactionResult:
@@ -107,7 +106,7 @@ async def compact_if_full(
 ) -> CompactionResult | None:
     """Compact the session before a turn, if its strategy is ``auto`` and its model's context is nearly full.
 
-    A failure is logged, and the turn goes on with the session as it is.
+    A failure, or a pause that keeps it, is logged, and the turn goes on with the session as it is.
     """
     row = await session_row(tenant.views, session_id, caller.user, caller.agent)
     is_idle = row.public.archived_at is None and session_id not in tenant.pump.state.folded.sessions
@@ -226,15 +225,17 @@ def _model_of(rules: Rules, name: str) -> str | None:
 
 
 async def _result(tenant: Tenant, sent: Injected) -> CompactionResult:
-    """What came of a compaction, once it is over; its failure is raised."""
+    """What came of a compaction, once it is over. Raises its failure, and ``Paused`` while a pause keeps it."""
     thread_id = sent.thread_id
-    wanted = EventFilter((thread_id,), (events.MessageSent, *ENDS), content=True)
+    _refuse_paused(tenant, thread_id)
+    wanted = EventFilter((thread_id, ORGANISM_STREAM), (events.MessageSent, *ENDS, *PAUSES), content=True)
     async for records in tenant.log.follow(sent.position, wanted):
         for record in records:
             event, content = record.event, record.content
-            if not isinstance(event, events.MessageSent):
+            if isinstance(event, ENDS):
                 raise await _given_up(tenant, thread_id)
-            if event.to != CONSOLE or content is None:
+            if not isinstance(event, events.MessageSent) or event.to != CONSOLE or content is None:
+                _refuse_paused(tenant, thread_id)
                 continue
             if content.erased:
                 raise NotFound(f"There is no session {session_of(thread_id)!r}.", param="/session_id")
@@ -248,6 +249,17 @@ async def _result(tenant: Tenant, sent: Injected) -> CompactionResult:
     raise Stopping
 
 
+def _refuse_paused(tenant: Tenant, thread_id: str) -> None:
+    """Raise ``Paused`` if a pause keeps the compaction; it goes on by itself after the resume."""
+    folded = tenant.pump.state.folded
+    if (thread := folded.threads.get(thread_id)) is None:
+        return
+    waiting = [message.to for message in folded.open_in(thread) if not message.running]
+    for name in (SYSTEM_COMPACTION, *waiting):
+        if (pause := tenant.pause_of(name, [thread_id])) is not None:
+            raise pause
+
+
 async def _given_up(tenant: Tenant, thread_id: str) -> OrganismError:
     """Why a thread has ended without an answer: no summary came in time, it was killed, or its handling failed."""
     wanted = EventFilter((thread_id,), (events.StepRecorded,))
@@ -257,6 +269,9 @@ async def _given_up(tenant: Tenant, thread_id: str) -> OrganismError:
             return UpstreamTimeout(f"The summarizer gave no summary in time; thread {thread_id} shows what it did.")
     row = await tenant.views.private_row(THREADS, thread_id)
     if row is not None and row.status == "killed":
+        session = await tenant.views.private_row(SESSIONS, session_of(thread_id) or "")
+        if session is None or session.private.status == "deleted":
+            return SessionCompactConflict("The session was deleted while it was compacted.")
         return SessionCompactConflict(f"The compaction was killed; thread {thread_id} shows by whom.")
     cause = await _cause(tenant, thread_id)
     return Upstream(f"The session was not compacted: {cause} Thread {thread_id} shows all of it.")
@@ -264,17 +279,27 @@ async def _given_up(tenant: Tenant, thread_id: str) -> OrganismError:
 
 async def _cause(tenant: Tenant, thread_id: str) -> str:
     """Why the thread gave no summary: what its model said. What the handler's code says is for the operator alone."""
-    wanted = EventFilter((thread_id,), (events.StepRecorded, events.MessageDead))
-    happened = [record.event for record in await tenant.log.read(wanted=wanted, limit=MOST_READ, reverse=True)]
-    calls = [each for each in happened if isinstance(each, events.StepRecorded) and each.kind == "complete"]
-    errors = [each.error.message for each in calls if each.error is not None]
-    death = next((each for each in happened if isinstance(each, events.MessageDead)), None)
-    if death is None:
-        return errors[0] if errors else "its answer has no `text`."
-    if death.code != "handler_error":
+    wanted = EventFilter((thread_id,), (events.StepRecorded, events.MessageDead), content=True)
+    happened: list[Record[Any]] = await tenant.log.read(wanted=wanted, limit=MOST_READ, reverse=True)
+    calls = [each for each in happened if isinstance(each.event, events.StepRecorded) and each.event.kind == "complete"]
+    errors: list[str] = [each.event.error.message for each in calls if each.event.error is not None]
+    deaths: list[events.MessageDead] = [each.event for each in happened if isinstance(each.event, events.MessageDead)]
+    death = deaths[0] if deaths else None
+    if death is None and errors:
+        return errors[0]
+    if death is not None and death.code != "handler_error":
         return death.reason
-    raised = f"its handler raised {death.reason.partition(':')[0]}."
-    return next((message for message in errors if message in death.reason), raised)
+    if death is not None and (told := next((message for message in errors if message in death.reason), "")):
+        return told
+    content = calls[0].content if calls else None
+    finish: str = "stop" if content is None or content.erased else orjson.loads(content.json).get("finish", "stop")
+    if finish != "stop":
+        return _no_whole_summary(finish)
+    return "its answer has no `text`." if death is None else f"its handler raised {death.reason.partition(':')[0]}."
+
+
+def _no_whole_summary(finish: str) -> str:
+    return f"its model gave no whole summary ({finish})."
 
 
 # -- the handling
@@ -286,6 +311,7 @@ def compaction_listener(limits: Limits) -> Listener:
         name=SYSTEM_COMPACTION,
         description="Compacts a session",
         any_peer=True,
+        is_internal=True,
         payload_class=CompactionRequest,
         payload_class_path=f"{CompactionRequest.__module__}.{CompactionRequest.__qualname__}",
         accepts=frozenset({CompactionRequest}),
@@ -304,8 +330,6 @@ def compaction_handler(tenant: Tenant) -> Handler:
 
 
 async def _handle(tenant: Tenant, request: CompactionRequest, metadata: HandlerMetadata) -> HandlerResponse:
-    if metadata.from_id != CONSOLE or session_of(metadata.thread_id) != request.session_id:
-        raise NonRetryable("A compaction is asked for by `POST /a1/agents/{name}/sessions/{sid}/compact`.")
     messages = await _messages(tenant, request.session_id, request.before)
     end = cut(messages, request.keep_last_n)
     try:
@@ -315,9 +339,10 @@ async def _handle(tenant: Tenant, request: CompactionRequest, metadata: HandlerM
             await metadata.effect("give-up", partial(_give_up, tenant, metadata.thread_id))
         return HandlerResponse.respond(CompactionFailure(Upstream.code, ""))
     answered = await tenant.log.read(wanted=EventFilter((metadata.thread_id,), (events.MessageSent, events.RunDone)))
-    reasons = [each.event.stop_reason for each in answered if isinstance(each.event, events.RunDone)]
-    if withheld := WITHHELD.intersection(reasons):  # a part would pass for the whole
-        return HandlerResponse.respond(CompactionFailure(Upstream.code, f"its model withheld it ({min(withheld)})."))
+    ends = [each.event for each in answered if isinstance(each.event, events.RunDone)]
+    reasons = {end.stop_reason for end in ends if end.agent == request.summarizer} - {"stop"}
+    if reasons:  # a part would pass for the whole
+        return HandlerResponse.respond(CompactionFailure(Upstream.code, _no_whole_summary(min(reasons))))
     if not text:
         return HandlerResponse.respond(CompactionFailure(Upstream.code, ""))
     authors = {
@@ -332,13 +357,13 @@ async def _handle(tenant: Tenant, request: CompactionRequest, metadata: HandlerM
         authors=tuple(authors),
         actor=_actor(tenant, metadata.thread_id),
     )
-    found = await metadata.effect("successor", partial(_replace, tenant, command))
-    if "code" in found:
-        return HandlerResponse.respond(CompactionFailure(**found))
+    replaced = await metadata.effect("successor", partial(_replace, tenant, command))
+    if "code" in replaced:
+        return HandlerResponse.respond(CompactionFailure(**replaced))
     return HandlerResponse.respond(
         CompactionResult(
             source_session_id=request.session_id,
-            **found,
+            **replaced,
             summary_text=text,
             tokens=request.tokens,
             thread_id=metadata.thread_id,

@@ -114,6 +114,7 @@ async def test_a_paused_agent_is_reported_at_once_with_exit_7_or_waited_for(serv
     ran = await chat(server, "teller", "hello")
     assert (ran.code, ran.out) == (7, "")
     assert "organism resume teller" in ran.err
+    assert "organism chat --wait" in ran.err
     named = {"ORGANISM_URL": server.url, "ORGANISM_TOKEN": TOKEN, "ORGANISM_USER": "dan"}
     process = await start_process("chat", "teller", "hello", "--wait", env=environment(**named))
     assert process.stderr is not None

@@ -29,6 +29,7 @@ from organism.events.vocabulary import (
     MessageDead,
     MessageHandled,
     MessageKept,
+    MessageRefused,
     MessageSent,
     MessageStarted,
     ModelCalled,
@@ -337,7 +338,7 @@ async def test_a_compaction_is_killed_and_erased_with_its_session(world: MakeWor
         compacting = asyncio.create_task(compact(o.tenant, session, ANN))
         await at_gate(o, "summary")
         await o.do(DeleteSession(session_id=session, user="ann"))
-        with pytest.raises(SessionCompactConflict, match="killed"):
+        with pytest.raises(SessionCompactConflict, match="The session was deleted while it was compacted"):
             await compacting
     assert not holds(made, b"sesame")
 
@@ -350,10 +351,11 @@ async def test_no_message_and_no_agent_makes_the_organism_compact_a_session(worl
         await said(o, session, "one")
         request = {"session_id": session, "position": 1, "before": o.log.head, "keep_last_n": 0, "is_masked": False}
         request |= {"summarizer": "summarizer", "most_chars": 100, "summary_seconds": 1.0, "tokens": 1}
-        await o.inject("system.compaction", request, wait=True)
+        with pytest.raises(NotFound, match="no listener named"):
+            await o.inject("system.compaction", request)
         await o.inject("talk", {"text": orjson.dumps(request).decode()}, wait=True)
         await said(o, session, orjson.dumps(request).decode())
-        assert [each.event.agent for each in await o.records(MessageDead)] == ["system.compaction"] * 3
+        assert [each.event.why for each in await o.records(MessageRefused)] == ["unknown_receiver"] * 2
         assert trace(o) == []
         assert (await row_of(o, session))["archived_at"] is None
 

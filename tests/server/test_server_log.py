@@ -140,6 +140,13 @@ async def test_what_is_refused_for_want_of_rights_is_a_warning_and_has_no_tenant
     assert found == [("warning", 401, None, "/api/v1/organism"), ("warning", 403, None, None)]
 
 
+async def test_what_cannot_be_done_now_is_a_warning(hello: Served) -> None:
+    await hello.call("POST", "/organism/pause")
+    with logged() as log:
+        await hello.call("POST", "/agents/greeter/invoke", json={"data": {"inputs": {"payload": {"name": "Dan"}}}})
+    assert [(entry["level"], entry["status"]) for entry in requests(log)] == [("warning", 503)]
+
+
 async def test_what_fails_is_an_error_with_its_trace_under_the_same_id(shared: Served, monkeypatch: Any) -> None:
     async def broken(*_: object) -> None:
         raise RuntimeError("disk on fire")

@@ -30,9 +30,9 @@ class Prepared(NamedTuple):
 
 
 def receiver(state: State, to: str) -> Listener:
-    """The listener of that name. Raises ``NotFound``."""
+    """The listener of that name, to which messages can be sent. Raises ``NotFound``."""
     listener = state.rules.listeners.get(to)
-    if listener is None:
+    if listener is None or listener.is_internal:
         raise NotFound(f"There is no listener named {to!r}. GET /api/v1/agents lists them.", param="/to")
     return listener
 
@@ -77,14 +77,20 @@ def prepare(state: State, command: Inject, thread: Thread | None, waiting: Calla
     found = receivers(state.rules, Sender(None, 1, open_there), command.to, value)
     if isinstance(found, Refused):
         raise _error(found)
-    prepared: list[Prepared] = []
-    for member in found:
-        refuse_if_full(state.rules, member.name, waiting(member.name))
-        message_id = state.ids.message()
-        token = token_of(message_id)
-        encoded = state.rules.codec.encode(CONSOLE, member.name, token, value, state.rules.payload_limits(member.name))
-        prepared.append(Prepared(message_id, member.name, encoded))
-    return prepared
+    return [_prepared(state, member, value, waiting) for member in found]
+
+
+def prepare_internal(state: State, command: Inject, waiting: Callable[[str], int]) -> Prepared:
+    """Check what one of the organism's own commands sends to an internal listener. Raises as ``prepare`` does."""
+    listener = state.rules.listeners[command.to]
+    return _prepared(state, listener, payload(state.rules, command, listener), waiting)
+
+
+def _prepared(state: State, member: Listener, value: object, waiting: Callable[[str], int]) -> Prepared:
+    refuse_if_full(state.rules, member.name, waiting(member.name))
+    message_id = state.ids.message()
+    token, limits = token_of(message_id), state.rules.payload_limits(member.name)
+    return Prepared(message_id, member.name, state.rules.codec.encode(CONSOLE, member.name, token, value, limits))
 
 
 def _error(refused: Refused) -> InvalidRequest | MailboxFull:

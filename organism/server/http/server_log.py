@@ -89,7 +89,7 @@ def _plain(value: Any) -> str:
 
 
 _log = structlog.get_logger("organism.server")
-_SUSPECT: Final = frozenset({401, 403, 429})
+_REFUSED: Final = frozenset({401, 403, 429, 503})
 _FAILED: Final = 500
 
 
@@ -112,9 +112,9 @@ class Access:
     began: float = field(default_factory=time.monotonic)
 
     def end(self) -> None:
-        """It is over: log it, as a warning if it was refused for want of rights or restraint."""
+        """It is over: log it, as a warning if it was refused for want of rights or restraint, or cannot be done now."""
         status = self.status
-        write = _log.error if status >= _FAILED else _log.warning if status in _SUSPECT else _log.info
+        write = _log.warning if status in _REFUSED else _log.error if status >= _FAILED else _log.info
         write(
             "request",
             request_id=self.request_id,

@@ -70,7 +70,7 @@ async def _answer(call: Call, turn: Turn, writer: Writer, shown: Shown) -> Respo
         try:
             entries = await begun(entries)
         except OrganismError:
-            await set_cost_headers(call, turn.charged)
+            await set_cost_headers(call, turn.sent, *turn.more_threads)
             raise
     if turn.shape.is_stream:
         return await live_response(call, _stream(call, turn, writer, entries), writer.media_type, headers)
@@ -80,7 +80,7 @@ async def _answer(call: Call, turn: Turn, writer: Writer, shown: Shown) -> Respo
             run.add(entry)
     if run.stop_reason is None:
         raise Stopping("The server stops before the turn is done; it goes on with the next start.")
-    await set_cost_headers(call, turn.charged)
+    await set_cost_headers(call, turn.sent, *turn.more_threads)
     return JsonResponse(await shown(writer.whole(run), run), headers=headers)
 
 
@@ -97,7 +97,7 @@ async def _stream(
             if new is not None:
                 yield writer.lines(new)
             if entry["type"] == "done":
-                yield writer.end(await cost_of(call, turn.charged))
+                yield writer.end(await cost_of(call, turn.sent, *turn.more_threads))
 
 
 def _entries(call: Call, turn: Turn) -> AsyncGenerator[RunEntry, None]:

@@ -10,11 +10,14 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any, Final
 
+from msgspec import Struct, convert, to_builtins
+
 from organism.agents.invoke import Flags, Shape, delivers, resolved
 from organism.config.settings import Listener
 from organism.config.tenant import OnBusy
 from organism.errors import InvalidField, NotFound, OrganismError, SessionCompactConflict
-from organism.model.commands import Inject, Injected, SendTurn
+from organism.model.commands import Inject, Injected, SendTurn, TurnCompaction
+from organism.model.ids import session_of
 from organism.model.sessions import CompactionResult
 from organism.server.api.sessions import caller_of
 from organism.server.http.bodies import Places, named_in
@@ -57,7 +60,7 @@ class Asked:
 class Turn:
     """A turn that is on disk, what its client has ``seen`` of it, and how it is to be answered.
 
-    ``headers`` go with the answer; ``since`` is the position since which the turn cost something.
+    Its cost is that of the ``compaction`` before it, too.
     """
 
     sent: Injected
@@ -65,13 +68,28 @@ class Turn:
     seen: Seen
     is_resumed: bool = False
     is_killed: bool = False
-    headers: Mapping[str, str] = field(default_factory=dict)
-    since: int | None = None
+    compaction: TurnCompaction | None = None
 
     @property
-    def charged(self) -> Injected:
-        """What its cost is counted by."""
-        return self.sent if self.since is None else replace(self.sent, position=self.since)
+    def headers(self) -> dict[str, str]:
+        """What goes with its answer."""
+        if self.compaction is None:
+            return {}
+        return {COMPACTED: session_of(self.sent.thread_id) or "", COMPACTED_TOKENS: str(self.compaction.tokens)}
+
+    @property
+    def more_threads(self) -> tuple[str, ...]:
+        """The threads besides its own whose cost is that of the turn."""
+        return () if self.compaction is None else (self.compaction.thread_id,)
+
+
+class _Accepted(Struct):
+    """What is recorded of an accepted turn under its key."""
+
+    thread_id: str
+    message_id: str
+    position: int
+    compaction: TurnCompaction | None = None
 
 
 class Archived(OrganismError):
@@ -103,17 +121,19 @@ async def begin(call: Call, asked: Asked) -> Turn:
 
     Raises ``Archived``, unless the turn ``follows`` its line.
     """
-    seen = _seen_of(call, asked.shape) if LAST_EVENT in call.route.headers else None
-    if seen is not None:
+    resumed = _resumed(call, asked) if LAST_EVENT in call.route.headers else None
+    if resumed is not None:
         if asked.session_id is not None:
             with named_in(asked.places):
                 await session_row(call.tenant.views, asked.session_id, call.named_user, asked.agent)
-        return _turn(asked, seen.sent, seen=seen, is_resumed=True)
+        return resumed
     fields = {**caller_fields(call), **call.command_fields(of_thread=False)}
     act = partial(_one_turn if asked.session_id is None else _next_turn, call, asked, fields)
 
     async def before(row: Answer) -> Turn:
-        return _turn(asked, Injected(**row.body))
+        found = convert(row.body, _Accepted)
+        sent = Injected(found.thread_id, found.message_id, found.position)
+        return _turn(asked, sent, compaction=found.compaction)
 
     return await call.tenant.operator.once(call.idempotency(), act, before)
 
@@ -149,24 +169,26 @@ async def _next_turn(call: Call, asked: Asked, fields: Mapping[str, Any]) -> Tur
         on_busy = asked.on_busy or tenant.config.on_busy
         asked = replace(asked, session_id=row.public.id, on_busy=on_busy)
         _refuse_paused(call, asked)
-        since = tenant.log.head
         compacted = await compact_if_full(tenant, row.public.id, caller_of(call, asked.agent))
+        compaction = None
+        if compacted is not None:
+            compaction = TurnCompaction(compacted.thread_id, compacted.tokens)
+            asked = replace(asked, session_id=compacted.successor_session_id)
+        _refuse_paused(call, asked)  # a compaction takes a while
     command = SendTurn(
-        session_id=row.public.id if compacted is None else compacted.successor_session_id,
+        session_id=asked.session_id or "",
         user=user,
         to=asked.agent,
         json=asked.json,
         on_busy=on_busy,
+        compaction=compaction,
         **fields,
     )
     try:
         sent = await call.send(command, asked.place, asked.places)
     except SessionCompactConflict:  # it was archived after it was read
         return await _next_turn(call, asked, fields)
-    if compacted is None:
-        return _turn(asked, sent)
-    headers = {COMPACTED: compacted.successor_session_id, COMPACTED_TOKENS: str(compacted.tokens)}
-    return _turn(asked, sent, headers=headers, since=since)
+    return _turn(asked, sent, compaction=compaction)
 
 
 async def compact_now(call: Call, session_id: str, agent: str) -> CompactionResult:
@@ -177,25 +199,27 @@ async def compact_now(call: Call, session_id: str, agent: str) -> CompactionResu
     return done
 
 
-def _seen_of(call: Call, shape: Shape) -> Seen | None:
-    """What the caller has of the stream with which it goes on. Raises ``InvalidField``."""
+def _resumed(call: Call, asked: Asked) -> Turn | None:
+    """The turn with whose stream the caller goes on, if it does. Raises ``InvalidField``."""
     last = call.headers.get(LAST_EVENT, "").strip()
     if not last:
         return None
-    if not shape.is_stream:
+    if not asked.shape.is_stream:
         raise InvalidField("Last-Event-ID goes on with a stream: send `stream: true` with it.", param=LAST_SEEN)
     try:
-        return Seen.at(call.process.cursors.open(_stream_id(call), last))
+        place, compaction = call.process.cursors.open(_stream_id(call), last)
     except InvalidField:
         message = "This is not the id of an event that a stream of this address has sent; send it as it came, or none."
         raise InvalidField(message, param=LAST_SEEN) from None
+    seen, compaction = Seen.at(place), convert(compaction, TurnCompaction | None)
+    return _turn(asked, seen.sent, seen=seen, compaction=compaction, is_resumed=True)
 
 
 def event_id(call: Call, turn: Turn) -> str:
     """The id of the event with which the client has seen what it has by now."""
-    return call.process.cursors.seal(_stream_id(call), turn.seen.place)
+    return call.process.cursors.seal(_stream_id(call), [turn.seen.place, to_builtins(turn.compaction)])
 
 
 def _stream_id(call: Call) -> str:
     """What the ids of a stream's events are bound to."""
-    return repr((call.tenant.id, call.end_user, call.tenant.log.timeline, "turn", call.path))
+    return repr((call.tenant.id, call.end_user, call.tenant.log.timeline, "turn, compaction", call.path))

@@ -6,7 +6,7 @@ an idempotency key shows the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from decimal import Decimal
 from typing import Final
 
@@ -23,20 +23,23 @@ MOST_INNER: Final = 1000
 """So many calls inside a call are added up."""
 
 
-async def set_cost_headers(call: Call, sent: Injected) -> None:
-    """Put the cost of what the call has sent into the headers of its answer, whatever that will be."""
-    _set_headers(call, await _cost(call, sent))
+async def set_cost_headers(call: Call, sent: Injected, *more: str) -> None:
+    """Put the cost of what the call has sent into the headers of its answer, whatever that will be.
+
+    ``more`` are threads that were made for it.
+    """
+    _set_headers(call, await _cost(call, sent, more))
 
 
-async def cost_of(call: Call, sent: Injected) -> dict[str, str]:
-    """The cost as the last event of a stream has it."""
-    return {name.replace("-", "_"): said for name, said in (await _cost(call, sent)).items()}
+async def cost_of(call: Call, sent: Injected, *more: str) -> dict[str, str]:
+    """The cost as the last event of a stream has it; ``more`` as in ``set_cost_headers``."""
+    return {name.replace("-", "_"): said for name, said in (await _cost(call, sent, more)).items()}
 
 
-async def _cost(call: Call, sent: Injected) -> dict[str, str]:
+async def _cost(call: Call, sent: Injected, more: Iterable[str]) -> dict[str, str]:
     usd, calls = NOTHING, 0
     source: CostSource = "zero"
-    for thread in await _threads(call, sent):
+    for thread in await _threads(call, sent, more):
         row = await call.tenant.views.private_row(USAGE, f"thread {thread}")
         if row is not None:
             usd, calls = usd + Decimal(row.public.cost_usd), calls + row.public.calls
@@ -60,12 +63,12 @@ def _shown(call: Call, usd: Decimal, source: CostSource, calls: int) -> dict[str
     return {**eur, "usd": cents(usd), "source": source, "sub-calls": str(calls)}
 
 
-async def _threads(call: Call, sent: Injected) -> list[str]:
-    """The thread, and those of the calls of the same token that named this request, or one inside it, as their parent.
+async def _threads(call: Call, sent: Injected, more: Iterable[str]) -> list[str]:
+    """The thread, ``more``, and those of the calls of the same token whose parent is this request, or one inside it.
 
     A caller may use a request id again: what was sent before is of an earlier request.
     """
-    threads, requests = [sent.thread_id], [call.request_id]
+    threads, requests = [sent.thread_id, *more], [call.request_id]
     for request in requests:
         of_request = Where("parent_request", "=", request), Where("principal", "=", call.who.name)
         after = Where("position", ">", sent.position)

@@ -26,21 +26,18 @@ from organism.model.unseen import Unseen
 from organism.pump.run.feed import Delta, LiveText
 from organism.server.turns.failures import failure_of
 from organism.server.turns.run_result import KILLED, WAITING, FoldedRun, waiting_entry
-from organism.tenants import Tenant
+from organism.tenants import PAUSES, Tenant
 from organism.views.run import entry_of
 from organism.views.threads import ENDS
 
 _SHOWN: Final[tuple[type[events.Event], ...]] = (
     *events.RUN_ENTRIES.values(),
+    events.MessageRetried,
     events.MessageHandled,
     events.MessageDropped,
     events.MessageDead,
 )
-"""What is read of a handling: its run, and its end."""
-_PAUSES: Final = (
-    *(events.OrganismPaused, events.OrganismResumed, events.AgentPaused, events.AgentResumed),
-    *(events.ThreadPaused, events.ThreadResumed),
-)
+"""What is read of a handling: its run, and the ends of its attempts."""
 MAX_WAITING_PIECES: Final = 1000
 """Pieces of text that may wait for a slow client; what comes beyond reaches it from the log, gathered."""
 
@@ -49,7 +46,8 @@ async def entries_of(tenant: Tenant, sent: Injected, *, tells_pauses: bool = Fal
     """The entries, from the first to ``done``. They end without it if the log closes before.
 
     With ``tells_pauses`` a ``waiting`` comes between them whenever a pause begins that keeps the run.
-    A run that ends with an error tells one before, also where its handler has raised and told none.
+    A run that ends with an error tells one before, also where its handler has raised and told none. It is that of the
+    last attempt; those of earlier ones come before it.
     A handler that shows no run answers by what it sends: each reply to ``console`` is a message.
     """
     run = _RunFollower(tenant, sent, tells_pauses=tells_pauses)
@@ -123,11 +121,11 @@ class _RunFollower:
     async def _read(self) -> None:
         wanted = EventFilter((self._sent.thread_id,), _SHOWN, content=True)
         if self._tells_pauses:
-            wanted = EventFilter((*self._line(), ORGANISM_STREAM), (*_SHOWN, *_PAUSES), content=True)
+            wanted = EventFilter((*self._line(), ORGANISM_STREAM), (*_SHOWN, *PAUSES), content=True)
             self._note_pause()
         async for records in self._tenant.log.follow(self._sent.position, wanted):
             for record in records:
-                if isinstance(record.event, _PAUSES):
+                if isinstance(record.event, PAUSES):
                     self._note_pause()
                     continue
                 if self._lacks_reason(record):
@@ -154,15 +152,18 @@ class _RunFollower:
             self._entries.put_nowait(waiting_entry(self._pause))
 
     def _lacks_reason(self, record: Record[Any]) -> bool:
-        """Whether the run ends with an error and has told none."""
+        """Whether the run ends with an error, and its last attempt has told none."""
         event = record.event
         is_end = isinstance(event, events.RunDone) and event.message == self._sent.message_id
         return is_end and event.stop_reason == "error" and not self._has_reason
 
     def _take(self, record: Record[Any]) -> None:
         """Add the part of an event that was not live before, then live text that came early and waited for it."""
-        event: events.RunEvent | events.MessageHandled | events.MessageDropped | events.MessageDead = record.event
+        event = record.event
         if event.message != self._sent.message_id:
+            return
+        if isinstance(event, events.MessageRetried):
+            self._has_reason = False
             return
         if isinstance(event, events.RunEvent):
             heard = Unseen(self._live.received(record)) if isinstance(event, events.RunDelta) else None

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Any
 
 import orjson
 import pytest
@@ -17,6 +18,7 @@ from tests.server.sessions.talking import User, error_of, events_of
 from tests.server.tenanted import write_tokens
 
 SOURCE = """
+from handlers.summarizer import Summarize, summarize
 async def looker(payload: Ask, metadata: HandlerMetadata):
     return HandlerResponse.respond(Told("found it"))
 
@@ -24,18 +26,22 @@ async def clumsy(payload: Prompt, metadata: HandlerMetadata):
     await metadata.emit("tool_call", {"id": "a", "name": "looker", "input": {}})
     raise ValueError("/secret/path")
 """
+SUMMARIZER = {"summarizer": {"handler": "summarize", "payload_class": "Summarize", "model": MODEL}}
 LOOK = calls(call("looker", text="it"))
 FAULT = says("", fault={"kind": "unauthorized", "message": "The model is out of order."})
 WINDOW = 2000
 
 
 @asynccontextmanager
-async def talking(folder: Path, *script: Say, window: int = WINDOW, **limits: int) -> AsyncIterator[User]:
+async def talking(
+    folder: Path, *script: Say, window: int = WINDOW, more: Mapping[str, Any] | None = None, **limits: int
+) -> AsyncIterator[User]:
     model = {"provider": "scripted", "script": "script.yaml", "context_window": window}
     listeners = {
         "thinker": agent(tools=["looker"]),
         "looker": {},
         "clumsy": {"payload_class": "Prompt", "invoke": ["batch", "stream"]},
+        **(more or {}),
     }
     (folder / "script.yaml").write_bytes(orjson.dumps({"answers": list(script)}))
     source = "from organism import Prompt\n" + SOURCE
@@ -106,12 +112,16 @@ async def test_a_summarizer_that_fails_is_a_bad_gateway_that_says_why(tmp_path: 
     assert again.status_code == 200
 
 
-@pytest.mark.parametrize("finish", sorted(WITHHELD))
-async def test_a_summary_that_is_withheld_takes_the_place_of_no_history(tmp_path: Path, finish: str) -> None:
-    withheld = {"when": {"system": "You summarise"}, "text": "Half of", "finish": finish}
-    async with talking(tmp_path, withheld, {"text": "Well."}) as dan:
+@pytest.mark.parametrize(("more", "of_calls"), [({}, "tool_rounds"), (SUMMARIZER, "tool_calls")])
+@pytest.mark.parametrize("finish", [*sorted(WITHHELD), "length", ""])
+async def test_a_summary_that_is_not_whole_takes_the_place_of_no_history(
+    tmp_path: Path, finish: str, more: Mapping[str, Any], of_calls: str
+) -> None:
+    ends = {"finish": finish} if finish else {"calls": [call("looker", text="it")]}
+    half = {"when": {"system": "You summarise"}, "text": "Half of", **ends}
+    async with talking(tmp_path, half, {"text": "Well."}, more=more) as dan:
         session = await dan.begin("thinker", compact_keep_last_n=0)
         await dan.say(session, "one", "thinker")
         answer = await dan.call("POST", f"thinker/sessions/{session}/compact")
     assert error_of(answer)[:2] == (502, "upstream_error")
-    assert finish in answer.json()["error"]["message"]
+    assert f"its model gave no whole summary ({finish or of_calls})." in answer.json()["error"]["message"]

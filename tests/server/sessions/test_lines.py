@@ -7,9 +7,11 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
 
 from tests.server.sessions.talking import User, at_gate, error_of, events_of, open_gate, talking, text_of
+from tests.server.sessions.test_failing_turns import talking as scripted
 
 
 @pytest.fixture
@@ -170,3 +172,59 @@ async def test_a_compaction_that_fails_never_stops_the_chat(dan: User) -> None:
     answer = await dan.say(session, "next", "small")
     assert (answer.status_code, answer.json()["session_id"]) == (200, session)
     assert "spass-session-compacted" not in answer.headers
+
+
+async def test_a_repetition_says_again_that_its_session_was_compacted_first_and_what_all_of_it_cost(
+    tmp_path: Path,
+) -> None:
+    usage = {"input_tokens": 1900, "output_tokens": 1, "cost_usd": 0.01}
+    async with scripted(tmp_path, {"text": "Well.", "usage": usage}) as dan:
+        session = await grown(dan, "one", agent="thinker", compact_keep_last_n=0)
+        first = await dan.say(session, "two", "thinker", Idempotency_Key="k")
+        again = await dan.say(session, "two", "thinker", Idempotency_Key="k")
+        live = first.headers["spass-session-compacted"]
+        streams = [await dan.say(live, "three", "thinker", stream=True, Idempotency_Key="s") for _ in range(2)]
+        (event_id, _), *_ = events_of(streams[0].text)
+        rest = await dan.say(live, "three", "thinker", stream=True, Last_Event_ID=event_id)
+    shown = [{name: said for name, said in each.headers.items() if "spass-" in name} for each in (first, again)]
+    for each in shown:
+        del each["spass-request-id"]
+    assert (again.content, shown[0]) == (first.content, shown[1])
+    assert (first.headers["spass-cost-usd"], first.headers["spass-cost-sub-calls"]) == ("0.02", "2")
+    assert streams[0].content == streams[1].content
+    assert '"usd":"0.02"' in streams[0].text
+    assert streams[0].text.endswith(rest.text)
+
+
+async def at_its_compaction(user: User, session: str) -> tuple[asyncio.Task[httpx2.Response], str]:
+    """A turn whose full session is being compacted, and the thread that does."""
+    turn = asyncio.ensure_future(user.say(session, "next", "small"))
+    await at_gate(user.server, "summary")
+    (thread,) = (await user.server.get("/threads?status=active"))["threads"]
+    return turn, str(thread["id"])
+
+
+async def test_no_turn_waits_for_a_compaction_that_is_paused_and_who_asks_for_it_is_told(dan: User) -> None:
+    session = await grown(dan, "do wait for it " * 9, agent="small", compact_keep_last_n=0)
+    turn, thread = await at_its_compaction(dan, session)
+    await dan.server.call("POST", f"/threads/{thread}/pause")
+    for answer in (await turn, await dan.say(session, "again", "small")):
+        assert (answer.status_code, answer.json()["session_id"]) == (200, session)
+    refused = await dan.call("POST", f"small/sessions/{session}/compact", Idempotency_Key="c")
+    assert error_of(refused)[:2] == (503, "paused")
+    assert f"organism resume --thread {thread}" in refused.json()["error"]["message"]
+    open_gate(dan.server, "summary")
+    await dan.server.call("POST", f"/threads/{thread}/resume")
+    done = await dan.call("POST", f"small/sessions/{session}/compact", Idempotency_Key="c")
+    assert error_of(done)[:2] == (409, "session_compact_conflict")  # it has gone on
+
+
+async def test_a_turn_whose_agent_is_paused_during_its_compaction_is_refused_and_not_accepted(dan: User) -> None:
+    session = await grown(dan, "do wait for it " * 9, agent="small", compact_keep_last_n=0)
+    turn, _ = await at_its_compaction(dan, session)
+    await dan.server.call("POST", "/agents/small/pause")
+    open_gate(dan.server, "summary")
+    assert error_of(await turn)[:2] == (503, "paused")
+    live = (await dan.call("GET", f"small/sessions/{session}")).json()["successor_session_id"]
+    history = await dan.call("GET", f"small/sessions/{live}/messages")
+    assert [message["role"] for message in history.json()["messages"]] == ["assistant"]

@@ -134,6 +134,7 @@ async def test_a_ui_batch_has_parts(plain_server: Served) -> None:
 async def test_an_error_before_the_first_byte_is_json_with_its_own_status(plain_server: Served, accept: str) -> None:
     cases = [
         ("/agents/nobody/invoke", DAN, 404, "not_found"),
+        ("/agents/system.compaction/invoke", DAN, 404, "not_found"),
         (
             "/agents/greeter/invoke",
             {"data": {"inputs": {"payload": {"nam": "Dan"}}}, "flags": {"stream": False}},

@@ -134,6 +134,35 @@ async def test_a_turn_does_not_ask_again_what_the_provider_would_refuse_again(tm
             await peer.reset()
 
 
+@pytest.mark.parametrize(
+    ("statuses", "expected"),
+    [
+        ((500, 400), (400, "upstream_refused")),
+        ((429, 401), (502, "upstream_error")),
+        ((500, 429), (429, "rate_limit_exceeded")),
+    ],
+)
+@pytest.mark.parametrize("stream", [False, True])
+async def test_a_turn_of_several_attempts_is_answered_by_the_error_of_the_last(
+    tmp_path: Path, peer: Peer, statuses: tuple[int, int], expected: tuple[int, str], *, stream: bool
+) -> None:
+    models = {"chat": {"provider": "openai", "base_url": peer.url}}
+    talker = {"handler": None, "agent": True, "model": "chat", "prompt": "Be brief."}
+    retry = {"attempts": 2, "base_delay_s": 0.01}  # of the turn, and of each of its calls of the model
+    first, last = statuses
+    async with served(World(tmp_path, "", {"talker": talker}, models=models, retry=retry).config) as server:
+        for path, body in (
+            ("//a1/agents/talker/chat", {"message": "Hello!", "stream": stream}),
+            ("//invoke", {"agent": "talker", "data": {"inputs": {"message": "Hello!"}}, "flags": {"stream": stream}}),
+        ):
+            await peer.reset()
+            answers = Answer(status=first, error="First.", times=2), Answer(status=last, error="Last.", times=2)
+            await peer.script(*answers)
+            turn = await server.call("POST", path, json=body, headers=USER)
+            assert (turn.status_code, turn.json()["error"]["code"]) == expected
+            assert "First." not in turn.text
+
+
 async def test_too_many_requests_are_a_429_that_says_when_to_come_back(server: Served, peer: Peer) -> None:
     turn = {"data": {"inputs": {"message": "Hello!"}}}
     for asked, wait in ({"retry-after": "7"}, "7"), ({"retry-after": "0.2"}, "1"), ({}, "1"):

@@ -38,6 +38,12 @@ async def buggy(payload: Prompt, metadata: HandlerMetadata):
         return await asks_model(payload, metadata)
     except Exception:
         raise ValueError("/secret/path") from None
+
+async def worsens(payload: Prompt, metadata: HandlerMetadata):
+    if metadata.attempt == 1:
+        await metadata.emit("message", {"text": "Well."})
+        await metadata.emit("error", {"code": "upstream_error", "message": "The first."})
+    raise ValueError("/secret/path")
 """
 TALKS: dict[str, Any] = {"payload_class": "Prompt", "invoke": ["batch", "stream"], "model": MODEL}
 LISTENERS: dict[str, Any] = {
@@ -120,3 +126,15 @@ async def test_a_handler_that_fails_after_its_model_for_a_reason_of_its_own_does
     called = {"name": "buggy", "arguments": {"message": "hello"}}
     answer = await server.call("POST", "//v1/tools/execute", json=called)
     assert (answer.status_code, answer.json()["error"]["code"]) == (500, "handling_failed")
+
+
+async def test_a_run_whose_last_attempt_tells_no_error_does_not_end_with_that_of_an_earlier_one(tmp_path: Path) -> None:
+    retry = {"attempts": 2, "base_delay_s": 0}
+    talks = {"payload_class": "Prompt", "invoke": ["batch", "stream"]}
+    async with served(World(tmp_path, SOURCE, {"worsens": talks}, retry=retry).config) as server:
+        body: dict[str, Any] = {"agent": "worsens", "data": {"inputs": {"message": "hello"}}}
+        whole = await server.call("POST", "/invoke", json=body)
+        stream = await server.call("POST", "/invoke", json={**body, "flags": {"stream": True}})
+    assert whole.json()["data"]["outputs"]["error"]["code"] == "handling_failed"
+    *_, first, last, done = map(orjson.loads, stream.text.splitlines())
+    assert [first["data"]["message"], last["data"]["code"], done["type"]] == ["The first.", "handling_failed", "done"]

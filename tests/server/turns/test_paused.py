@@ -128,7 +128,7 @@ async def test_a_stream_that_waits_says_so_first(server: Served, surface: str, f
 PAUSES = {
     "organism": ("/organism", "The organism is paused."),
     "agent": ("/agents/asking", "The agent asking is paused."),
-    "thread": ("/threads/{thread}", "for which the turn waits, is paused."),
+    "thread": ("/threads/{thread}", "for which this waits, is paused."),
 }
 
 
@@ -189,7 +189,7 @@ async def test_a_turn_that_waits_for_another_one_of_its_session_says_when_that_i
             headers = {**bearer("default", "talker"), **DAN}
             async with server.client.stream("POST", url, json=body, headers=headers) as answer:
                 lines = lines_of(answer)
-                said = await until(lines, f"Thread {session}.1, for which the turn waits, is paused.")
+                said = await until(lines, f"Thread {session}.1, for which this waits, is paused.")
                 await server.call("POST", f"/threads/{session}.1/resume")
                 open_gate(server, "wait")
                 return said + await until(lines, '"stopReason":"stop"')
