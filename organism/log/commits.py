@@ -153,12 +153,13 @@ class Commits:
 
     def _fill(self, connection: Connection, epoch: int, until: int, keep: Callable[[Snapshot], None]) -> None:
         """Fold the units into empty tables."""
-        folding = RowFolding(self.models, partial(newest_version, connection), LiveRows(self.models), keep)
+        load = partial(newest_version, connection)
+        folding = RowFolding(self.models, load, LiveRows(self.models), keep, _raise)
         spans, after = TypeSpans(), 0
         while portion := unit_rows(connection, after, until):
             batch, units = Batch(), [(first, decode_unit(body).records()) for first, body in portion]
+            folding.take(units)
             for first, records in units:
-                folding.take(first, records)
                 spans.take(records, batch.types)
                 batch.streams += [(stream, first, last) for stream, last in heads_of(records).items()]
             lists, blob = (json_text(batch.streams), json_text(batch.types)), list[bytes]()
@@ -167,6 +168,10 @@ class Commits:
             for _, records in units:
                 folding.committed(records)
             after = portion[-1][0]
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 class Derived(NamedTuple):

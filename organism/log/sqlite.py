@@ -1,8 +1,8 @@
 """The engine: SQLite in WAL mode with ``synchronous=FULL``, one writing thread, group commit; or the same in memory.
 
 docs/topics/commit.md explains the design.
-Three threads share nothing but queues. The loop's encodes, chains and folds, and does quick reads. The writing thread
-executes one statement a commit, the reading thread does slow reads.
+Three threads share nothing but queues. The loop's encodes, folds and chains, in stages for all that came at once, and
+does quick reads. The writing thread executes one statement a commit, the reading thread does slow reads.
 """
 
 from __future__ import annotations
@@ -89,6 +89,7 @@ class SqliteLog:
         self._is_writing = False
         self._is_stalled = False
         self._is_closing = False
+        self._unsealed: Exception | None = None  # why the next batch could not be sealed
         self._drained: asyncio.Future[None] | None = None
         self._store = store
         self._store.done = self._wrote
@@ -159,12 +160,11 @@ class SqliteLog:
         if self._is_closing:
             raise LogUnavailable("The log is closed.")
         self._appender.add(unit, erased)
-        if not self._is_writing:
-            if not self._is_due:
-                self._is_due = True
-                self._loop.call_soon(self._loop.call_soon, self._begin)
-            elif len(self._appender.batch.units) >= EARLY_UNITS:
-                self._begin()
+        if not self._is_due:  # also while a commit is under way: meanwhile the next one is sealed
+            self._is_due = True
+            self._loop.call_soon(self._loop.call_soon, self._begin)
+        elif not self._is_writing and self._appender.waiting >= EARLY_UNITS:
+            self._begin()
 
     async def commit(self, unit: Unit) -> int:
         return await self._commit(unit, None)
@@ -280,14 +280,27 @@ class SqliteLog:
             yield rows
 
     def _begin(self) -> None:
-        """Begin a commit with all that was appended until now, unless one is under way."""
+        """Seal all that was appended until now, and begin a commit with it unless one is under way."""
         self._is_due = False
+        if self._unsealed is None:
+            try:
+                self._appender.seal()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the units must hear of it
+                self._unsealed = error
         if self._is_writing:
             return
-        if self._recovery.refusal is None and self._appender.batch.units:
+        if self._unsealed is not None:  # this may run in the ``append`` of another unit, or before others are notified
+            self._is_due = True
+            self._loop.call_soon(self._fail_unsealed)
+        elif self._recovery.refusal is None and self._appender.batch.units:
             self._write(self._appender.swap())
         elif self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
+
+    def _fail_unsealed(self) -> None:
+        """Fail the batch that could not be sealed, as if the disk had not taken it."""
+        if self._unsealed is not None:
+            self._failed(self._appender.swap(), self._recovery.start(self._unsealed))
 
     def _write(self, batch: Batch) -> None:
         """Begin to write the batch; ``_wrote`` is called in the loop's thread with the outcome."""
@@ -328,11 +341,11 @@ class SqliteLog:
             _notify(iter(batch.units), None)
         finally:
             self._tail.wake()
-            self._appender.folding.committed(records)  # last, so that a fold that raises keeps no one waiting
+            self._appender.folding.committed(records)
 
     def _failed(self, batch: Batch, error: OrganismError) -> None:
         """Its units get the error; those that wait for the next commit get the reason why there is none."""
-        waiting = self._appender.swap()
+        waiting, self._unsealed = self._appender.swap(), None
         for unit in (*batch.units, *waiting.units):
             unit.first = unit.last = -1  # so no ``expect`` fits them
         self._is_writing = False
