@@ -13,7 +13,7 @@ from organism.errors import StalePosition
 from organism.events import vocabulary as events
 from organism.events.record import Content, Record, Unit
 from organism.events.stored import check_events
-from organism.log.encode import RandomBytes, SealedContent, encode, link, place
+from organism.log.encode import Salts, SealedContent, encode, link, place
 from organism.log.log import span_of
 from organism.log.rows.versions import RowFolding
 from organism.model.redact import Redactor
@@ -149,11 +149,9 @@ class Appender:
     ``last`` is the last position assigned. After a failed commit another appender begins from what is on the disk.
     """
 
-    __slots__ = ("_added", "_random_bytes", "batch", "folding", "heads", "last", "redactor", "types")
+    __slots__ = ("_added", "_salts", "batch", "folding", "heads", "last", "redactor", "types")
 
-    def __init__(
-        self, heads: Heads, types: TypeSpans, folding: RowFolding, random_bytes: RandomBytes, last: int
-    ) -> None:
+    def __init__(self, heads: Heads, types: TypeSpans, folding: RowFolding, salts: Salts, last: int) -> None:
         self.heads = heads
         self.folding = folding
         self.types = types
@@ -161,7 +159,7 @@ class Appender:
         self.batch = Batch()
         self._added: list[Unit] = []
         self.redactor: Redactor | None = None
-        self._random_bytes = random_bytes
+        self._salts = salts
 
     def add(self, unit: Unit, erased: Erased | None = None) -> None:
         """Add the unit and what it has ``erased``, or raise and change nothing.
@@ -213,14 +211,14 @@ class Appender:
         return batch
 
     def _encode(self, unit: Unit, batch: Batch) -> None:
-        body, contents = encode(unit, self._random_bytes)
+        body, contents = encode(unit, self._salts)
         redactor = self.redactor
         if redactor is not None:
             has_text = any(type(record.event) not in TEXTLESS for record in unit.records)
             texts = [content[3] for content in contents] + [body] * has_text
             if any(_holds_secret(redactor, text) for text in texts):
                 conceal(unit, redactor)
-                body, contents = encode(unit, self._random_bytes)
+                body, contents = encode(unit, self._salts)
         batch.firsts.append(unit.first)
         batch.bodies.append(body)
         batch.digests.append(sha256(body).digest())

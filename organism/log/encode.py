@@ -27,6 +27,8 @@ GENESIS: Final = bytes(32)  # The hash before the first commit
 DIGEST_BYTES: Final = 32
 SALT_BYTES: Final = 16
 
+BLOCK_SALTS: Final = 256
+
 RandomBytes = Callable[[int], bytes]  # `os.urandom`, but in tests
 REMEDY: Final = "Run `organism log verify --data DIR` to see how far it is whole, then restore a backup."
 SealedContent = tuple[int, str, bytes, bytes, bytes]  # Position, owner, salt, JSON, XML
@@ -74,7 +76,24 @@ def place(unit: Unit, first: int) -> dict[str, int]:
     return streams
 
 
-def encode(unit: Unit, random_bytes: RandomBytes) -> tuple[bytes, list[SealedContent]]:
+class Salts:
+    """Makes salts. Randomness is read once a block: a system call costs as much as a digest."""
+
+    __slots__ = ("_block", "_random_bytes")
+
+    def __init__(self, random_bytes: RandomBytes) -> None:
+        self._random_bytes = random_bytes
+        self._block: list[bytes] = []
+
+    def new(self) -> bytes:
+        """A salt that was never given before."""
+        if not self._block:
+            block = self._random_bytes(BLOCK_SALTS * SALT_BYTES)
+            self._block = [block[at : at + SALT_BYTES] for at in range(0, len(block), SALT_BYTES)]
+        return self._block.pop()
+
+
+def encode(unit: Unit, salts: Salts) -> tuple[bytes, list[SealedContent]]:
     """The row of a unit that has its place, and its contents, each sealed by the digest in its record.
 
     Raises ``TypeError`` or ``ValueError`` for what is no JSON.
@@ -88,7 +107,7 @@ def encode(unit: Unit, random_bytes: RandomBytes) -> tuple[bytes, list[SealedCon
         own_thread = record.thread
         content = record.content
         if content is not None:
-            json, xml, salt = content.json, content.xml, random_bytes(SALT_BYTES)
+            json, xml, salt = content.json, content.xml, salts.new()
             owner = content.owner
             record.digest = content_digest(owner, salt, json, xml)
             record.content_owner = owner if owner != (own_thread or ORGANISM_STREAM) else None
