@@ -84,6 +84,7 @@ class StoredUnit(Struct, array_like=True, gc=False):
 encode_unit: Final = msgspec.json.Encoder().encode
 _HEAD: Final = re.compile(rb"\[\d+,([1-9]\d*),")
 _DECODER: Final = msgspec.json.Decoder(StoredUnit)
+_EVENTS_DECODER: Final = msgspec.json.Decoder(list[_EVENT])
 
 Upcast = Callable[[list[Any]], list[Any]]
 """Converts a row to the next version."""
@@ -133,6 +134,11 @@ def decode_unit(body: bytes) -> StoredUnit:
     except (AttributeError, IndexError, KeyError, TypeError) as error:
         raise ValueError(f"The unit is not of version {version}.") from error
     return msgspec.convert(row, StoredUnit)
+
+
+def check_events(events: list[Event]) -> None:
+    """Raise ``TypeError`` or ``ValueError`` unless the events can be written and read again."""
+    _EVENTS_DECODER.decode(encode_unit(events))
 
 
 def upcast(row: list[Any], version: int, steps: Mapping[int, Upcast] = UPCASTS, present: int = VERSION) -> list[Any]:

@@ -1,4 +1,4 @@
-"""What goes into one commit: units in order, encoded at ``append``, so that the disk's thread computes nothing."""
+"""What goes into one commit: units in order, sealed in the loop, so that the disk's thread computes nothing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ import orjson
 from organism.errors import StalePosition
 from organism.events import vocabulary as events
 from organism.events.record import Content, Record, Unit
-from organism.events.stored import decode_unit
-from organism.log.encode import RandomBytes, SealedContent, encode, link
+from organism.events.stored import check_events
+from organism.log.encode import Salts, SealedContent, encode, link, place
 from organism.log.log import span_of
 from organism.log.rows.versions import RowFolding
 from organism.model.redact import Redactor
@@ -144,23 +144,22 @@ class Batch:
 
 
 class Appender:
-    """Adds units to the next batch: checks what they expect, assigns positions, encodes, redacts, folds.
+    """Adds units to the next batch in two stages: ``add`` checks and places each one, ``seal`` does the rest for many.
 
     ``last`` is the last position assigned. After a failed commit another appender begins from what is on the disk.
     """
 
-    __slots__ = ("_random_bytes", "batch", "folding", "heads", "last", "redactor", "types")
+    __slots__ = ("_added", "_salts", "batch", "folding", "heads", "last", "redactor", "types")
 
-    def __init__(
-        self, heads: Heads, types: TypeSpans, folding: RowFolding, random_bytes: RandomBytes, last: int
-    ) -> None:
+    def __init__(self, heads: Heads, types: TypeSpans, folding: RowFolding, salts: Salts, last: int) -> None:
         self.heads = heads
         self.folding = folding
         self.types = types
         self.last = last
         self.batch = Batch()
+        self._added: list[Unit] = []
         self.redactor: Redactor | None = None
-        self._random_bytes = random_bytes
+        self._salts = salts
 
     def add(self, unit: Unit, erased: Erased | None = None) -> None:
         """Add the unit and what it has ``erased``, or raise and change nothing.
@@ -169,41 +168,64 @@ class Appender:
         """
         if unit.expect:
             self.heads.check(unit.expect)
-        first = self.last + 1
-        body, contents, streams = encode(unit, first, self._random_bytes)
-        redactor, has_text = self.redactor, any(type(record.event) not in TEXTLESS for record in unit.records)
-        texts = [content[3] for content in contents] + [body] * has_text
-        if redactor is not None and any(_holds_secret(redactor, text) for text in texts):
-            conceal(unit, redactor)
-            body, contents, streams = encode(unit, first, self._random_bytes)
-        if has_text:
-            decode_unit(body)  # what cannot be read again must not be written
-        self.folding.take(first, unit.records)
-        self.types.take(unit.records, self.batch.types)
+        if any(type(record.event) not in TEXTLESS for record in unit.records):
+            check_events([record.event for record in unit.records])  # what cannot be read again must not be written
+        first, batch, heads = self.last + 1, self.batch, self.heads
+        for stream, position in place(unit, first).items():
+            heads.put(stream, position)
+            batch.streams.append((stream, first, position))
         unit.expect = {}  # it may refer to units, and those to others: a chain through the whole past
-        unit.first = first
-        unit.last = self.last = last = first + len(unit.records) - 1
-        batch, heads = self.batch, self.heads
-        batch.units.append(unit)
-        batch.firsts.append(first)
+        self.last = unit.last
+        self._added.append(unit)
+        if erased is not None:
+            spans = [*((position, position) for position in erased.found), (erased.searched + 1, first - 1)]
+            batch.erasures += [(low, high, erased.owner, unit.last) for low, high in spans]
+
+    @property
+    def waiting(self) -> int:
+        """How many units the next commit has so far."""
+        return len(self.batch.units) + len(self._added)
+
+    def seal(self) -> None:
+        """Encode and redact each unit added since the last call, then fold them all, then index them.
+
+        Raises what encoding raises: then the batch must not be written.
+        """
+        units, self._added = self._added, []
+        if not units:
+            return
+        batch = self.batch
+        batch.units += units
+        for unit in units:
+            self._encode(unit, batch)
+        self.folding.take([(unit.first, unit.records) for unit in units])
+        for unit in units:
+            self.types.take(unit.records, batch.types)
+        batch.last = units[-1].last
+
+    def swap(self) -> Batch:
+        """The batch so far, from which a unit that is not sealed has no row; now units are added to the next one."""
+        batch, self.batch = self.batch, Batch()
+        batch.units += self._added
+        self._added = []
+        return batch
+
+    def _encode(self, unit: Unit, batch: Batch) -> None:
+        body, contents = encode(unit, self._salts)
+        redactor = self.redactor
+        if redactor is not None:
+            has_text = any(type(record.event) not in TEXTLESS for record in unit.records)
+            texts = [content[3] for content in contents] + [body] * has_text
+            if any(_holds_secret(redactor, text) for text in texts):
+                conceal(unit, redactor)
+                body, contents = encode(unit, self._salts)
+        batch.firsts.append(unit.first)
         batch.bodies.append(body)
         batch.digests.append(sha256(body).digest())
-        batch.last = last
         batch.size += len(body)
         for content in contents:
             batch.contents.append(content)
             batch.size += len(content[3]) + len(content[4])
-        for stream, position in streams.items():
-            heads.put(stream, position)
-            batch.streams.append((stream, first, position))
-        if erased is not None:
-            spans = [*((position, position) for position in erased.found), (erased.searched + 1, first - 1)]
-            batch.erasures += [(low, high, erased.owner, last) for low, high in spans]
-
-    def swap(self) -> Batch:
-        """The batch so far; from now on units are added to the next one."""
-        batch, self.batch = self.batch, Batch()
-        return batch
 
 
 def _holds_secret(redactor: Redactor, text: bytes) -> bool:

@@ -47,7 +47,8 @@ class Commits:
         """Let a connection write commits; with ``only_rows`` it has no table for units and contents."""
         columns = "".join(f", NULL AS {name}" for name in self._columns)
         connection.execute(_SQL["commits"].replace("$columns", columns))
-        for spread in ("indexes_spread",) if only_rows else ("commit_spreads", "indexes_spread"):
+        whole = ("erasing", "contents_erased", "commit_spreads")
+        for spread in ("indexes_spread",) if only_rows else (*whole, "indexes_spread"):
             connection.execute(_SQL[spread])
         for model in stored(self.models):
             connection.execute(trigger(model))
@@ -55,7 +56,8 @@ class Commits:
     def parameters(self, epoch: int, batch: Batch, chained: bytes, folding: RowFolding) -> Parameters:
         """The parameters of the statement that writes the batch.
 
-        ``chained`` is the commit's hash. The writing thread computes nothing.
+        ``chained`` is the commit's hash. The writing thread computes nothing: the driver binds exact ``int``, ``str``
+        and ``bytearray`` as they are, and looks for an adapter for all else, be it None or ``bytes``.
         """
         blob: list[bytes] = []
         at = 1
@@ -71,12 +73,9 @@ class Commits:
             contents.append((position, owner, at, json_size, xml_size))
             blob += (salt, json, xml)
             at += SALT_BYTES + json_size + xml_size
-        lists = (json_text(units), json_text(contents) if contents else None, json_text(batch.streams))
-        types = json_text(batch.types) if batch.types else None
-        erasures = json_text(batch.erasures) if batch.erasures else None
+        listed = map(json_text, (units, contents, batch.streams, batch.types, batch.erasures))
         values = folding.values(blob, at)
-        joined = b"".join(blob)
-        return (epoch, batch.firsts[-1], chained, *lists, types, erasures, joined, *values)
+        return (epoch, batch.firsts[-1], bytearray(chained), *listed, bytearray().join(blob), *values)
 
     def write(self, connection: Connection, parameters: Parameters) -> None:
         """One statement, one transaction, one fsync."""
@@ -153,12 +152,13 @@ class Commits:
 
     def _fill(self, connection: Connection, epoch: int, until: int, keep: Callable[[Snapshot], None]) -> None:
         """Fold the units into empty tables."""
-        folding = RowFolding(self.models, partial(newest_version, connection), LiveRows(self.models), keep)
+        load = partial(newest_version, connection)
+        folding = RowFolding(self.models, load, LiveRows(self.models), keep, _raise)
         spans, after = TypeSpans(), 0
         while portion := unit_rows(connection, after, until):
             batch, units = Batch(), [(first, decode_unit(body).records()) for first, body in portion]
+            folding.take(units)
             for first, records in units:
-                folding.take(first, records)
                 spans.take(records, batch.types)
                 batch.streams += [(stream, first, last) for stream, last in heads_of(records).items()]
             lists, blob = (json_text(batch.streams), json_text(batch.types)), list[bytes]()
@@ -167,6 +167,10 @@ class Commits:
             for _, records in units:
                 folding.committed(records)
             after = portion[-1][0]
+
+
+def _raise(error: Exception) -> None:
+    raise error
 
 
 class Derived(NamedTuple):

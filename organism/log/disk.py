@@ -302,6 +302,7 @@ class Memory:
         parameters = self.commits.parameters(self.head.epoch, batch, chained, folding)
         self.commits.write(self._connection, parameters)
         self.head = Anchor(batch.last, chained, self.head.epoch, self.head.timeline)
+        self.last = LastCommit(self.head, batch.units[-1].records[-1].at)
         if self.done is not None:
             asyncio.get_running_loop().call_soon(self.done, batch, None)
 
@@ -314,8 +315,8 @@ class Memory:
     def describe(self, error: Exception) -> str:
         return str(error)
 
-    async def read_again(self, *, entirely: bool) -> LastCommit:
-        raise LogUnavailable(f"What was in memory is lost{', all of it' if entirely else ''}.")
+    async def read_again(self, *, entirely: bool) -> LastCommit:  # noqa: ARG002 - there is nothing to close
+        return self.last
 
     async def close(self) -> None:
         """Nothing to do."""

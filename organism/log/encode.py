@@ -27,6 +27,8 @@ GENESIS: Final = bytes(32)  # The hash before the first commit
 DIGEST_BYTES: Final = 32
 SALT_BYTES: Final = 16
 
+BLOCK_SALTS: Final = 256
+
 RandomBytes = Callable[[int], bytes]  # `os.urandom`, but in tests
 REMEDY: Final = "Run `organism log verify --data DIR` to see how far it is whole, then restore a backup."
 SealedContent = tuple[int, str, bytes, bytes, bytes]  # Position, owner, salt, JSON, XML
@@ -54,15 +56,46 @@ def mac(key: bytes, *fields: str | int) -> bytes:
     return hmac.digest(key, orjson.dumps(fields), "sha256")
 
 
-def seal(owner: str, salt: bytes, json: bytes, xml: bytes) -> str:
+def content_digest(owner: str, salt: bytes, json: bytes, xml: bytes) -> str:
     """The digest of a content that its event carries; it reveals nothing once salt and text are erased."""
     return sha256(b"".join((salt, owner.encode(), b"\0", json, b"\0", xml))).hexdigest()
 
 
-def encode(unit: Unit, first: int, random_bytes: RandomBytes) -> tuple[bytes, list[SealedContent], dict[str, int]]:
-    """Give the unit's records their positions and what they share with it, and seal their contents, in one walk.
+def place(unit: Unit, first: int) -> dict[str, int]:
+    """Give the unit and its records their positions from ``first`` on, and the records what they share with it.
 
-    Returns the row, the contents, and each stream that the unit touches with the position of its last event there.
+    Returns each stream that the unit touches with the position of its last event there.
+    """
+    streams: dict[str, int] = {}
+    for position, record in enumerate(unit.records, first):
+        if not record.at:
+            _share(unit, record)
+        record.position = position
+        streams[record.thread or ORGANISM_STREAM] = position
+    unit.first, unit.last = first, first + len(unit.records) - 1
+    return streams
+
+
+class Salts:
+    """Makes salts. Randomness is read once a block: a system call costs as much as a digest."""
+
+    __slots__ = ("_block", "_random_bytes")
+
+    def __init__(self, random_bytes: RandomBytes) -> None:
+        self._random_bytes = random_bytes
+        self._block: list[bytes] = []
+
+    def new(self) -> bytes:
+        """A salt that was never given before."""
+        if not self._block:
+            block = self._random_bytes(BLOCK_SALTS * SALT_BYTES)
+            self._block = [block[at : at + SALT_BYTES] for at in range(0, len(block), SALT_BYTES)]
+        return self._block.pop()
+
+
+def encode(unit: Unit, salts: Salts) -> tuple[bytes, list[SealedContent]]:
+    """The row of a unit that has its place, and its contents, each sealed by the digest in its record.
+
     Raises ``TypeError`` or ``ValueError`` for what is no JSON.
     """
     thread, cause, correlation = unit.thread_id, unit.cause, unit.correlation
@@ -70,26 +103,21 @@ def encode(unit: Unit, first: int, random_bytes: RandomBytes) -> tuple[bytes, li
     happened: list[events.Event] = []
     seals: list[Seal] = []
     placed: list[Placed] = []
-    streams: dict[str, int] = {}
     for index, record in enumerate(unit.records):
-        if not record.at:
-            _share(unit, record)
-        position = record.position = first + index
         own_thread = record.thread
         content = record.content
         if content is not None:
-            json, xml, salt = content.json, content.xml, random_bytes(SALT_BYTES)
+            json, xml, salt = content.json, content.xml, salts.new()
             owner = content.owner
-            record.digest = seal(owner, salt, json, xml)
+            record.digest = content_digest(owner, salt, json, xml)
             record.content_owner = owner if owner != (own_thread or ORGANISM_STREAM) else None
             seals.append(Seal(index, record.digest, record.content_owner))
-            contents.append((position, owner, salt, json, xml))
+            contents.append((record.position, owner, salt, json, xml))
         if own_thread is not thread or record.cause is not cause or record.correlation is not correlation:
             placed.append(Placed(index, own_thread, record.cause, record.correlation))
         happened.append(record.event)
-        streams[own_thread or ORGANISM_STREAM] = position
-    row = StoredUnit(first, VERSION, unit.at, thread, cause, correlation, unit.actor, happened, seals, placed)
-    return encode_unit(row), contents, streams
+    row = StoredUnit(unit.first, VERSION, unit.at, thread, cause, correlation, unit.actor, happened, seals, placed)
+    return encode_unit(row), contents
 
 
 def _share(unit: Unit, record: Record[events.Event]) -> None:
@@ -134,7 +162,7 @@ def fault(position: int, sealed: Any, row: ContentRow, record_at: RecordAt) -> s
     owner, salt, json, xml, erased_at = row
     if not (isinstance(salt, bytes) and isinstance(json, bytes) and isinstance(xml, bytes)):
         return "is not of the form in which it was written"
-    if erased_at is None and seal(owner, salt, json, xml) == sealed:
+    if erased_at is None and content_digest(owner, salt, json, xml) == sealed:
         return None
     if salt or json or xml:
         return "does not fit its digest, it was changed"

@@ -188,6 +188,17 @@ SELECT
     NULL AS epoch, NULL AS final, NULL AS hash, NULL AS units, NULL AS contents, NULL AS streams, NULL AS types,
     NULL AS erasures, NULL AS blob$columns;
 
+-- erasing: what a commit erases, another view of the same kind
+CREATE TEMP VIEW erasing AS SELECT NULL AS erasures;
+
+-- contents_erased: a trigger of its own, since an UPDATE … FROM that finds nothing costs as much as a row
+CREATE TEMP TRIGGER contents_erased INSTEAD OF INSERT ON erasing WHEN new.erasures <> '[]'
+BEGIN
+    UPDATE content SET salt = x'', json = x'', xml = x'', erased_at = e.value ->> 3
+    FROM jsonb_each(new.erasures) AS e
+    WHERE position BETWEEN e.value ->> 0 AND e.value ->> 1 AND owner = e.value ->> 2 AND erased_at IS NULL;
+END;
+
 -- commit_spreads: one INSERT into `commits` is one statement, one transaction, one fsync
 CREATE TEMP TRIGGER commit_spreads INSTEAD OF INSERT ON commits
 BEGIN
@@ -207,9 +218,8 @@ BEGIN
         substr(new.blob, (value ->> 2) + 16, value ->> 3),
         substr(new.blob, (value ->> 2) + 16 + (value ->> 3), value ->> 4)
     FROM jsonb_each(new.contents);
-    UPDATE content SET salt = x'', json = x'', xml = x'', erased_at = e.value ->> 3
-    FROM jsonb_each(new.erasures) AS e
-    WHERE position BETWEEN e.value ->> 0 AND e.value ->> 1 AND owner = e.value ->> 2 AND erased_at IS NULL;
+    -- not another trigger on `commits`: an erasure must find the contents of its own commit, and triggers have no order
+    INSERT INTO erasing VALUES (new.erasures);
 END;
 
 -- indexes_spread: what the same INSERT adds to the indexes of streams and of types

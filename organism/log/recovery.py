@@ -45,7 +45,7 @@ class Recovery:
         self.refusal = partial(LogUnavailable, f"The log takes no writes now: {reason}.")
         if self._task is None or self._task.done():  # a checkpoint and a commit may fail together
             self._task = asyncio.get_running_loop().create_task(self._recover(error))
-        unknown = CommitUnknown(f"{CommitUnknown()} The disk said: {reason}.")
+        unknown = CommitUnknown(f"{CommitUnknown()} The reason: {reason}.")
         unknown.__cause__ = error
         return unknown
 

@@ -1,8 +1,8 @@
 """The engine: SQLite in WAL mode with ``synchronous=FULL``, one writing thread, group commit; or the same in memory.
 
 docs/topics/commit.md explains the design.
-Three threads share nothing but queues. The loop's encodes, chains and folds, and does quick reads. The writing thread
-executes one statement a commit, the reading thread does slow reads.
+Three threads share nothing but queues. The loop's encodes, folds and chains, in stages for all that came at once, and
+does quick reads. The writing thread executes one statement a commit, the reading thread does slow reads.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from organism.log.batch import Appender, Batch, Erased, Heads, TypeSpans
 from organism.log.commits import Commits
 from organism.log.directory import LogDirectory
 from organism.log.disk import Disk, LastCommit, Memory
-from organism.log.encode import RandomBytes, mac
+from organism.log.encode import RandomBytes, Salts, mac
 from organism.log.log import EventFilter, Origins, Verification
 from organism.log.recovery import Recovery
 from organism.log.snapshots import Snapshot
@@ -39,7 +39,7 @@ from organism.sqlite.driver import Pysqlite
 from organism.views.views import ReadModel
 
 EARLY_UNITS: Final = 32
-"""How many units are written before the loop's iteration ends: the disk works while the loop makes the rest."""
+"""So many units are written at once, and wait for no more: the disk works while the loop makes the rest."""
 LOOK_AGAIN_SECONDS: Final = 0.1
 _log = structlog.get_logger("organism")
 
@@ -69,8 +69,8 @@ class Options:
 class SqliteLog:
     """One tenant's ``EventLog``, made by ``open`` or ``in_memory``; ``views`` are the rows of its read models.
 
-    A commit begins one iteration of the loop after its first unit was appended, so that it includes what follows from
-    that at once, or as soon as the commit before it has ended; it takes all units appended until then. A commit that
+    A commit begins once an iteration of the loop has brought no more units, or ``EARLY_UNITS`` wait, and the commit
+    before it has ended; it takes all units appended until then. A commit that
     takes too long makes the log unavailable until it has ended; what was appended keeps waiting for it.
     """
 
@@ -86,9 +86,11 @@ class SqliteLog:
         self.timeline = last.head.timeline
         self.last_at = last.at
         self._is_due = False
+        self._seen = 0  # units that the next commit had when it could last have begun
         self._is_writing = False
         self._is_stalled = False
         self._is_closing = False
+        self._unsealed: Exception | None = None  # why the next batch could not be sealed
         self._drained: asyncio.Future[None] | None = None
         self._store = store
         self._store.done = self._wrote
@@ -159,12 +161,10 @@ class SqliteLog:
         if self._is_closing:
             raise LogUnavailable("The log is closed.")
         self._appender.add(unit, erased)
-        if not self._is_writing:
-            if not self._is_due:
-                self._is_due = True
-                self._loop.call_soon(self._loop.call_soon, self._begin)
-            elif len(self._appender.batch.units) >= EARLY_UNITS:
-                self._begin()
+        if not self._is_due:  # also while a commit is under way: meanwhile the next one is sealed
+            self._look_soon()
+        elif not self._is_writing and self._appender.waiting >= EARLY_UNITS:
+            self._begin()
 
     async def commit(self, unit: Unit) -> int:
         return await self._commit(unit, None)
@@ -279,19 +279,45 @@ class SqliteLog:
             portion = asyncio.ensure_future(self._store.read(units.unit_rows, rows[-1][0], head))
             yield rows
 
-    def _begin(self) -> None:
-        """Begin a commit with all that was appended until now, unless one is under way."""
+    def _look_soon(self) -> None:
+        if not self._is_due:
+            self._is_due = True
+            self._loop.call_soon(self._look)
+
+    def _look(self) -> None:
+        """See whether a commit can begin. A batch that could not be sealed fails as if the disk had not taken it."""
         self._is_due = False
+        if self._unsealed is not None and not self._is_writing:
+            self._failed(self._appender.swap(), self._recovery.start(self._unsealed))
+        else:
+            self._begin()
+
+    def _begin(self) -> None:
+        """Seal all that was appended until now, and begin a commit with it unless one is under way.
+
+        As long as each iteration of the loop brings more units, the commit waits for them, but not for many.
+        """
+        if self._unsealed is None:
+            try:
+                self._appender.seal()
+            except Exception as error:  # noqa: BLE001 - whatever it is, the units must hear of it
+                self._unsealed = error
         if self._is_writing:
             return
-        if self._recovery.refusal is None and self._appender.batch.units:
-            self._write(self._appender.swap())
+        if self._unsealed is not None:  # this may run in the ``append`` of another unit, or before others are notified
+            self._look_soon()
+        elif self._recovery.refusal is None and (waiting := self._appender.waiting):
+            if self._seen < waiting < EARLY_UNITS:
+                self._seen = waiting
+                self._look_soon()
+            else:
+                self._write(self._appender.swap())
         elif self._drained is not None and not self._drained.done():
             self._drained.set_result(None)
 
     def _write(self, batch: Batch) -> None:
         """Begin to write the batch; ``_wrote`` is called in the loop's thread with the outcome."""
-        self._is_writing = True
+        self._is_writing, self._seen = True, 0
         self._alarm = self._loop.call_later(self._options.stalled_after_s, self._suspect)
         self._store.commit(batch, self._appender.folding)
 
@@ -328,11 +354,11 @@ class SqliteLog:
             _notify(iter(batch.units), None)
         finally:
             self._tail.wake()
-            self._appender.folding.committed(records)  # last, so that a fold that raises keeps no one waiting
+            self._appender.folding.committed(records)
 
     def _failed(self, batch: Batch, error: OrganismError) -> None:
         """Its units get the error; those that wait for the next commit get the reason why there is none."""
-        waiting = self._appender.swap()
+        waiting, self._unsealed = self._appender.swap(), None
         for unit in (*batch.units, *waiting.units):
             unit.first = unit.last = -1  # so no ``expect`` fits them
         self._is_writing = False
@@ -368,7 +394,7 @@ async def appender_after(store: Disk | Memory, views: SqliteViews, position: int
     heads.committed, heads.greatest = position, await store.read(units.greatest_stream)
     folding = await views.begin(position)
     types = TypeSpans(has_forks=bool(await store.read(units.type_spans, [events.ThreadForked], 0, units.END, 1)))
-    return Appender(heads, types, folding, options.random_bytes, position)
+    return Appender(heads, types, folding, Salts(options.random_bytes), position)
 
 
 def _notify(units: Iterator[Unit], error: OrganismError | None) -> None:

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from traceback import format_exception
+
+import structlog
 
 from organism.errors import OrganismError
 from organism.log import units
@@ -15,6 +18,8 @@ from organism.log.rows.versions import CHECKPOINT_EVENTS, LiveRows, RowFolding, 
 from organism.log.snapshots import CHECKPOINT, Snapshots
 from organism.sqlite.driver import Connection
 from organism.views.views import Page, Query, R, ReadModel
+
+_log = structlog.get_logger("organism")
 
 
 class SqliteViews:
@@ -60,8 +65,14 @@ class SqliteViews:
             return None if row is None else write(model, row)[:2]
         return await self._store.read_quickly(pages.read_row, model, key, self._bounded(at))
 
-    def _invalidate(self) -> None:
+    def _invalidate(self, error: Exception) -> None:
         """A fold has failed: no row is shown any more, and the next start rebuilds all of them."""
+        _log.error(
+            "rows_failed",
+            error=str(error),
+            next="Restart the server: it makes the rows again from the log.",
+            traceback="".join(format_exception(error)),
+        )
         self._is_whole = False
         self._store.post(invalidate)
 

@@ -9,6 +9,7 @@ What is due when is in the folded state too, so that a restart finds it again.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Callable
 from contextvars import copy_context
 from typing import Final
@@ -37,6 +38,8 @@ TICK_SECONDS: Final = 0.05
 LOOK_FOR_STUCK_US: Final = 1_000_000
 STUCK_US: Final = 3_000_000
 STUCK: Final = "Stuck: The handler waits, but for nothing that can still come. The lines say where its tasks wait."
+DECIDED_AT_ONCE: Final = 32
+"""How many answers of handlers are decided in one iteration of the loop; sockets get their turn before the next."""
 TIMED_OUT: Final = events.StepError("timeout", "There was no answer in time.")
 
 logger = structlog.get_logger("organism")
@@ -78,6 +81,7 @@ class Pump:
         self.write, self.commit, self.settled = writer.write, writer.commit, writer.settled
         self.wakeups = Wakeups()
         self.handlings: dict[str, Handling] = {}
+        self._ended: deque[tuple[Handling, Responses | Failure]] = deque()
         self._services = services
         self._ticked_at = self._stuck_looked_at = 0
         self._next_tick: asyncio.TimerHandle | None = None
@@ -142,9 +146,10 @@ class Pump:
             *(self.writer, self.mailboxes, self.wakeups, queued, listener, state.rules, at, left_us, at),
             numbering=TaskNumbering.of(self._loop),  # again for each, since the host may set another task factory
             give_up=self._give_up,
+            context=self._context.copy(),
         )
         running = handler.run(handling, self._services, self._finished)
-        handling.task = task = self._loop.create_task(running, context=self._context.copy())
+        handling.task = task = self._loop.create_task(running, context=handling.context)
         self._tasks.add(task)  # the loop itself keeps no task alive
         task.add_done_callback(self._tasks.discard)
         self._ensure_ticking()
@@ -165,7 +170,25 @@ class Pump:
     # -- actor ─▶ respond ─▶ log
 
     def _finished(self, handling: Handling, outcome: Responses | Failure) -> None:
-        """The handler answered or failed. Whatever it does after its end has no effect."""
+        """The handler answered or failed: decide in the next iteration, with all that ended in this one."""
+        if not self._ended:
+            self._loop.call_soon(self._decide_ended, context=self._context)
+        self._ended.append((handling, outcome))
+
+    def _decide_ended(self) -> None:
+        """Decide each answer in its handling's context: code of payload classes runs there."""
+        try:
+            for _ in range(min(len(self._ended), DECIDED_AT_ONCE)):
+                handling, outcome = self._ended.popleft()
+                handling.context.run(self._decide, handling, outcome)
+        except Exception as error:  # noqa: BLE001 - a fault of the pump itself: recorded, and the state is folded again
+            self.writer.on_broken(error)
+        finally:
+            if self._ended:
+                self._loop.call_soon(self._decide_ended, context=self._context)
+
+    def _decide(self, handling: Handling, outcome: Responses | Failure) -> None:
+        """Decide what the handler answered. Whatever it does after its end, or its handling's, has no effect."""
         if handling.dead:
             return
         if isinstance(outcome, Failure):

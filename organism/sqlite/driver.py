@@ -150,6 +150,9 @@ def json_text(value: Any) -> str:
     return orjson.dumps(value).decode()
 
 
+EMPTY_LIST: Final = json_text([])
+
+
 @cache
 def statements(room: str, file: str) -> dict[str, str]:
     """Name → statement, in the order of a ``.sql`` file of a room: each stands under ``-- name: what it does``."""

@@ -17,7 +17,7 @@ from organism.events.record import ORGANISM_STREAM, Actor, Record, Unit
 from organism.events.stored import decode_unit
 from organism.events.vocabulary import ContentErased, Event, ThreadForked
 from organism.log.batch import conceal
-from organism.log.encode import GENESIS, content_of, digest, encode, fault, link
+from organism.log.encode import GENESIS, Salts, content_of, digest, encode, fault, link, place
 from organism.log.log import EventFilter, Origins, Verification, span_of, wants
 from organism.log.streams import export, forked
 from organism.model.redact import Redactor
@@ -39,6 +39,7 @@ class LateLog:
         self.is_lost = self.is_closing = self.is_closed = False
         self._plan = plan or Plan()
         self._chance = Random(1)
+        self._salts = Salts(self._chance.randbytes)
         self._redactor: Redactor | None = None
         self._rows: list[tuple[int, bytes]] = []  # (first position, row), as the sequencer has them
         self._contents: dict[int, list[object]] = {}
@@ -195,8 +196,8 @@ class LateLog:
         rows: list[tuple[int, bytes]] = []
         for unit in units:
             first = decode_unit((rows or self._rows)[-1][1]).last + 1 if rows or self._rows else 1
-            body, contents, _ = encode(unit, first, self._chance.randbytes)
-            unit.first, unit.last = first, first + len(unit.records) - 1
+            place(unit, first)
+            body, contents = encode(unit, self._salts)
             rows.append((first, body))
             for row in self._contents.values():
                 if row[0] == self._erasing.get(unit) and row[4] is None:

@@ -21,6 +21,7 @@ from organism.events.vocabulary import (
     ThreadKilled,
 )
 from organism.model.commands import KillThread, ResolveApproval, ResolveIndeterminate
+from organism.pump.decide.decision import Decision
 from organism.testing import Running
 from tests.flows.disk import Disk
 from tests.flows.lawful import ENDS
@@ -55,6 +56,25 @@ async def test_what_runs_is_handled_as_killed_what_waits_is_dropped_and_the_end_
     unit = [record for record in records if isinstance(record.event, (*ENDS, ThreadKilled))]
     assert [record.position for record in unit] == list(range(unit[0].position, position + 1))
     assert len({record.at for record in unit}) == 1
+
+
+async def test_a_kill_between_a_handler_s_end_and_its_decision_leaves_no_answer(world: MakeWorld) -> None:
+    source = """
+    async def quick(payload: Ask, metadata: HandlerMetadata):
+        CAME.setdefault("end", asyncio.Event()).set()
+        return HandlerResponse.respond(Told("too late"))
+    """
+    async with world(source, {"quick": {}}).running() as o:
+        root = (await o.inject("quick", {"text": "1"})).thread_id
+        await at_gate(o, "end")
+        decision = Decision.on(o.pump.state, None)
+        o.pump.kill(decision, o.pump.state.folded.threads[root])
+        await o.pump.commit(decision)
+        await o.pump.settled()
+        assert [record.event.outcome for record in await o.records(MessageHandled)] == ["killed"]
+        assert (await o.thread(root))["status"] == "killed"
+        assert (await o.inject("quick", {"text": "2"}, wait=True)).replies == ({"text": "too late"},)
+        assert len(await o.records(OrganismStarted)) == 1  # the state was not folded again
 
 
 async def test_child_threads_die_with_their_parent_and_before_it(world: MakeWorld) -> None:

@@ -155,8 +155,9 @@ async def test_a_task_that_runs_on_while_the_handler_waits_for_its_slot_asks_whe
         await at_gate(o, "silent")
         second = await o.inject("player", {"text": "second"})
         await at_gate(o, "second")
-        open_gate(o, "silent", "other")
+        open_gate(o, "silent")
         await o.until(StepRecorded, step=1)
+        open_gate(o, "other")
         await o.inject("echo", {"text": "x"}, wait=True)
         assert len(await o.records(StepStarted, thread=first.thread_id)) == 1
         open_gate(o, "second")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import shutil
 from pathlib import Path
 
 from organism.log.batch import GENERATION_STREAMS, Heads
 from organism.log.disk import USED_WAL_BYTES
+from organism.log.sqlite import EARLY_UNITS, SqliteLog
 from tests.log.engines import anchor, created, open_durable, sent, unit
 from tests.log.faulty import FaultyDriver, Plan
 
@@ -40,6 +42,29 @@ async def test_what_is_appended_while_a_commit_is_under_way_goes_in_the_next_one
     await log.close()
     assert plan.commits == 5
     assert log.head == 56
+
+
+def append_each_iteration(log: SqliteLog, left: int) -> None:
+    """Append that many units, one in each iteration of the loop."""
+    log.append(unit(f"thr-{left}", created()))
+    if left > 1:
+        asyncio.get_running_loop().call_soon(append_each_iteration, log, left - 1)
+
+
+async def test_a_commit_waits_while_each_iteration_brings_more(tmp_path: Path) -> None:
+    plan = Plan()
+    log = await open_durable(tmp_path / "log", FaultyDriver(plan))
+    append_each_iteration(log, EARLY_UNITS - 1)
+    await log.close()
+    assert (plan.commits, log.head) == (1, EARLY_UNITS - 1)
+
+
+async def test_a_commit_of_many_units_waits_for_no_more(tmp_path: Path) -> None:
+    plan = Plan()
+    log = await open_durable(tmp_path / "log", FaultyDriver(plan))
+    append_each_iteration(log, 2 * EARLY_UNITS)
+    await log.close()
+    assert (plan.commits, log.head) == (2, 2 * EARLY_UNITS)
 
 
 async def test_a_large_commit_is_whole(tmp_path: Path) -> None:

@@ -8,15 +8,19 @@ from pathlib import Path
 
 import orjson
 import pytest
+from structlog.testing import capture_logs
 
 from organism.errors import CommitUnknown, Fenced, LogDamaged, LogUnavailable, OrganismError, StalePosition
-from organism.events.record import Record, Unit
+from organism.events.record import Actor, Record, Unit
 from organism.events.vocabulary import Event, MessageSent
 from organism.log.disk import IDLE_WAL_BYTES
-from organism.log.sqlite import SqliteLog
+from organism.log.sqlite import EARLY_UNITS, SqliteLog
+from organism.model.redact import Redactor
 from organism.views.views import Keys, Query, ReadModel, fold_each
-from tests.log.engines import THREADS, Message, created, found_out, open_durable, sent, turn, unit, views
+from tests.log.engines import MODELS, THREADS, Message, created, found_out, open_durable, sent, turn, unit, views
 from tests.log.faulty import FaultyDriver, Plan
+
+SECRET = "another-secret-of-mine"
 
 
 @pytest.fixture
@@ -269,14 +273,76 @@ async def test_a_read_model_that_falls_shows_nothing_half_made_and_stops_nobody(
     log = await open_durable(tmp_path / "log", models=(THREADS, broken))
     await log.commit(unit("thr-1", created(), sent("msg-1")))
     assert (await views(log).rows("messages", Query())).count == 1
-    with pytest.raises(RuntimeError):
-        await log.commit(unit("thr-1", sent("msg-2")))
-    assert await log.commit(unit("thr-1", sent("msg-3"), expect={"thr-1": 2})) == 3
+    with capture_logs() as told:
+        assert await log.commit(unit("thr-1", sent("msg-2"))) == 3
+    assert [(line["event"], line["error"]) for line in told] == [("rows_failed", "the model's fault")]
+    assert await log.commit(unit("thr-1", sent("msg-3"), expect={"thr-1": 3})) == 4
     with pytest.raises(OrganismError, match="read model"):
         await views(log).rows("messages", Query())
-    assert [record.position for record in await log.read()] == [1, 2, 3]
+    assert [record.position for record in await log.read()] == [1, 2, 3, 4]
     await log.close()
     unfit.clear()
     log = await open_durable(tmp_path / "log", models=(THREADS, broken))
-    assert (await views(log).rows("messages", Query())).count == 2
+    assert (await views(log).rows("messages", Query())).count == 3
     await log.close()
+
+
+def unfit_unit(thread: str) -> Unit:
+    """A unit that ``append`` takes, and that has no row: half a character is no UTF-8."""
+    unfit = unit(thread, created())
+    unfit.actor = Actor(user="\ud800")
+    return unfit
+
+
+@pytest.mark.parametrize("is_on_disk", [True, False])
+async def test_l8_a_unit_that_cannot_be_encoded_fails_its_commit_and_the_log_goes_on(
+    tmp_path: Path, *, is_on_disk: bool
+) -> None:
+    log = await (open_durable(tmp_path / "log") if is_on_disk else SqliteLog.in_memory(MODELS))
+    heard: list[tuple[str, str]] = []
+    good, unfit, back = unit("thr-1", created()), unfit_unit("thr-2"), recovered(log)
+    good.then, unfit.then = listen(heard, "good"), listen(heard, "unfit")
+    log.append(good)
+    log.append(unfit)
+    assert await back == 0
+    assert heard == [("good", "CommitUnknown"), ("unfit", "CommitUnknown")]
+    assert await log.commit(unit("thr-1", created(), expect={"thr-1": 0})) == 1
+    assert (await log.verify()).damage == ()
+    await log.close()
+
+
+async def test_l8_a_unit_that_cannot_be_encoded_leaves_the_commit_under_way_alone(log: SqliteLog) -> None:
+    heard: list[tuple[str, str]] = []
+    back, units = recovered(log), [unit(f"thr-{number}", created()) for number in range(EARLY_UNITS + 1)]
+    for each in units:  # so many that the commit has begun
+        each.then = listen(heard, "under way")
+        log.append(each)
+    unfit = unfit_unit("thr-x")
+    unfit.then = listen(heard, "unfit")
+    log.append(unfit)
+    head = await back
+    assert heard[:EARLY_UNITS] == [("under way", "NoneType")] * EARLY_UNITS
+    assert heard[-1] == ("unfit", "CommitUnknown")
+    assert head == EARLY_UNITS == log.head
+    assert await log.commit(unit("thr-x", created(), expect={"thr-x": 0})) == head + 1
+    assert (await log.verify()).damage == ()
+
+
+async def test_l2_a_stale_unit_between_two_good_ones_leaves_no_gap(log: SqliteLog) -> None:
+    log.append(unit("thr-1", created(), sent("msg-1")))
+    with pytest.raises(StalePosition):
+        log.append(unit("thr-1", sent("msg-2"), expect={"thr-1": 0}))
+    assert await log.commit(unit("thr-1", sent("msg-3"), expect={"thr-1": 2})) == 3
+    assert [record.position for record in await log.read()] == [1, 2, 3]
+    assert (await views(log).rows("messages", Query())).count == 2
+
+
+async def test_a_secret_in_one_unit_of_a_commit_is_masked_there_alone(log: SqliteLog) -> None:
+    log.conceal(Redactor([SECRET]))
+    log.append(unit("thr-1", sent("msg-1", "nothing to hide")))
+    log.append(unit("thr-1", sent("msg-2", f"it is {SECRET}")))
+    await log.commit(unit("thr-1", sent("msg-3", "nothing either")))
+    texts = [orjson.loads((await log.content(position) or (b"",))[0])["text"] for position in (1, 2, 3)]
+    assert (texts[0], texts[2]) == ("nothing to hide", "nothing either")
+    assert SECRET not in texts[1]
+    assert (await log.verify()).damage == ()

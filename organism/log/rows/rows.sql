@@ -116,7 +116,7 @@ instr($field, ?) > 0;
 
 -- rows_spread: what the INSERT of a commit (organism/log/log.sql) makes of the rows of a model; one that a commit leaves alone costs nothing
 CREATE TEMP TRIGGER spread_$name INSTEAD OF INSERT ON commits
-WHEN new.add_$name IS NOT NULL OR new.end_$name IS NOT NULL
+WHEN new.add_$name <> '[]' OR new.end_$name <> '[]'
 BEGIN
     $steps
 END;

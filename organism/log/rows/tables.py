@@ -12,7 +12,7 @@ import orjson
 from msgspec import field
 
 from organism.events.entity import Entity
-from organism.sqlite.driver import json_text, statements
+from organism.sqlite.driver import EMPTY_LIST, json_text, statements
 from organism.views.views import ReadModel
 
 LAYOUT: Final = 8  # Changed whenever this file or rows.sql makes something else of a model
@@ -105,7 +105,7 @@ def row_lists(models: Sequence[ReadModel], changes: Mapping[str, Changes], blob:
     for model in models:
         found = changes.get(model.name)
         if found is None:
-            lists += (None, None)
+            lists += (EMPTY_LIST, EMPTY_LIST)
             continue
         versions = []
         for number, key, (public, private, content_at, columns) in found.versions:
@@ -113,5 +113,5 @@ def row_lists(models: Sequence[ReadModel], changes: Mapping[str, Changes], blob:
             versions.append((number, key, end, len(public), middle, len(private), content_at, *columns))
             blob += (public, private)
             end = middle + len(private)
-        lists += (json_text(versions) if versions else None, json_text(found.ended) if found.ended else None)
+        lists += (json_text(versions), json_text(found.ended))
     return lists

@@ -140,8 +140,7 @@ class RowFolding:
     """Folds units, in order, into the rows of all models: stored ones when taken in, live ones once committed.
 
     ``live.position`` is the last position that is known to be on the disk. ``keep`` gets a checkpoint from time to
-    time.
-    A fold that raises calls ``on_fault``; from then on nothing is folded: the rows have to be rebuilt.
+    time, and ``on_fault`` what a fold raises; from then on nothing is folded: the rows have to be rebuilt.
     """
 
     def __init__(
@@ -150,7 +149,7 @@ class RowFolding:
         load: LoadVersion,
         live: LiveRows,
         keep: Callable[[Snapshot], None],
-        on_fault: Callable[[], None] = lambda: None,
+        on_fault: Callable[[Exception], None],
     ) -> None:
         self.live = live
         self._stored = stored(models)
@@ -171,14 +170,14 @@ class RowFolding:
         for model, key in found.items():
             self._current[model].greatest = key
 
-    def take(self, first: int, records: Sequence[Record[events.Event]]) -> None:
-        """Fold a unit whose records have their positions, from ``first`` on. Raises what a fold raises."""
+    def take(self, units: Sequence[tuple[int, Sequence[Record[events.Event]]]]) -> None:
+        """Fold units, each given by its first position and its records, which have theirs."""
         if self._is_whole:
             try:
-                self._take(first, records)
-            except BaseException:
-                self._fail()
-                raise
+                for first, records in units:
+                    self._take(first, records)
+            except Exception as error:  # noqa: BLE001 - whatever a fold raises
+                self._fail(error)
 
     def values(self, blob: list[bytes], end: int) -> list[Any]:
         """What the units since the last call add, column by column; ``blob``, of ``end`` - 1 bytes, takes the texts."""
@@ -186,14 +185,14 @@ class RowFolding:
         return row_lists(self._stored, changes, blob, end)
 
     def committed(self, records: Sequence[Record[events.Event]]) -> None:
-        """These are on the disk, with the rows that follow from them. Raises what a fold raises."""
+        """These are on the disk, with the rows that follow from them."""
         if self._is_whole:
             try:
                 self.live.take(records)
-            except BaseException:
-                self._fail()
-                raise
-            self._keep_checkpoint(CHECKPOINT_EVENTS)
+            except Exception as error:  # noqa: BLE001 - whatever a fold raises
+                self._fail(error)
+            else:
+                self._keep_checkpoint(CHECKPOINT_EVENTS)
 
     def close(self) -> None:
         """Keep a last checkpoint, if anything has happened since."""
@@ -213,9 +212,9 @@ class RowFolding:
         for current in touched:
             current.take(first, records, self._changes[current.model.name], self.live.position)
 
-    def _fail(self) -> None:
+    def _fail(self, error: Exception) -> None:
         self._is_whole = False
-        self._on_fault()
+        self._on_fault(error)
 
     def _keep_checkpoint(self, least_events: int) -> None:
         """If one cannot be written, a read of the past takes longer."""

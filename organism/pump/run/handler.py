@@ -38,11 +38,7 @@ async def run(
     """Run the handler and call ``finished``. Whatever the handler raises ends here, ``SystemExit`` too (G7)."""
     if handling.dead:
         return
-    outcome = await _outcome(handling, services)
-    try:
-        finished(handling, outcome)
-    except Exception as error:  # noqa: BLE001 - a fault of the pump itself: recorded, and the state is folded again
-        handling.writer.on_broken(error)
+    finished(handling, await _outcome(handling, services))
 
 
 async def _outcome(handling: Handling, services: Services) -> Responses | Failure:
