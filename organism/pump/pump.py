@@ -9,9 +9,10 @@ What is due when is in the folded state too, so that a restart finds it again.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Coroutine, Iterable
 from contextvars import copy_context
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -82,6 +83,8 @@ class Pump:
         self._ticked_at = self._stuck_looked_at = 0
         self._next_tick: asyncio.TimerHandle | None = None
         self._is_dropped = False
+        self._begun: deque[Message] = deque()
+        self._unstopped = 0  # kills on their way to the disk, which stop what they have ended only then
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
@@ -96,6 +99,8 @@ class Pump:
             if handling is not None:
                 handling.step_ended(end)
         boxes.follow(decision.records)
+        if decision.stops:
+            self._unstopped += 1
         if boxes.fair_share is not None:
             boxes.fair_share(boxes)
         if boxes.resuming:
@@ -103,6 +108,7 @@ class Pump:
             for message in decision.resumed:
                 self.handlings[message.id].granted()
         if boxes.ready:
+            self._begin(boxes.begins())
             decision.starts = boxes.starts(decision.at)
             for message in decision.starts:
                 decision.start(message)
@@ -111,14 +117,17 @@ class Pump:
 
     def _act(self, unit: Decision) -> None:
         """The unit is on disk: stop, resume and start handlers."""
-        for stop in unit.stops:
-            stop()
+        if unit.stops:
+            for stop in unit.stops:
+                stop()
+            self._unstopped -= 1
+            self._begin(())
         for arrival in unit.arrivals:
             arrival.on_disk()
         if unit.recorded or unit.resumed:
             self._go_on(unit)
         for message in unit.starts:
-            self._start(message, unit.at)
+            self._run(self._start(message), message)
         if self.state.folded.due:
             self._ensure_ticking()
         if unit.cause is None:
@@ -126,7 +135,36 @@ class Pump:
         if unit.on_written is not None:
             unit.on_written(unit)
 
-    def _start(self, message: Message, at: int) -> None:
+    def _run(self, work: Coroutine[Any, Any, None], message: Message) -> None:
+        task = self._loop.create_task(work, context=self._context.copy())
+        self._tasks.add(task)  # the loop itself keeps no task alive
+        task.add_done_callback(self._tasks.discard)
+        self._loop.call_soon(self.mailboxes.has_run, message)  # after the first step of the task
+
+    async def _start(self, message: Message) -> None:
+        """The message's start is on disk: handle it if it gets a slot.
+
+        Whether one is free is found out here, in the task's first step: handlers that do not wait have freed theirs.
+        """
+        boxes = self.mailboxes
+        boxes.start_on_disk(message)
+        if boxes.fair_share is not None:
+            boxes.fair_share(boxes)
+        begun = boxes.begins()
+        if begun == [message] and not self._unstopped:
+            await self._handle(message, message.started_at)
+        else:
+            self._begin(begun)
+
+    def _begin(self, messages: Iterable[Message]) -> None:
+        """Handle messages that have got a slot, once what held it and was killed is stopped."""
+        self._begun += messages
+        while self._begun and not self._unstopped:
+            message = self._begun.popleft()
+            self._run(self._handle(message, self.state.now()), message)
+
+    async def _handle(self, message: Message, at: int) -> None:
+        """Handle a message that has its slot; its running time counts from ``at`` on."""
         state = self.state
         if self._is_dropped or message.id not in state.folded.messages:
             return
@@ -143,11 +181,9 @@ class Pump:
             numbering=TaskNumbering.of(self._loop),  # again for each, since the host may set another task factory
             give_up=self._give_up,
         )
-        running = handler.run(handling, self._services, self._finished)
-        handling.task = task = self._loop.create_task(running, context=self._context.copy())
-        self._tasks.add(task)  # the loop itself keeps no task alive
-        task.add_done_callback(self._tasks.discard)
+        handling.task = asyncio.current_task()
         self._ensure_ticking()
+        await handler.run(handling, self._services, self._finished)
 
     def _go_on(self, unit: Decision) -> None:
         """Give recorded steps to their handlers; resume those that have their slot again."""
