@@ -159,15 +159,16 @@ class AuditLines:
         }
         if "message_id" in fields and effective(self._defaults(), self._written).audit_prompts:
             known["prompt"] = await self._prompt(fields["message_id"])
+        at = iso(record.at)
         entry = {
             "tenant": self.tenant,
             "log": self.log.timeline,
             "position": record.position,
-            "timestamp": iso(record.at),
+            "timestamp": at,
             "event": kind,
             "fields": {name: value for name, value in known.items() if value is not None},
         }
-        return entry["timestamp"][:_DAY_CHARS], _in_ascii(self._redactor.shown(orjson.dumps(entry))) + b"\n"
+        return at[:_DAY_CHARS], _in_ascii(self._redactor.shown(orjson.dumps(entry))) + b"\n"
 
     async def _prompt(self, message: str) -> Any:
         """What the message says; None once it was erased."""
