@@ -83,8 +83,8 @@ class Pump:
         self._ticked_at = self._stuck_looked_at = 0
         self._next_tick: asyncio.TimerHandle | None = None
         self._is_dropped = False
-        self._begun: deque[Message] = deque()
-        self._unstopped = 0  # kills on their way to the disk, which stop what they have ended only then
+        self._begun: deque[Message] = deque()  # they have a slot, and wait until what was killed is stopped
+        self._unstopped = 0  # handlers that were killed, and are stopped once that is on disk
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
@@ -99,8 +99,6 @@ class Pump:
             if handling is not None:
                 handling.step_ended(end)
         boxes.follow(decision.records)
-        if decision.stops:
-            self._unstopped += 1
         if boxes.fair_share is not None:
             boxes.fair_share(boxes)
         if boxes.resuming:
@@ -108,7 +106,8 @@ class Pump:
             for message in decision.resumed:
                 self.handlings[message.id].granted()
         if boxes.ready:
-            self._begin(boxes.begins())
+            if boxes.started:
+                self._begin(boxes.begins())
             decision.starts = boxes.starts(decision.at)
             for message in decision.starts:
                 decision.start(message)
@@ -120,7 +119,7 @@ class Pump:
         if unit.stops:
             for stop in unit.stops:
                 stop()
-            self._unstopped -= 1
+            self._unstopped -= len(unit.stops)
             self._begin(())
         for arrival in unit.arrivals:
             arrival.on_disk()
@@ -147,14 +146,14 @@ class Pump:
         Whether one is free is found out here, in the task's first step: handlers that do not wait have freed theirs.
         """
         boxes = self.mailboxes
-        boxes.start_on_disk(message)
-        if boxes.fair_share is not None:
+        if boxes.begin(message):
+            if self._unstopped:
+                self._begin((message,))
+            else:
+                await self._handle(message, message.started_at)
+        elif boxes.fair_share is not None:
             boxes.fair_share(boxes)
-        begun = boxes.begins()
-        if begun == [message] and not self._unstopped:
-            await self._handle(message, message.started_at)
-        else:
-            self._begin(begun)
+            self._begin(boxes.begins())
 
     def _begin(self, messages: Iterable[Message]) -> None:
         """Handle messages that have got a slot, once what held it and was killed is stopped."""
@@ -244,8 +243,9 @@ class Pump:
                 handling.cut(decision)
         for message in ending.kill(decision, threads):
             running = self.handlings.get(message.id)
-            if running is not None:  # else its start is not on disk yet, and will not happen
+            if running is not None:  # else it has no slot yet, and gets none
                 decision.stops = (*decision.stops, running.cancel)
+                self._unstopped += 1
                 self.leave(running)
 
     def leave(self, handling: Handling) -> None:

@@ -107,6 +107,7 @@ class Mailboxes(Entity):
     running: int = 0
     fresh: int = 0
     starting: int = 0  # messages whose start is on its way to the disk
+    started: int = 0  # messages whose start is on disk, and that wait for a slot
     is_contended: bool = False  # another tenant waits for slots: what starts needs one at once
     resuming: int = 0  # handlers that want to go on, which they do before anything new starts
     suspect: Queued | None = None  # the one that runs now
@@ -252,19 +253,30 @@ class Mailboxes(Entity):
                 return queued
         return None
 
-    def start_on_disk(self, message: Message) -> None:
-        """The message waits for its slot, unless its handling is over already."""
+    def begin(self, message: Message) -> bool:
+        """The message's start is on disk: whether it has its slot now. Else it waits for one (``begins``)."""
         queued = self.queued.get(message.id)
-        if queued is not None:
-            self.starting -= 1
-            queued.line.box.started.append(queued)
-            self._list(queued.line.box)
+        if queued is None:  # its handling is over already
+            return False
+        box = queued.line.box
+        self.starting -= 1
+        if (
+            (self.running < self.limit and box.running < box.limit)
+            and (self.fair_share is None and not box.started)
+            and not self.folded.is_paused(message)
+        ):
+            self._give_slot(queued)
+            return True
+        box.started.append(queued)
+        self.started += 1
+        self._list(box)
+        return False
 
     def begins(self) -> list[Message]:
-        """The messages whose handlers begin now, one from each agent in turn; each has its slot from here on."""
+        """The started messages that get a slot now, one from each agent in turn."""
         found: list[Message] = []
         ready, passed = self.ready, 0
-        while passed < len(ready) and self.running < self.limit and not self.folded.paused:
+        while self.started and passed < len(ready) and self.running < self.limit and not self.folded.paused:
             box = ready.popleft()
             queued = self._first_started(box)
             if queued is not None:
@@ -282,15 +294,20 @@ class Mailboxes(Entity):
         for _ in range(len(box.started) if box.running < box.limit else 0):
             queued = box.started.popleft()
             if not self.folded.is_paused(queued.message):
-                queued.is_ahead, queued.is_fresh = False, True
-                box.ahead -= 1
-                box.running += 1
-                self.running += 1
-                box.fresh += 1
-                self.fresh += 1
+                self.started -= 1
+                self._give_slot(queued)
                 return queued
             box.started.append(queued)
         return None
+
+    def _give_slot(self, queued: Queued) -> None:
+        box = queued.line.box
+        queued.is_ahead, queued.is_fresh = False, True
+        box.ahead -= 1
+        box.running += 1
+        box.fresh += 1
+        self.running += 1
+        self.fresh += 1
 
     def has_run(self, message: Message) -> None:
         """The message's handler has run, and waits for something unless its handling is over."""
@@ -330,6 +347,7 @@ class Mailboxes(Entity):
             line.box.ahead -= 1
             if queued in line.box.started:
                 line.box.started.remove(queued)
+                self.started -= 1
             else:
                 self.starting -= 1
         else:
