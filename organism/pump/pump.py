@@ -203,6 +203,7 @@ class Pump:
         """The handler answered or failed. Whatever it does after its end has no effect."""
         if handling.dead:
             return
+        self.mailboxes.release_slot(handling.queued)
         if isinstance(outcome, Failure):
             self._failed(handling, outcome)
             return

@@ -34,6 +34,7 @@ class Queued(Entity):
     payload: Any = None
     generation: int = 0
     is_ahead: bool = False  # it is started and has no slot yet
+    has_slot: bool = False
     is_fresh: bool = False  # it has its slot, and its handler has not waited for anything yet
 
     def is_suspect(self) -> bool:
@@ -302,7 +303,7 @@ class Mailboxes(Entity):
 
     def _give_slot(self, queued: Queued) -> None:
         box = queued.line.box
-        queued.is_ahead, queued.is_fresh = False, True
+        queued.is_ahead, queued.has_slot, queued.is_fresh = False, True, True
         box.ahead -= 1
         box.running += 1
         box.fresh += 1
@@ -350,15 +351,20 @@ class Mailboxes(Entity):
                 self.started -= 1
             else:
                 self.starting -= 1
-        else:
-            line.box.running -= 1
-            self.running -= 1
-            self._count_as_waiting(queued)
+        self.release_slot(queued)
         if line.waiting:
             self._offer(line)
         else:
             line.drop_if_empty()
             self._list(line.box)
+
+    def release_slot(self, queued: Queued) -> None:
+        """Free the slot of a handler that waits in a step or whose code is over, if it has one."""
+        if queued.has_slot:
+            queued.has_slot = False
+            queued.line.box.running -= 1
+            self.running -= 1
+            self._count_as_waiting(queued)
 
     def wait(self, queued: Queued, *, reserves_line: bool = False) -> None:
         """The handler waits in a step: free its slot, and its line too unless that is reserved for it."""
@@ -369,9 +375,7 @@ class Mailboxes(Entity):
             self._free(queued)
         else:
             line.busy = Reserved(queued)
-            line.box.running -= 1
-            self.running -= 1
-            self._count_as_waiting(queued)
+            self.release_slot(queued)
             self._list(line.box)
 
     def open_line(self, queued: Queued) -> None:
@@ -416,6 +420,7 @@ class Mailboxes(Entity):
             if queued.is_suspect():
                 self.suspect = queued
             line.busy = queued
+            queued.has_slot = True
             line.waiters -= 1
             self.resuming -= 1
             box.running += 1
