@@ -165,16 +165,17 @@ async def test_a_prompts_text_stands_in_it_only_where_the_tenant_says_so(world: 
     assert prompts == ([] if where == "nowhere" else [asked_for] * 2)  # of the injection, and of the model's call
 
 
-async def test_no_secret_and_no_line_of_a_clients_own_gets_into_it(world: MakeWorld) -> None:
+@pytest.mark.parametrize("moves_a_cursor", ["\u2028", "\x7f"])
+async def test_no_secret_and_no_line_of_a_clients_own_gets_into_it(world: MakeWorld, moves_a_cursor: str) -> None:
     made = made_of(world)
     tenants(made, default={"defaults": {"audit_prompts": True}})
-    forged = '\n{"tenant":"default","log":"x","position":99999,"event":"call"}\n\u2028'
+    forged = '\n{"tenant":"default","log":"x","position":99999,"event":"call"}\n' + moves_a_cursor
     key = "sk-" + "a" * 40
     async with made.running() as o:
         await asked(o, f"{key} {forged} what is 6*7?", Actor("default", None, key, "operator"))
     texts = b"".join(files(made).values())
     assert key.encode() not in texts
-    assert texts.isascii()
+    assert texts.replace(b"\n", b"").decode("ascii").isprintable()
     assert_whole(made, 1)
 
 

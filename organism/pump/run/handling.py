@@ -7,7 +7,6 @@ import hashlib
 import inspect
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import suppress
-from contextvars import Context
 from functools import partial
 from itertools import islice, takewhile
 from typing import Any, Final, Literal, NamedTuple, NoReturn, TypeVar
@@ -90,7 +89,6 @@ class Handling(Entity):
     ran_at: int  # when that was
     numbering: TaskNumbering
     give_up: Callable[[Handling, Failure], None]  # ends it at once
-    context: Context  # of its task
     number: int = 0  # of the last step that has one
     pending: int = 0  # answers that it waits for
     slot: SlotState = "held"

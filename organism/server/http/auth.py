@@ -14,7 +14,7 @@ import os
 import secrets
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable, Mapping
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from ipaddress import IPv6Address, ip_address
 from pathlib import Path
 from typing import Final
@@ -51,6 +51,7 @@ class Tokens:
 
     def __init__(self, operator: str, key: bytes, now: Callable[[], float]) -> None:
         self._key = key
+        self._mark_key = secrets.token_bytes(_SECRET_BYTES)
         self._now = now
         self._latest = 0.0
         admin = Principal(DEFAULT_TENANT, OPERATOR, frozenset({ADMIN}), credential=sha256(operator.encode()).digest())
@@ -87,7 +88,7 @@ class Tokens:
 
     def _mark(self, digest: bytes) -> bytes:
         """What a token is looked up by: the time that takes tells a guesser nothing."""
-        return hmac.digest(self._key, b"token " + digest, "sha256")
+        return blake2b(digest, key=self._mark_key).digest()  # a quarter of an HMAC's time
 
     def _has_ended(self, who: Principal) -> bool:
         self._latest = max(self._latest, self._now())

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import math
 import re
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
@@ -46,6 +47,8 @@ MAX_GATEWAY_BODY_BYTES: Final = 32 << 20
 GATEWAY: Final = ("/v1/", "/a1/")
 """The beginnings of the addresses that programs use as they use a provider of models."""
 NOBODY: Final = Principal(DEFAULT_TENANT, "nobody", frozenset())
+WATCH_AFTER_SECONDS: Final = 0.1
+"""A request is watched for its client's leaving only after this long: most have been answered by then."""
 LEFT: Final = Response(status_code=499)
 """Never sent, since the client has left; the status is for the server's own log."""
 _OF_BODY: Final = frozenset({b"content-length", b"transfer-encoding", b"content-encoding"})
@@ -284,17 +287,30 @@ class Call(Request):
         """Wait until the client is gone."""
         await until_left(self.receive)
 
+    async def until_any(self, ends: Collection[asyncio.Future[Any]], seconds: float | None = None) -> None:
+        """Wait until one of them is done, the client has left, or the seconds are over."""
+        loop = asyncio.get_running_loop()
+        end = math.inf if seconds is None else loop.time() + seconds
+        early = min(WATCH_AFTER_SECONDS, end - loop.time())
+        done, _ = await asyncio.wait(ends, timeout=early, return_when=asyncio.FIRST_COMPLETED)
+        if done or loop.time() >= end:
+            return
+        leaving = asyncio.ensure_future(self.until_left())
+        try:
+            rest = None if seconds is None else end - loop.time()
+            await asyncio.wait({*ends, leaving}, timeout=rest, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            leaving.cancel()
+
     async def unless_left(self, work: Coroutine[Any, Any, T]) -> T:
         """What the work gives. If the client leaves first, the work is cancelled; then raises ``ClientDisconnect``."""
         working = asyncio.ensure_future(work)
-        leaving = asyncio.ensure_future(self.until_left())
         try:
-            await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            await self.until_any((working,))
             if not working.done():
                 raise ClientDisconnect
             return working.result()
         finally:
-            leaving.cancel()
             if not working.done():
                 working.cancel()
                 with suppress(asyncio.CancelledError):

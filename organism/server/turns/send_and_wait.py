@@ -62,13 +62,10 @@ async def send_and_wait(
     if seconds is None:
         return sent, None
     waiting = asyncio.ensure_future(_replies(call.tenant.log, sent))
-    left = asyncio.ensure_future(call.until_left())
     try:
-        ends: set[asyncio.Future[Any]] = {waiting, left, call.process.stopping}
-        await asyncio.wait(ends, timeout=seconds, return_when=asyncio.FIRST_COMPLETED)
+        await call.until_any((waiting, call.process.stopping), seconds)
         replies = waiting.result() if waiting.done() else None
     finally:
-        left.cancel()
         waiting.cancel()
     if replies is None or not replies.end:
         return sent, None

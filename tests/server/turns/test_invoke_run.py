@@ -155,9 +155,10 @@ async def test_anyone_who_waits_for_a_run_and_leaves_is_waited_for_no_longer(ser
             waiting = asyncio.ensure_future(asking)
             await server.until(lambda: tenant.feed.count == 1)
             waiting.cancel()
-        await server.until(lambda: tenant.feed.count == 0)
+        await server.until(lambda: "/agents/{name}/invoke" in {entry.get("route") for entry in log.entries})
         ends = [entry["status"] for entry in log.entries if entry.get("route", "").endswith("/invoke")]
     assert ends == [499]
+    assert tenant.feed.count == 0
     thread = await resolve(server)
     assert await tenant.ended(thread, PATIENCE_SECONDS)
     assert (await server.get(f"/threads/{thread}"))["status"] == "completed"
