@@ -5,7 +5,8 @@ allow-list ─▶ depth ─▶ leak check ─▶ rate ─▶ budget ─▶ (on d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import asyncio
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from math import ceil
@@ -15,7 +16,7 @@ import orjson
 
 from organism.agents.attempts import SECOND_US, AnswerBuffer, Attempts, CallPlan, Timing
 from organism.agents.providers import ProviderError
-from organism.agents.providers.messages import prompt_digest, tokens_of_request
+from organism.agents.providers.messages import prompt_digest, tokens_beside_messages, tokens_of_message
 from organism.agents.registry import ModelRegistry, ServedModel, connected
 from organism.config.settings import Listener, Price
 from organism.events import vocabulary as events
@@ -28,10 +29,13 @@ from organism.pump.decide import spend
 from organism.pump.decide.decision import Decision
 from organism.pump.decide.gates import PrincipalOf
 from organism.pump.decide.spend import Cost, ModelCall, Need, Outcome
+from organism.pump.prompt import PromptMessage, SentMessage, json_of
 from organism.pump.run.model_call import StreamPart
 
 LEAST_LEFT: Final = 1024
 """Tokens for an answer where the estimated prompt fills the context; the provider counts it exactly."""
+PORTION_BYTES: Final = 1 << 15
+"""So much of a prompt is searched for secrets before the loop gets a turn: 0.3 ms, or 2 ms if all of it is masked."""
 MOST_ERROR_CHARS: Final = 2000
 MOST_RUNS: Final = 3
 """How deep runs may be nested, the outermost included."""
@@ -45,18 +49,46 @@ class Gateway(Entity):
     _timing: Timing
     _principal_of: PrincipalOf
 
+    async def prepare(self, call: ModelCall) -> None:
+        """See ``Models``."""
+        is_long = sum(len(message.json) for message in call.messages) > PORTION_BYTES
+        for portion in _portions(self._unmasked(call)):
+            self._mask(portion)
+            if is_long:  # also where all is known: writing the digest has taken long, and so will reserving
+                await asyncio.sleep(0)
+
+    def _unmasked(self, call: ModelCall) -> list[PromptMessage]:
+        """The messages that may hold a secret which was not looked for."""
+        generation = self._redactor.generation
+        return [each for each in call.messages if each.sent is None or each.sent.generation != generation]
+
+    def _mask(self, messages: Sequence[PromptMessage]) -> None:
+        """Make what is sent of the messages. Most hold no secret, which one search through all of them tells."""
+        redactor = self._redactor
+        may_mask = redactor.may_mask(b"\n".join(message.json for message in messages))
+        for message in messages:
+            sent, json, may_leak = message.given, message.json, False
+            if may_mask and redactor.may_mask(json):
+                sent = redactor.value(sent)
+                json = json_of(sent)
+                may_leak = redactor.may_hold(json)
+            message.sent = SentMessage(sent, json, tokens_of_message(sent), redactor.generation, may_leak)
+
     def reserve(self, decision: Decision, call: ModelCall) -> None:
         rules = decision.state.rules
         chain = self._allowed(call)
         check_depth(call.message, rules.listeners)
-        request = self._request(call)
-        need = _need(chain, request)
+        self._mask(self._unmasked(call))  # none, unless a secret came after it was prepared
+        sent = [message.sent for message in call.messages if message.sent is not None]
+        request = self._request(call, sent)
+        need = _need(chain, request, sum(each.tokens for each in sent) + tokens_beside_messages(request))
         _check_rate(chain, need, decision.at)
         need = spend.fitted(need, spend.bounds(decision, call))
         spend.reserve(decision, call, need)
         if not need.is_asked and need.output_tokens <= spend.SURELY_WRITTEN:  # many refuse more than they can write
             request = replace(request, max_tokens=need.output_tokens)
-        call.plan = CallPlan(chain, request, need, rules.retry, prompt_digest(request))
+        digest = prompt_digest((each.json for each in sent), request)
+        call.plan = CallPlan(chain, request, need, rules.retry, digest)
 
     def _allowed(self, call: ModelCall) -> tuple[ServedModel, ...]:
         """The models to ask in order: those of the configuration that the root's principal may use now (S5)."""
@@ -78,21 +110,22 @@ class Gateway(Entity):
             raise _not_allowed(f"The token {holder!r}, from whose injection this follows, may not use {name!r}.")
         return tuple(served for served in chain if served.name in principal.models)
 
-    def _request(self, call: ModelCall) -> ModelRequest:
+    def _request(self, call: ModelCall, sent: Sequence[SentMessage]) -> ModelRequest:
         options = call.options
         most = options.get("max_tokens")
         if most is not None and (not isinstance(most, int) or most < 1):
             raise CompleteError("upstream_error", f"`max_tokens` is a whole number from 1; {most!r} came.")
         request = ModelRequest(
             "",
-            tuple(self._redactor.decoded(orjson.dumps([dict(message) for message in call.messages]))),
+            tuple(each.message for each in sent),
             tuple(options.get("tools", ())),
             options.get("response_format"),
             options.get("temperature", 0.0),
             most,
             parameters=options.get("parameters", {}),
         )
-        self._refuse_leaks(request.messages, request.tools, request.response_format, request.parameters)
+        doubtful = [each.message for each in sent if each.may_leak]
+        self._refuse_leaks(doubtful, request.tools, request.response_format, request.parameters)
         return request
 
     def _refuse_leaks(self, *parts: Any) -> None:
@@ -149,9 +182,9 @@ def check_depth(message: Message, listeners: Mapping[str, Listener]) -> None:
         )
 
 
-def _need(chain: tuple[ServedModel, ...], request: ModelRequest) -> Need:
-    """The most that the call may use, whichever model answers."""
-    prompt, first, asked = tokens_of_request(request), chain[0], request.max_tokens
+def _need(chain: tuple[ServedModel, ...], request: ModelRequest, prompt: int) -> Need:
+    """The most that the call may use, whichever model answers; ``prompt`` are the request's own tokens."""
+    first, asked = chain[0], request.max_tokens
     prices = [served.model.price for served in chain]
     return Need(
         model=first.name,
@@ -177,6 +210,18 @@ def _check_rate(chain: tuple[ServedModel, ...], need: Need, now: int) -> None:
             f"there is room for this call in {wait_s:.0f} s.",
             retry_after_s=ceil(wait_s),
         )
+
+
+def _portions(messages: Iterable[PromptMessage]) -> Iterator[list[PromptMessage]]:
+    """The messages in portions of at least ``PORTION_BYTES``; the last one is smaller, and may be empty."""
+    portion, size_bytes = list[PromptMessage](), 0
+    for message in messages:
+        portion.append(message)
+        size_bytes += len(message.json)
+        if size_bytes >= PORTION_BYTES:
+            yield portion
+            portion, size_bytes = [], 0
+    yield portion
 
 
 class Gateways:

@@ -100,12 +100,15 @@ class Redactor:
     """Knows the live secrets. ``is_live`` says of a text of a token's form whether this installation takes it.
 
     One of the ``marks`` is in whatever ``holds`` a secret or ``holds_token``: who has many texts looks for these first.
+    What ``value`` makes of a text is the same as long as the ``generation`` is.
     """
 
     def __init__(self, secrets: Iterable[str] = (), is_live: Callable[[str], bool] = lambda _: False) -> None:
         self._secrets: list[str] = []
         self._searched: list[str] = []
+        self._all_forms: list[bytes] = []
         self._forms: list[bytes] = []
+        self.generation = 0
         self.marks: tuple[bytes, ...] = _TOKEN_MARKS
         self._structure = ""
         self.is_live = is_live
@@ -120,7 +123,9 @@ class Redactor:
 
     def spare(self, structure: str) -> None:
         """Do not mask secrets that are a part of this text in what is stored: names by which messages are read."""
+        self.generation += 1
         self._structure = structure
+        self._all_forms = [form for secret in self._secrets for form in _forms(secret)]
         self._searched = [secret for secret in self._secrets if secret not in structure]
         self._forms = [form for secret in self._searched for form in _forms(secret)]
         self.marks = (*self._forms, *_TOKEN_MARKS)
@@ -134,6 +139,11 @@ class Redactor:
         if not any(mark in finished for mark in _TOKEN_MARKS):
             return False
         return any(self._live_at(found[0]) >= 0 for found in _MAYBE_LIVE.finditer(finished))
+
+    def may_hold(self, finished: bytes) -> bool:
+        """Whether a secret is in it, or a text of a token's form, which may be taken here later."""
+        has_mark = any(mark in finished for mark in _TOKEN_MARKS)
+        return self.holds(finished) or (has_mark and _MAYBE_LIVE.search(finished) is not None)
 
     def holds_live(self, text: str) -> bool:
         """Whether a live secret is in the text. No name may hold one: it is masked in the log, and named otherwise."""
@@ -196,10 +206,11 @@ class Redactor:
     def decoded(self, finished: bytes) -> Any:
         """Finished JSON decoded, as it may be shown or logged. That there is nothing to mask one search tells."""
         value = msgspec.json.decode(finished)
-        return self.value(value) if self._may_mask(finished) else value
+        return self.value(value) if self.may_mask(finished) else value
 
-    def _may_mask(self, finished: bytes) -> bool:
-        if any(form in finished for secret in self._secrets for form in _forms(secret)):
+    def may_mask(self, finished: bytes) -> bool:
+        """Whether ``value`` may mask something in finished JSON."""
+        if any(form in finished for form in self._all_forms):
             return True
         return _TRACES.search(finished) is not None or _NAMED_FIELD.search(finished) is not None
 

@@ -17,8 +17,9 @@ from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.log.log import EventFilter, EventLog
-from organism.model.completion import WITHHELD
+from organism.model.completion import WITHHELD, ChatMessage
 from organism.model.ids import session_of
+from organism.pump.prompt import PromptMessage
 from organism.views.run import Fold, Message, entry_of
 from organism.views.sessions import MessagePlace, SessionRow
 from organism.views.views import Query, ViewStore, Where, rows_of
@@ -29,6 +30,8 @@ MOST_BYTES: Final = 16_000_000
 """So much of the histories of a tenant is in memory."""
 MESSAGE_BYTES: Final = 1000
 """What a message takes in memory besides its text."""
+PROMPT_MESSAGE_BYTES: Final = 600
+"""What a message of a prompt takes besides its text, which is there twice."""
 READ: Final = (
     events.MessageSent,
     events.MessageHandled,
@@ -64,15 +67,27 @@ async def _between(log: EventLog, views: ViewStore, session_id: str, begin: int,
 
 
 class Known(NamedTuple):
-    """The messages of a session up to a position, which take about so much memory."""
+    """The messages of a session up to a position, and those of its last prompt by their text.
+
+    Both with about how much memory they take.
+    """
 
     end: int = 0
     messages: Sequence[Message] = ()
-    size_bytes: int = 0
+    messages_bytes: int = 0
+    prompt: Mapping[str, PromptMessage] = {}
+    prompt_bytes: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        return self.messages_bytes + self.prompt_bytes
 
 
 class Histories(Entity):
-    """The messages of recently read sessions, so that a turn reads only what the turn before has added."""
+    """The messages of recently read sessions, and what their last prompts were made of.
+
+    So a turn reads, and writes as JSON, only what the one before it has added.
+    """
 
     _known: OrderedDict[str, Known] = field(default_factory=OrderedDict)
     _size_bytes: int = 0
@@ -82,14 +97,41 @@ class Histories(Entity):
         known = self._known.get(session_id, Known())
         if known.end < position:
             more = await _between(log, views, session_id, known.end, position)
-            size_bytes = known.size_bytes + sum(MESSAGE_BYTES + len(message["content"]) for message in more)
-            known = Known(position, (*known.messages, *more), size_bytes)
-            self.forget(session_id)
-            self._known[session_id] = known
-            self._size_bytes += size_bytes
-            while self._size_bytes > MOST_BYTES:
-                self.forget(next(iter(self._known)))
+            size_bytes = known.messages_bytes + sum(MESSAGE_BYTES + len(message["content"]) for message in more)
+            known = known._replace(end=position, messages=(*known.messages, *more), messages_bytes=size_bytes)
+            self._remember(session_id, known)
         return turns_in_order(known.messages)
+
+    def prompt(self, session_id: str | None, messages: Sequence[ChatMessage]) -> list[PromptMessage]:
+        """The messages of a call; those of texts alone that the session's last call had are the same objects.
+
+        Raises ``TypeError`` for what is no JSON.
+        """
+        known = self._known.get(session_id or "", Known())
+        prompt: list[PromptMessage] = []
+        of_texts: dict[str, PromptMessage] = {}
+        for message in messages:
+            content = message.get("content")
+            found = known.prompt.get(content) if type(content) is str else None
+            if found is None or found.given != message:
+                found = PromptMessage.of(message)
+            if found.is_text:
+                of_texts[found.given["content"]] = found
+            prompt.append(found)
+        if session_id is not None and session_id in self._known:
+            size_bytes = sum(PROMPT_MESSAGE_BYTES + 2 * len(each.json) for each in of_texts.values())
+            self._remember(session_id, known._replace(prompt=of_texts, prompt_bytes=size_bytes))
+        return prompt
+
+    def _remember(self, session_id: str, known: Known) -> None:
+        """Forget others if there is no room; a prompt, which can be written again, for the messages of its session."""
+        if known.size_bytes > MOST_BYTES:
+            known = known._replace(prompt={}, prompt_bytes=0)
+        self.forget(session_id)
+        self._known[session_id] = known
+        self._size_bytes += known.size_bytes
+        while self._size_bytes > MOST_BYTES:
+            self.forget(next(iter(self._known)))
 
     def forget(self, session_id: str) -> None:
         """Forget a session that was deleted, or to make room for others."""

@@ -23,6 +23,7 @@ from organism.model.thread import Message
 from organism.pump.decide import spend
 from organism.pump.decide.decision import Decision
 from organism.pump.decide.spend import ModelCall, Outcome
+from organism.pump.prompt import PromptMessage
 from organism.pump.rules import Rules
 from organism.pump.run.model_call import StreamPart
 from tests.log.engines import turn
@@ -129,17 +130,27 @@ class Desk:
         return message
 
     async def complete(self, message: Message, step: int = 1, messages: Any = HELLO, **options: Any) -> Done:
-        """Reserve, call and settle, as a pump does. Raises ``CompleteError`` if the call is refused."""
-        call = self.reserve(message, step, messages, **options)
+        """Prepare, reserve, call and settle, as a pump does. Raises ``CompleteError`` if the call is refused."""
+        call = self.call_of(message, step, messages, **options)
+        await self.gateway.prepare(call)
+        self.reserved(call)
         parts: list[StreamPart] = []
         outcome = await self.gateway.call(call, parts.append)
         return Done(outcome, parts, self.settle(call, outcome))
 
-    def reserve(self, message: Message, step: int = 1, messages: Any = HELLO, **options: Any) -> ModelCall:
-        """The unit that begins the call. Raises ``CompleteError``, and nothing was added."""
+    def call_of(self, message: Message, step: int = 1, messages: Any = HELLO, **options: Any) -> ModelCall:
+        """A call of the handling."""
         named: Any = {"model": "m", **options}
-        call = ModelCall(message, self.purse.rules.listeners[message.to], step, messages, named)
-        decision = Decision.on(self.purse.state, message.thread, message)
+        prompt = list(map(PromptMessage.of, messages))
+        return ModelCall(message, self.purse.rules.listeners[message.to], step, prompt, named)
+
+    def reserve(self, message: Message, step: int = 1, messages: Any = HELLO, **options: Any) -> ModelCall:
+        """A call of the handling that is reserved. Raises ``CompleteError``, and nothing was added."""
+        return self.reserved(self.call_of(message, step, messages, **options))
+
+    def reserved(self, call: ModelCall) -> ModelCall:
+        """The unit that begins the call. Raises ``CompleteError``, and nothing was added."""
+        decision = Decision.on(self.purse.state, call.message.thread, call.message)
         try:
             self.gateway.reserve(decision, call)
         finally:

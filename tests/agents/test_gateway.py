@@ -15,6 +15,7 @@ from organism.model.completion import CompleteError, Finish, TextDelta, ThoughtD
 from organism.model.ids import DEFAULT_TENANT
 from organism.model.principal import Principal
 from organism.pump.decide.decision import Decision
+from organism.pump.prompt import json_of
 from tests.agents.desk import HELLO, Desk, fails, model, says
 from tests.pump.purse import rules_of
 
@@ -44,7 +45,7 @@ async def test_a_call_is_shown_as_it_comes_and_recorded_with_what_it_cost(desk: 
     request = d.providers["m"].requests[0]
     assert done.called == ModelCalled(
         message.id, "ada", 3, model="m", provider="scripted", input_tokens=12, output_tokens=7, cost_usd="0.0000165",
-        cost_source="price", attempts=1, duration=0, prompt=prompt_digest(request),
+        cost_source="price", attempts=1, duration=0, prompt=prompt_digest(map(json_of, HELLO), request),
     )  # fmt: skip
     assert (request.model, request.messages, request.max_tokens, request.temperature) == ("real", HELLO, 100, 0.5)
 

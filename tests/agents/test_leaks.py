@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -11,8 +12,10 @@ from organism.model.completion import CompleteError, TextDelta, ThoughtDelta, To
 from organism.model.redact import MASK, Redactor
 from organism.model.tool import ToolSpec
 from tests.agents.desk import fails, says
+from tests.log.engines import turn
 
 SECRET = "canary-of-the-gateway-4711"
+TOKEN = "org_laptop_" + "0a" * 32
 
 
 async def test_a_prompt_loses_what_is_secret_or_looks_so_before_it_leaves(desk: Any) -> None:
@@ -29,6 +32,49 @@ async def test_a_prompt_loses_what_is_secret_or_looks_so_before_it_leaves(desk: 
         {"role": "user", "content": [{"type": "text", "text": f"and {MASK}, Bearer {MASK}"}]},
         {"role": "assistant", "content": "", "tool_calls": [{"id": "c", "api_key": MASK}]},
     )
+
+
+async def test_a_secret_that_comes_while_a_prepared_call_waits_is_masked_too(desk: Any) -> None:
+    d = await desk(redactor=Redactor())
+    call = d.call_of(d.begun(), messages=[{"role": "user", "content": f"Use {SECRET}."}])
+    await d.gateway.prepare(call)
+    d.redactor.add(SECRET)
+    await d.gateway.call(d.reserved(call), lambda _: None)
+    assert d.providers["m"].requests[0].messages == ({"role": "user", "content": f"Use {MASK}."},)
+
+
+@pytest.mark.parametrize("said", [f"Use x{TOKEN}.", f"Use x{TOKEN} and {SECRET}."])
+async def test_a_token_that_is_taken_while_a_prepared_call_waits_refuses_it(desk: Any, said: str) -> None:
+    taken: set[str] = set()
+    d = await desk(redactor=Redactor([SECRET], taken.__contains__))
+    call = d.call_of(d.begun(), messages=[{"role": "user", "content": said}])
+    await d.gateway.prepare(call)
+    taken.add(TOKEN)
+    with pytest.raises(CompleteError) as caught:
+        d.reserved(call)
+    assert caught.value.code == "leak_refused"
+
+
+async def test_a_secret_that_is_a_number_refuses_the_call(desk: Any) -> None:
+    d = await desk(redactor=Redactor(["4711471147"]))
+    with pytest.raises(CompleteError) as caught:
+        await d.complete(d.begun(), messages=[{"role": "user", "content": "Pay", "amount": 4711471147}])
+    assert caught.value.code == "leak_refused"
+
+
+@pytest.mark.parametrize("text", ["x" * (16 << 10), f"{SECRET} " * 500])
+async def test_the_loop_has_its_turns_while_a_long_prompt_is_prepared(desk: Any, text: str) -> None:
+    d = await desk(redactor=Redactor([SECRET]))
+    turns: dict[int, int] = {}
+    for count in (1, 64):
+        call = d.call_of(d.begun(), messages=[{"role": "user", "content": text}] * count)
+        preparing = asyncio.ensure_future(d.gateway.prepare(call))
+        turns[count] = 0
+        while not preparing.done():
+            await turn()
+            turns[count] += 1
+    assert turns[1] < 3
+    assert turns[64] > 8
 
 
 @pytest.mark.parametrize(

@@ -15,6 +15,7 @@ from organism.pump.decide import spend
 from organism.pump.decide.decision import Decision
 from organism.pump.decide.spend import Cost, ModelCall, Outcome
 from organism.pump.run.model_call import AnswerRestarted, StreamPart
+from tests.flows.stage import messages_of
 
 PRICE = Price(Decimal(1), Decimal(2))
 NEED = spend.Need("m", "scripted", PRICE, 100, 200, 10.0, is_asked=True)
@@ -52,6 +53,9 @@ class Speaker:
 
     # -- Models
 
+    async def prepare(self, call: ModelCall) -> None:
+        """See ``Models``."""
+
     def reserve(self, decision: Decision, call: ModelCall) -> None:
         """See ``Models``."""
         if self.refuses is not None:
@@ -65,7 +69,7 @@ class Speaker:
         text = thought = ""
         error: StepError | None = None
         calls: list[ToolCall] = []
-        words = str(call.messages[-1]["content"]).split(" ")
+        words = str(messages_of(call)[-1]["content"]).split(" ")
         while words:
             word = words.pop(0)
             await self.pause()

@@ -24,8 +24,10 @@ from organism.model.commands import (
     ResumeOrganism,
     ResumeThread,
 )
+from organism.model.completion import ChatMessage
 from organism.pump.decide import inject
 from organism.pump.decide.decision import Decision
+from organism.pump.decide.spend import ModelCall
 from organism.pump.recover import dump
 from organism.pump.state import FoldedState
 from organism.testing import Outcome, Running
@@ -35,6 +37,11 @@ BEGIN_NS = 1_800_000_000_000_000_000
 PLAY_S = 10.0
 READERS = 5
 """So deep lies the clock below who reads it."""
+
+
+def messages_of(call: ModelCall) -> list[ChatMessage]:
+    """What a model is called with, as the handler gave it."""
+    return [message.given for message in call.messages]
 
 
 def play(o: Running) -> dict[str, Any]:

@@ -20,7 +20,7 @@ from organism.sessions.commands import Caller
 from organism.sessions.compaction import compact
 from organism.sessions.lineage import uncompact
 from organism.testing import Running
-from tests.flows.stage import at_gate, open_gate
+from tests.flows.stage import at_gate, messages_of, open_gate
 from tests.flows.thinking import MODEL, Played, Thinking, agent, call, calls, says, thinking
 from tests.flows.world import MakeWorld
 
@@ -45,7 +45,7 @@ class Narrow(Played):
     refused: int = 0
 
     async def call(self, call: ModelCall, on_part: Callable[[StreamPart], None]) -> Outcome:
-        chars = sum(len(message["content"]) for message in call.messages)
+        chars = sum(len(message["content"]) for message in messages_of(call))
         if chars > self.tokens * self.chars_a_token:
             self.refused += 1
             return Outcome(None, StepError("context_length_exceeded", f"It takes {self.tokens} tokens."), 1, 0)

@@ -33,6 +33,7 @@ from organism.rag.library import By, Library
 from organism.rag.store import Span
 from organism.testing import Running, running
 from tests.flows import stage
+from tests.flows.stage import messages_of
 from tests.flows.thinking import MODEL, REMOVE, Played, agent, thinking
 from tests.flows.world import MakeWorld, World
 
@@ -163,7 +164,7 @@ class Obedient(Played):
     says_it: bool = False
 
     async def call(self, call: ModelCall, on_part: Callable[[StreamPart], None]) -> Outcome:
-        messages = call.messages
+        messages = messages_of(call)
         self.calls.append(messages)
         texts = list(texts_of(messages[-1]))
         if "I store what I read." in messages[0]["content"] and messages[-1]["role"] == "tool":

@@ -14,6 +14,7 @@ from organism.model.completion import Completion, FinishReason, ToolCall
 from organism.pump.decide.spend import ModelCall, Outcome
 from organism.pump.run.model_call import StreamPart
 from organism.testing import Running
+from tests.flows.stage import messages_of
 from tests.flows.thinking import Played, agent, run_of, thinking
 from tests.flows.world import MakeWorld
 
@@ -307,9 +308,10 @@ class Canned(Played):
     seen: dict[str, list[Any]] = field(default_factory=dict)
 
     async def call(self, call: ModelCall, on_part: Callable[[StreamPart], None]) -> Outcome:
-        case = next(message["content"] for message in call.messages if message["role"] == "user")
-        is_first = call.messages[-1]["role"] == "user"
-        self.seen.setdefault(case, []).append(call.messages)
+        messages = messages_of(call)
+        case = next(message["content"] for message in messages if message["role"] == "user")
+        is_first = messages[-1]["role"] == "user"
+        self.seen.setdefault(case, []).append(messages)
         return Outcome(CASES[case].completion if is_first else OVER, None, 1, 0)
 
 

@@ -19,6 +19,7 @@ from organism.pump.decide.spend import ModelCall, Outcome
 from organism.pump.run.model_call import StreamPart
 from organism.testing import Running
 from tests.flows import stage
+from tests.flows.stage import messages_of
 from tests.flows.thinking import Played, Say, Thinking, agent, call, calls, run_of, says, thinking
 from tests.flows.world import MakeWorld
 
@@ -163,8 +164,9 @@ class Confirming(Played):
     """A model that reads a page, then erases in two steps, with the token that it is given."""
 
     async def call(self, call: ModelCall, on_part: Callable[[StreamPart], None]) -> Outcome:
-        self.calls.append(call.messages)
-        last = call.messages[-1]
+        messages = messages_of(call)
+        self.calls.append(messages)
+        last = messages[-1]
         if last["role"] == "user":
             return _outcome(tool_calls=(ToolCall("c1", "wiki", {"text": "x"}),))
         found = unfenced(last["content"])
@@ -455,7 +457,7 @@ class Obedient(Played):
     says_it: bool = False
 
     async def call(self, call: ModelCall, on_part: Callable[[StreamPart], None]) -> Outcome:
-        last = call.messages[-1]
+        last = messages_of(call)[-1]
         if last["role"] == "user":
             return _outcome(tool_calls=(ToolCall("c1", "wiki", {"text": last["content"]}),))
         found = unfenced(last["content"])

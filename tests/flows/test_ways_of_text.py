@@ -30,6 +30,7 @@ from organism.rag.library import By
 from organism.testing import Outcome, Running
 from tests.flows import stage
 from tests.flows.spender import tenants, token
+from tests.flows.stage import messages_of
 from tests.flows.thinking import MODEL, REMOVE, Played, agent, thinking
 from tests.flows.world import MakeWorld, World
 
@@ -91,7 +92,7 @@ class Obedient(Played):
     """
 
     async def call(self, call: ModelCall, on_part: Callable[[StreamPart], None]) -> spend.Outcome:
-        messages = call.messages
+        messages = messages_of(call)
         asked = [each["content"] for each in messages if each["role"] == "user"][-1]
         texts = [text for message in reversed(messages) for text in texts_of(message)]
         if asked.startswith(ONLY_READ):

@@ -27,7 +27,7 @@ from organism.pump.decide.spend import ModelCall, Outcome
 from organism.pump.run.model_call import StreamPart
 from organism.testing import Running
 from organism.views.run import entry_of
-from tests.flows.stage import shown
+from tests.flows.stage import messages_of, shown
 from tests.flows.world import MakeWorld, World
 
 MODEL = "scripted"
@@ -56,6 +56,9 @@ class Played:
     options: list[CompleteOptions] = field(default_factory=list)
     _model: Scripted | None = None
 
+    async def prepare(self, call: ModelCall) -> None:
+        """Nothing takes long."""
+
     def reserve(self, decision: Decision, call: ModelCall) -> None:
         check_depth(call.message, decision.state.rules.listeners)
         self.refuse(call)
@@ -66,9 +69,10 @@ class Played:
 
     async def call(self, call: ModelCall, on_part: Callable[[StreamPart], None]) -> Outcome:
         self._model = self._model or Scripted.read(self.path)
-        self.calls.append(call.messages)
+        messages = messages_of(call)
+        self.calls.append(messages)
         self.options.append(call.options)
-        request = ModelRequest(MODEL, tuple(call.messages), tuple(call.options.get("tools", ())))
+        request = ModelRequest(MODEL, tuple(messages), tuple(call.options.get("tools", ())))
         heard: list[Any] = []
         try:
             async for part in self._model.stream(request):

@@ -5,7 +5,6 @@ Tokens are estimated: one for four characters, four a message, 1600 an image.
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -13,6 +12,7 @@ import orjson
 
 from organism.model.completion import ChatMessage, ModelRequest, ToolCall
 from organism.model.tool import ToolSpec
+from organism.pump.prompt import digest
 
 SYSTEM_ROLES: Final = frozenset({"system", "developer"})
 CHARS_PER_TOKEN: Final = 4
@@ -46,8 +46,13 @@ def tokens_of_call(call: ToolCall) -> int:
 
 def tokens_of_request(request: ModelRequest) -> int:
     """The tokens of all that the model reads: messages with their calls, tools, and the answer's schema."""
+    return sum(map(tokens_of_message, request.messages)) + tokens_beside_messages(request)
+
+
+def tokens_beside_messages(request: ModelRequest) -> int:
+    """The tokens of a request's tools and of the answer's schema."""
     schema = orjson.dumps(request.response_format, default=str).decode() if request.response_format else ""
-    return sum(map(tokens_of_message, request.messages)) + tokens_of_tools(request.tools) + tokens_of(schema)
+    return tokens_of_tools(request.tools) + tokens_of(schema)
 
 
 def tokens_of_tools(tools: Iterable[ToolSpec]) -> int:
@@ -58,15 +63,18 @@ def tokens_of_tools(tools: Iterable[ToolSpec]) -> int:
 
 def tokens_of_message(message: ChatMessage) -> int:
     """The tokens of a message with its calls."""
-    calls = message.get("tool_calls") or ()
-    written = orjson.dumps(calls, default=str).decode() if calls else ""
     content = message.get("content")
-    images = TOKENS_PER_IMAGE * len(images_of(content))
-    return TOKENS_PER_MESSAGE + tokens_of(text_of(content)) + images + tokens_of(written)
+    if isinstance(content, str):
+        tokens = TOKENS_PER_MESSAGE + tokens_of(content)
+    else:
+        tokens = TOKENS_PER_MESSAGE + tokens_of(text_of(content)) + TOKENS_PER_IMAGE * len(images_of(content))
+    if calls := message.get("tool_calls"):
+        tokens += tokens_of(orjson.dumps(calls, default=str).decode())
+    return tokens
 
 
-def prompt_digest(request: ModelRequest) -> str:
-    """The digest of messages, tools and schema, independent of key order, as ``model_called`` records it."""
+def prompt_digest(messages: Iterable[bytes], request: ModelRequest) -> str:
+    """The digest of the messages' JSON, the tools and the schema, as ``model_called`` records it."""
     tools = [[*tool.as_offered.values()] for tool in request.tools]
-    prompt = [request.messages, tools, request.response_format]
-    return hashlib.sha256(orjson.dumps(prompt, option=orjson.OPT_SORT_KEYS)).hexdigest()[:32]
+    beside = orjson.dumps([tools, request.response_format], option=orjson.OPT_SORT_KEYS)
+    return digest(b"[", messages, b",%b" % beside[1:])

@@ -10,11 +10,12 @@ from typing import Final, Literal, NamedTuple
 from organism.config.settings import Listener, Price, Spend
 from organism.events import vocabulary as events
 from organism.model.commands import ReserveEmbedding
-from organism.model.completion import ChatMessage, CompleteError, CompleteOptions, Completion, CostSource
+from organism.model.completion import CompleteError, CompleteOptions, Completion, CostSource
 from organism.model.ids import SYSTEM_CHAT
 from organism.model.money import NOTHING, plain, priced
 from organism.model.thread import Message
 from organism.pump.decide.decision import Decision
+from organism.pump.prompt import PromptMessage
 from organism.pump.spending import Amount, Reservation
 
 SURELY_WRITTEN: Final = 4096
@@ -34,7 +35,7 @@ class ModelCall:
     message: Message
     listener: Listener
     step: int
-    messages: Sequence[ChatMessage]
+    messages: Sequence[PromptMessage]
     options: CompleteOptions
     plan: object = None
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final, Protocol
@@ -29,6 +28,7 @@ from organism.model.tool import ToolSpec
 from organism.pump.decide import spend
 from organism.pump.decide.decision import Decision
 from organism.pump.decide.spend import ModelCall, Outcome
+from organism.pump.prompt import PromptMessage, digest
 from organism.pump.run.run_stream import Block, RunStream
 from organism.pump.writer import Writer
 
@@ -39,8 +39,8 @@ FIRST_TEXT_SECONDS: Final = 0.001
 """How long the start of a text waits for the rest: an answer that arrives at once saves a commit."""
 
 
-def request_json(model: str | None, messages: Sequence[ChatMessage], options: CompleteOptions) -> bytes:
-    """The whole call as JSON, against which a replay is checked. Raises ``ValueError`` for an invalid call."""
+def check(messages: Sequence[ChatMessage], options: CompleteOptions) -> None:
+    """Raise ``ValueError`` for an invalid call."""
     unknown = [name for name in options if name not in OPTIONS]
     if unknown:
         raise ValueError(f"complete() takes {', '.join(OPTIONS)}; {unknown[0]!r} came.")
@@ -51,19 +51,15 @@ def request_json(model: str | None, messages: Sequence[ChatMessage], options: Co
     block = options.get("block", "-")
     if not isinstance(block, str) or not 0 < len(block) <= LONGEST_ID:
         raise ValueError(f"`block` is an id of 1 to {LONGEST_ID} characters; {block!r} came.")
+
+
+def call_digest(model: str | None, prompt: Sequence[PromptMessage], options: CompleteOptions) -> str:
+    """The digest by which a replay is checked against its record. Raises ``TypeError`` for what is no JSON."""
     sent: dict[str, Any] = {name: value for name, value in options.items() if name not in NOT_SENT}
     if "tools" in options:
         sent["tools"] = [tool.as_offered for tool in options["tools"]]
-    model = options.get("model") or model
-    try:
-        return orjson.dumps([model, [dict(message) for message in messages], sent], option=orjson.OPT_SORT_KEYS)
-    except TypeError as error:
-        raise ValueError(f"The call cannot be written as JSON: {error}.") from error
-
-
-def digest_of(request: bytes) -> str:
-    """The digest by which a replay is checked against its record."""
-    return hashlib.sha256(b"complete\0" + request).hexdigest()[:32]
+    head, tail = orjson.dumps(options.get("model") or model), orjson.dumps(sent, option=orjson.OPT_SORT_KEYS)
+    return digest(b"complete\0[%b," % head, (message.json for message in prompt), b",%b]" % tail)
 
 
 def _are_messages(messages: object) -> bool:
@@ -82,7 +78,10 @@ StreamPart = Part | AnswerRestarted
 
 
 class Models(Protocol):
-    """Calls models (``organism/agents``). ``reserve`` decides and never waits; ``call`` waits and decides nothing."""
+    """Calls models (``organism/agents``). ``reserve`` decides and never waits; the others wait and decide nothing."""
+
+    async def prepare(self, call: ModelCall) -> None:
+        """Do what takes long in ``reserve`` before it, in portions between which the loop has a turn."""
 
     def reserve(self, decision: Decision, call: ModelCall) -> None:
         """Add ``budget_reserved``, or raise ``CompleteError`` (rights, depth, rate, budget, leak) and add nothing."""

@@ -22,7 +22,7 @@ DIGEST: Final = step_digest("steer", "", b"")
 
 async def history(handling: Handling, histories: Histories) -> Sequence[Mapping[str, Any]]:
     """See ``HandlerMetadata.history``."""
-    session_id, writer = _session(handling.message), handling.writer
+    session_id, writer = session(handling.message), handling.writer
     begun = await writer.views.private_row(SESSION_MESSAGES, handling.message.id) if session_id is not None else None
     if session_id is None or begun is None:
         return ()
@@ -31,7 +31,7 @@ async def history(handling: Handling, histories: Histories) -> Sequence[Mapping[
 
 async def steered(handling: Handling, called: CalledStep, *, has_passed: bool) -> Sequence[Any]:
     """See ``HandlerMetadata.steered``. A repeated run gets what was recorded, or nothing."""
-    session_id = _session(handling.message)
+    session_id = session(handling.message)
     if session_id is None:
         return ()
     step = handling.looked_up(called)
@@ -52,7 +52,7 @@ async def _payloads(handling: Handling, step: Step) -> Sequence[Any]:
     return [await handling.payload_at(position) for position in await handling.result(step)]
 
 
-def _session(message: Message) -> str | None:
+def session(message: Message) -> str | None:
     """The session of which the message is the turn that runs; None for any other message, also in its thread."""
     thread = message.thread
     return session_of(thread.id) if thread.turn is not None and thread.turn.message == message.id else None

@@ -35,6 +35,7 @@ from organism.pump.decide.gates import Question, canonical
 from organism.pump.decide.respond import Outbox, payload_and_notes
 from organism.pump.decide.spend import ModelCall
 from organism.pump.history import Histories
+from organism.pump.prompt import PromptMessage
 from organism.pump.rules import GENERIC, Rules
 from organism.pump.run import model_call, session_turn
 from organism.pump.run.feed import Feed
@@ -264,21 +265,29 @@ class Steps(HandlerMetadata):
         self, messages: Sequence[ChatMessage], **options: Unpack[CompleteOptions]
     ) -> Coroutine[Any, Any, Completion]:
         handling = self._handling
-        request = model_call.request_json(handling.listener.model, messages, options)
+        model_call.check(messages, options)
+        handling.branch()  # histories are for the loop's thread alone
+        try:
+            prompt = self._services.histories.prompt(session_turn.session(handling.message), messages)
+            digest = model_call.call_digest(handling.listener.model, prompt, options)
+        except TypeError as error:
+            raise ValueError(f"The call cannot be written as JSON: {error}.") from error
         block = options.get("block", "")
         if handling.stream is not None and block:
             handling.stream.require_free(block)
-        called = handling.call("complete", model_call.digest_of(request))
-        return handling.carry_out(self._complete(called, orjson.loads(request)[1], options))
+        called = handling.call("complete", digest)
+        return handling.carry_out(self._complete(called, prompt, options))
 
     async def _complete(
-        self, called: CalledStep, messages: Sequence[ChatMessage], options: CompleteOptions
+        self, called: CalledStep, prompt: Sequence[PromptMessage], options: CompleteOptions
     ) -> Completion:
         handling = self._handling
         number, step = handling.find(called)
         if step is None or step.ok is None:
+            call = ModelCall(handling.message, handling.listener, number, prompt, options)
+            await handling.results.during(self._services.models.prepare(call))
             await handling.wait_while_paused(reserves_line=True)
-            step = self._begin_call(ModelCall(handling.message, handling.listener, number, messages, options), called)
+            step = self._begin_call(call, called)
         return await handling.given(step, self._completion)
 
     async def _completion(self, step: Step) -> Completion:
