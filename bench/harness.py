@@ -13,8 +13,9 @@ from pathlib import Path
 
 from bench.load import Measurement
 from bench.places import ROOT, SCRATCH
-from bench.results import Kept, Round, Store
+from bench.results import Kept, Round, Store, is_marked
 from bench.rows import OWN_ENVIRONMENT, Pair, Program, Side
+from bench.usage import CPU_US, QUEUE_SHARE
 
 PATIENCE_SECONDS, PATIENCE_WITH_LOGS_SECONDS = 300.0, 900.0
 
@@ -55,7 +56,13 @@ def _round(pair: Pair, effort: Effort) -> Round:
 
 
 def _figures(measured: Round) -> str:
-    return ", ".join(f"{each.name} {each.value:,.4g} {each.unit}" for each in measured.values())
+    return ", ".join(map(_figure, measured.values())) + (" – busy" if any(map(is_marked, measured.values())) else "")
+
+
+def _figure(each: Measurement) -> str:
+    used = each.also
+    waiting = f" ({used[CPU_US]:,.0f} µs each, waited {used[QUEUE_SHARE]:.0%})" if QUEUE_SHARE in used else ""
+    return f"{each.name} {each.value:,.4g} {each.unit}{waiting}"
 
 
 def run(program: Program, effort: Effort, patience_seconds: float = PATIENCE_SECONDS) -> Measurement:

@@ -13,6 +13,8 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict, dataclass, field
 
+from bench.usage import Usage, spent, usage
+
 HOPS_A_CHAIN = 3
 WARM_UP_SECONDS = 0.4
 
@@ -35,7 +37,10 @@ class Measurement:
 
 
 class Load:
-    """Slots that run one chain after another, until each of them has been measured."""
+    """Slots that run one chain after another, until each of them has been measured.
+
+    What this process and its children used is counted from the first measured chain to the end of the last one.
+    """
 
     def __init__(self, chain: Chain, in_flight: int, seconds: float, clock: Clock = time.perf_counter) -> None:
         self._chain = chain
@@ -44,7 +49,10 @@ class Load:
         self._begin = clock() + WARM_UP_SECONDS
         self._end = self._begin + seconds
         self._measured = 0
+        self._before: Usage | None = None
+        self._ended = 0
         self.chains_a_second = 0.0
+        self.used: dict[str, float] = {}
         self.latencies: list[float] = []
 
     async def run(self) -> None:
@@ -55,15 +63,21 @@ class Load:
         keys = (f"{number}-{turn}" for turn in itertools.count())
         while self._clock() < self._begin:
             await self._chain(next(keys))
+        if self._before is None:
+            self._before = usage()
         begun, count = self._clock(), 0
         while (started := self._clock()) < self._end or not count:
             await self._chain(next(keys))
+            self._ended += 1
             self.latencies.append(self._clock() - started)
             count += 1
         self.chains_a_second += count / (self._clock() - begun)
         self._measured += 1
+        if self._measured == self._in_flight:
+            self.used = spent(self._before, usage(), self._ended * HOPS_A_CHAIN)
         while self._measured < self._in_flight:
             await self._chain(next(keys))
+            self._ended += 1
             await asyncio.sleep(0)
 
 
@@ -75,7 +89,8 @@ async def measure_hops(name: str, chain: Chain, in_flight: int, seconds: float) 
     """
     load = Load(chain, in_flight, seconds)
     await load.run()
-    return Measurement(name, "hops/s", load.chains_a_second * HOPS_A_CHAIN, percentiles_us(load.latencies))
+    also = {**percentiles_us(load.latencies), **load.used}
+    return Measurement(name, "hops/s", load.chains_a_second * HOPS_A_CHAIN, also)
 
 
 def percentiles_us(seconds: Sequence[float]) -> dict[str, float]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from bench.arithmetic import Better, Bounds
+from bench.usage import CPU_US
 
 OWN_ENVIRONMENT = ""
 
@@ -31,12 +32,20 @@ class Program:
     arguments: tuple[str, ...] = ()
 
 
+OF_THE_LOAD = frozenset({"value", "p50_us", "p99_us", CPU_US})
+
+
 @dataclass(frozen=True, slots=True)
 class Figure:
     """A number of a measurement: its headline, or one of those beside it."""
 
     side: Side
     key: str = "value"
+
+    @property
+    def is_of_load(self) -> bool:
+        """Whether it is of the load whose use of the machine is measured, and not of another one of the same round."""
+        return self.key in OF_THE_LOAD
 
 
 @dataclass(frozen=True, slots=True)
