@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 import uvloop
 from websockets.asyncio.client import ClientConnection, connect
 
-from bench.askers import asking
+from bench.askers import Body, asking
 from bench.feeding import Fed, fed_server
 from bench.load import WARM_UP_SECONDS, Measurement, arguments, percentiles_us
 from bench.measures import hops
@@ -25,8 +25,8 @@ INJECT, ORGANISM = "/api/v1/inject", "/api/v1/organism"
 CONNECTIONS = COMMANDS = 16
 LONGEST_WAIT_SECONDS = 30
 PAYLOAD = {"to": "greeter", "payload": {"name": "Dan"}}
-SENT = json.dumps(PAYLOAD)
-AWAITED = json.dumps({**PAYLOAD, "wait": LONGEST_WAIT_SECONDS})
+SENT = Body(json.dumps(PAYLOAD))
+AWAITED = Body(json.dumps({**PAYLOAD, "wait": LONGEST_WAIT_SECONDS}))
 
 Measure = Callable[[Fed, float], Awaitable[Measurement]]
 

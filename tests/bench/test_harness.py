@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 
 from bench import table
+from bench.__main__ import asked_for, main, measure_all, options
 from bench.arithmetic import Better, Bounds, Verdict, counting, ratios, short, spread, verdict
-from bench.harness import ProgramFailed, measurement
+from bench.harness import Effort, ProgramFailed, measurement
 from bench.load import WARM_UP_SECONDS, Load, Measurement, measure_hops, percentiles_us
 from bench.places import PAGE
 from bench.results import Kept, Store, lines
@@ -259,6 +260,41 @@ def test_the_last_line_that_a_program_prints_is_its_measurement() -> None:
 def test_a_program_without_a_measurement_is_named(output: str) -> None:
     with pytest.raises(ProgramFailed, match="ours: expected one line of JSON"):
         measurement(PAIR.ours, output)
+
+
+def test_what_is_not_to_be_had_here_is_skipped_and_no_failure(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pair = Pair("some", Program("theirs", "nowhere"), None, (RATIO,))
+    assert measure_all([pair], Effort(1, 0.1, is_quick=True), Store(tmp_path)) == []
+    assert "some skipped: The environment nowhere is not there" in capsys.readouterr().err
+
+
+def test_pairs_can_be_named_by_a_pattern() -> None:
+    names = [pair.name for pair in asked_for(options(["--only", "door-dbos-files-*", "--only", "dbos"]))]
+    assert names == ["door-dbos-files-1", "door-dbos-files-16", "door-dbos-files-64", "dbos"]
+
+
+def test_a_name_of_no_pair_is_refused(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        options(["--only", "nobody-*"])
+    assert "expected the name of a pair, got 'nobody-*'" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["--only", "xml-pipeline-general"], "xml_pipeline\n"),
+        (["--only", "door-restate-*", "--only", "dbos"], "dbos restate\n"),
+        (["--only", "latency"], "\n"),
+        (["--show"], "\n"),
+    ],
+)
+def test_the_environments_are_those_of_the_pairs_that_will_be_measured(
+    arguments: list[str], expected: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["--environments", *arguments]) == 0
+    assert capsys.readouterr().out == expected
 
 
 def test_every_pair_has_a_name_of_its_own() -> None:
