@@ -15,7 +15,7 @@ from bench.load import SKIPPED, Measurement
 from bench.places import ROOT, SCRATCH
 from bench.results import Kept, Round, Store, is_marked
 from bench.rows import OWN_ENVIRONMENT, Pair, Program, Side
-from bench.usage import CPU_US, QUEUE_SHARE
+from bench.usage import CPU_US, OTHERS_SHARE, QUEUE_SHARE
 
 PATIENCE_SECONDS, PATIENCE_WITH_LOGS_SECONDS = 300.0, 900.0
 
@@ -65,8 +65,10 @@ def _figures(measured: Round) -> str:
 
 def _figure(each: Measurement) -> str:
     used = each.also
-    waiting = f" ({used[CPU_US]:,.0f} µs each, waited {used[QUEUE_SHARE]:.0%})" if QUEUE_SHARE in used else ""
-    return f"{each.name} {each.value:,.4g} {each.unit}{waiting}"
+    figure = f"{each.name} {each.value:,.4g} {each.unit}"
+    if OTHERS_SHARE not in used:
+        return figure
+    return f"{figure} ({used[CPU_US]:,.0f} µs each, waited {used[QUEUE_SHARE]:.0%}, others {used[OTHERS_SHARE]:.0%})"
 
 
 def run(program: Program, effort: Effort, patience_seconds: float = PATIENCE_SECONDS) -> Measurement:

@@ -8,10 +8,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from statistics import median
 
-from bench.arithmetic import BUSY_SHARE, Spread, Verdict, counting, ratios, spread, verdict
+from bench.arithmetic import Spread, Verdict, counting, ratios, spread, verdict, was_busy
 from bench.load import Measurement
 from bench.rows import Figure, Pair, Row, Side
-from bench.usage import CPU_US, LOOP_US, QUEUE_SHARE
+from bench.usage import CPU_US, LOOP_US, OTHERS_SHARE, QUEUE_SHARE
 
 Round = Mapping[Side, Measurement]
 
@@ -23,6 +23,7 @@ class Used:
     loop_us: float
     cpu_us: float
     queue_share: float
+    others_share: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,14 +72,14 @@ def _line(row: Row, rounds: Sequence[Round]) -> Line:
 
 
 def is_marked(measurement: Measurement) -> bool:
-    """Whether it waited for a core for too long. One that does not know has no mark."""
-    return measurement.also.get(QUEUE_SHARE, 0) > BUSY_SHARE
+    """Whether others kept it waiting for a core for too long. One that does not know has no mark."""
+    return was_busy(measurement.also.get(QUEUE_SHARE, 0), measurement.also.get(OTHERS_SHARE, 0))
 
 
 def _used(measurements: Sequence[Measurement]) -> Used | None:
-    if not all(QUEUE_SHARE in each.also for each in measurements):
+    if not all(OTHERS_SHARE in each.also for each in measurements):
         return None
-    medians = (median(each.also[key] for each in measurements) for key in (LOOP_US, CPU_US, QUEUE_SHARE))
+    medians = (median(each.also[key] for each in measurements) for key in (LOOP_US, CPU_US, QUEUE_SHARE, OTHERS_SHARE))
     return Used(*medians)
 
 

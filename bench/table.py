@@ -15,7 +15,7 @@ HEADINGS = (
     "rival",
     "µs of ours: loop; all",
     "of the rival",
-    "waited for a core",
+    "waited for a core (others' part of the cores)",
     "must",
     "aim",
     "verdict",
@@ -57,8 +57,8 @@ def _microseconds(used: Used | None) -> str:
 
 def _waited(line: Line) -> str:
     """The share of each side, and how many rounds are not marked for it, unless all of them are."""
-    shares = "; ".join(f"{used.queue_share:.0%}" for used in line.used.values())
-    return shares if line.quiet == line.rounds else f"{shares} ({line.quiet} of {line.rounds} rounds quiet)"
+    shares = "; ".join(f"{used.queue_share:.0%} ({used.others_share:.0%})" for used in line.used.values())
+    return shares if line.quiet == line.rounds else f"{shares}; {line.quiet} of {line.rounds} rounds quiet"
 
 
 def _with_unit(text: str, unit: str) -> str:

@@ -11,8 +11,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-LOOP_US, CPU_US, QUEUE_SHARE = "loop_us", "cpu_us", "queue_share"
-MICROSECOND_NS = 1_000
+LOOP_US, CPU_US, QUEUE_SHARE, OTHERS_SHARE = "loop_us", "cpu_us", "queue_share", "others_share"
+MICROSECOND_NS, SECOND_NS = 1_000, 1_000_000_000
 PROC = Path("/proc")
 
 
@@ -29,10 +29,13 @@ class Usage:
     """What some processes have used up to a moment.
 
     ``processes`` holds the processor time of each by its id, that of threads that have ended included; ``threads``
-    those that run, by their ids, which no two threads of a machine share.
+    those that run, by their ids, which no two threads of a machine share. ``client_ns`` is the processor time of who
+    looks, if it is none of them, and ``machine_ns`` that of all processes of the machine, and what its host took.
     """
 
     at_ns: int
+    machine_ns: int
+    client_ns: int
     processes: Mapping[int, int]
     threads: Mapping[int, ThreadTimes]
 
@@ -48,15 +51,17 @@ def usage(root: int | None = None) -> Usage:
         with suppress(OSError, ValueError):  # it has ended since
             processes[pid] = time.clock_gettime_ns(_clock_of(pid))
             threads |= dict(_threads(pid))
-    return Usage(time.perf_counter_ns(), processes, threads)
+    client_ns = 0 if os.getpid() in processes else time.process_time_ns()
+    return Usage(time.perf_counter_ns(), _machine_ns(), client_ns, processes, threads)
 
 
 def spent(before: Usage, after: Usage, count: int) -> dict[str, float]:
     """The figures of a measurement in which ``count`` hops or requests were done between two moments.
 
     ``loop_us`` and ``cpu_us`` are microseconds of processor time for each of them: of the busiest thread, and of all
-    processes together. ``queue_share`` is the part of the time that the busiest thread waited for a core. What was not
-    there before counts from its start. Empty if nothing is known, or nothing was done.
+    processes together. ``queue_share`` is the part of the time that the busiest thread waited for a core, and
+    ``others_share`` the part of all cores that neither these processes nor their client used, but others did. What was
+    not there before counts from its start. Empty if nothing is known, or nothing was done.
     """
     if not (count and after.threads):
         return {}
@@ -64,11 +69,24 @@ def spent(before: Usage, after: Usage, count: int) -> dict[str, float]:
     loop = max(after.threads, key=lambda thread: after.threads[thread].ran_ns - before.threads.get(thread, new).ran_ns)
     then, now = before.threads.get(loop, new), after.threads[loop]
     used_ns = sum(used - before.processes.get(pid, 0) for pid, used in after.processes.items())
+    seconds_ns = after.at_ns - before.at_ns
+    others_ns = after.machine_ns - before.machine_ns - used_ns - (after.client_ns - before.client_ns)
     return {
         LOOP_US: (now.ran_ns - then.ran_ns) / count / MICROSECOND_NS,
         CPU_US: used_ns / count / MICROSECOND_NS,
-        QUEUE_SHARE: (now.waited_ns - then.waited_ns) / (after.at_ns - before.at_ns),
+        QUEUE_SHARE: (now.waited_ns - then.waited_ns) / seconds_ns,
+        OTHERS_SHARE: max(others_ns, 0) / seconds_ns / (os.cpu_count() or 1),
     }
+
+
+def _machine_ns() -> int:
+    """What all cores have worked so far: all but idling and waiting for a disk. 0 where the kernel does not tell."""
+    with suppress(OSError):
+        _, user, nice, system, _idle, _disk, *others = (PROC / "stat").read_text("ascii").partition("\n")[0].split()
+        interrupts_and_host = others[:3]
+        ticks = sum(map(int, (user, nice, system, *interrupts_and_host)))
+        return ticks * SECOND_NS // os.sysconf("SC_CLK_TCK")
+    return 0
 
 
 def _clock_of(pid: int) -> int:

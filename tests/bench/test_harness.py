@@ -9,13 +9,13 @@ import pytest
 
 from bench import table
 from bench.__main__ import asked_for, main, measure_all, options
-from bench.arithmetic import Better, Bounds, Verdict, counting, ratios, short, spread, verdict
+from bench.arithmetic import Better, Bounds, Verdict, counting, ratios, short, spread, verdict, was_busy
 from bench.harness import Effort, ProgramFailed, measurement
 from bench.load import WARM_UP_SECONDS, Load, Measurement, measure_hops, percentiles_us
 from bench.places import PAGE
 from bench.results import Kept, Store, lines
 from bench.rows import OWN_ENVIRONMENT, PAIRS, Figure, Pair, Program, Row, Side
-from bench.usage import CPU_US, LOOP_US, QUEUE_SHARE
+from bench.usage import CPU_US, LOOP_US, OTHERS_SHARE, QUEUE_SHARE
 
 FAST = Bounds(must=10, aim=15)
 SMALL = Bounds(must=5, aim=3.5, better=Better.LOWER)
@@ -35,10 +35,10 @@ def measured(ours: float, theirs: float) -> dict[Side, Measurement]:
 
 
 def waiting(ours: float, *shares: float) -> dict[Side, Measurement]:
-    """A round in which ours did so much, and each side waited so long for a core."""
+    """A round in which ours did so much, and others kept each side waiting for a core for so long."""
     sides = measured(ours, 1)
     for side, share in zip(sides.values(), shares, strict=True):
-        side.also.update({LOOP_US: 100 * ours, CPU_US: 150 * ours, QUEUE_SHARE: share})
+        side.also.update({LOOP_US: 100 * ours, CPU_US: 150 * ours, QUEUE_SHARE: share, OTHERS_SHARE: 0.5})
     return sides
 
 
@@ -173,28 +173,38 @@ def test_three_rounds_without_a_mark_count_for_themselves(marks: list[bool], exp
     assert counting(marks) == expected
 
 
+@pytest.mark.parametrize(
+    ("waited", "others", "expected"),
+    [(0.21, 0.11, True), (0.2, 0.5, False), (0.6, 0.1, False), (0.0, 0.5, False)],
+)
+def test_a_side_that_waits_for_its_own_processes_alone_is_not_marked(
+    waited: float, others: float, *, expected: bool
+) -> None:
+    assert was_busy(waited, others) is expected
+
+
 def test_a_row_rests_on_the_rounds_in_which_neither_side_waited_for_a_core() -> None:
     rounds = [waiting(ours, 0.1, theirs) for ours, theirs in ((1, 0.1), (99, 0.21), (2, 0.2), (3, 0.0))]
     line = lines(PAIR, rounds)[0]
     assert (line.ratio.median, line.quiet, line.rounds, line.is_busy) == (2, 3, 4, False)
-    assert table.cells(line)[4:7] == ("200; 300", "200; 300", "10%; 10% (3 of 4 rounds quiet)")
+    assert table.cells(line)[4:7] == ("200; 300", "200; 300", "10% (50%); 10% (50%); 3 of 4 rounds quiet")
 
 
 def test_a_row_with_too_few_quiet_rounds_says_busy_and_rests_on_all_of_them() -> None:
     line = lines(PAIR, [waiting(1, 0.1, 0.1), waiting(2, 0.3, 0.1), waiting(9, 0.1, 0.3)])[0]
     assert table.cells(line)[1] == "*busy* 2 (1 to 9)"
-    assert table.cells(line)[6] == "10%; 10% (1 of 3 rounds quiet)"
+    assert table.cells(line)[6] == "10% (50%); 10% (50%); 1 of 3 rounds quiet"
 
 
 def test_a_row_of_one_side_is_not_marked_for_what_the_other_waited() -> None:
     line = lines(PAIR, [waiting(8, 0.1, 0.9)])[1]
     assert not line.is_busy
-    assert table.cells(line)[4:7] == ("800; 1,200", "", "10%")
+    assert table.cells(line)[4:7] == ("800; 1,200", "", "10% (50%)")
 
 
 def test_what_a_load_used_is_not_told_of_another_load_of_the_same_round() -> None:
     line = lines(PAIR, [waiting(8, 0.1, 0.1)])[3]
-    assert table.cells(line)[4:7] == ("800; 1,200", "", "10%")
+    assert table.cells(line)[4:7] == ("800; 1,200", "", "10% (50%)")
 
 
 def test_a_row_can_compare_two_figures_of_one_side() -> None:
