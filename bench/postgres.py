@@ -29,7 +29,7 @@ def postgres(folder: Path) -> Iterator[str]:
         shutil.chown(folder, user)
     _run([programs / "initdb", "--pgdata", folder, "--username", USER, "--auth", "trust"], user)
     settings = [f"port={port}", "listen_addresses=127.0.0.1", "unix_socket_directories=", "log_min_messages=panic"]
-    command = [programs / "postgres", "-D", folder, *(word for each in settings for word in ("-c", each))]
+    command = [str(programs / "postgres"), "-D", str(folder), *(f"--{setting}" for setting in settings)]
     with subprocess.Popen(command, user=user, cwd="/") as server:
         try:
             _until_ready([programs / "pg_isready", "--host", "127.0.0.1", "--port", str(port), "--username", USER])
