@@ -90,7 +90,7 @@ def _machine_ns() -> int:
 
 
 def _clock_of(pid: int) -> int:
-    """The clock of the processor time of a process (``clock_getcpuclockid``, which Python lacks)."""
+    """The clock of the processor time of a process, as the C library makes it; Python has this for threads alone."""
     return ~pid << 3 | 2
 
 
