@@ -6,7 +6,6 @@ Durable: the injection and the end of each handling are commits of their own bef
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
@@ -38,9 +37,9 @@ async def send(payload: Order, metadata: HandlerMetadata) -> HandlerResponse:
 
 async def run(folder: Path) -> None:
     body = json.dumps({"to": "pricer", "payload": ASKED, "wait": LONGEST_WAIT_SECONDS})
-    async with ours.organism(folder, CONFIG) as started, ours.served(started.organism, TOKEN) as url:
-        say(Request(url, "/api/v1/inject", body))
-        await asyncio.get_running_loop().create_future()
+    async with ours.organism(folder, CONFIG) as started, ours.served(started.organism, TOKEN) as server:
+        say(Request(server.url, "/api/v1/inject", body))
+        await server.process.stopping
 
 
 def serve(storage: str) -> None:
