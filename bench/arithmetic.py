@@ -8,6 +8,11 @@ from dataclasses import dataclass
 from enum import Enum
 
 THOUSAND = 1000
+WAITED_SHARE, OTHERS_SHARE = 0.2, 0.1
+"""A side that waited for a core for a larger part of a round, while others used more of the cores than this, was not
+measured as it is: the round is marked. What waits for its own processes alone is measured as it is."""
+QUIET_ROUNDS = 3
+"""So many rounds without a mark have a median of their own."""
 
 
 class Better(Enum):
@@ -54,6 +59,20 @@ def spread(values: Sequence[float]) -> Spread:
 def ratios(tops: Sequence[float], unders: Sequence[float]) -> list[float]:
     """Each round's figure over that of its own partner, never over another round's: both saw the same machine."""
     return [top / under for top, under in zip(tops, unders, strict=True)]
+
+
+def was_busy(waited: float, others: float) -> bool:
+    """Whether a round is marked, by the shares of a side."""
+    return waited > WAITED_SHARE and others > OTHERS_SHARE
+
+
+def counting(marks: Sequence[bool]) -> Sequence[int] | None:
+    """Which rounds count, by their numbers; None if the machine was too busy for a figure.
+
+    ``marks`` says of each round whether it is marked. If some are, the others must be ``QUIET_ROUNDS`` at least.
+    """
+    quiet = [number for number, is_marked in enumerate(marks) if not is_marked]
+    return quiet if len(quiet) >= min(QUIET_ROUNDS, len(marks)) else None
 
 
 def verdict(value: float, bounds: Bounds | None) -> Verdict:

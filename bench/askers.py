@@ -8,13 +8,23 @@ import re
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
 from typing import cast
 from urllib.parse import urlsplit
 
 HEAD = "{method} {path} HTTP/1.1\r\nHost: {host}\r\nAuthorization: Bearer {token}\r\n"
-JSON_BODY = "Content-Type: application/json\r\nContent-Length: {length}\r\n"
+JSON = "application/json"
+HEAD_OF_BODY = "Content-Type: {kind}\r\nContent-Length: {length}\r\n"
 OK, END_OF_HEAD = re.compile(rb"HTTP/1\.1 20[02] "), b"\r\n\r\n"
 LENGTH = re.compile(rb"\r\ncontent-length: (\d+)\r\n", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Body:
+    """What is posted, and its media type."""
+
+    text: str
+    kind: str = JSON
 
 
 class NotAnswered(Exception):
@@ -66,6 +76,14 @@ class Askers:
     def __init__(self, askers: Sequence[Asker], requests: Sequence[bytes]) -> None:
         self._askers = askers
         self._requests = requests
+        self._idle = list(askers)
+
+    async def once(self) -> bytes:
+        """The first page, asked for on a connection that is idle; there must be one."""
+        asker = self._idle.pop()
+        body = await asker.ask(self._requests[0])
+        self._idle.append(asker)
+        return body
 
     async def bodies(self) -> list[bytes]:
         """Each page once."""
@@ -91,19 +109,23 @@ class Askers:
 
 
 @asynccontextmanager
-async def asking(url: str, paths: Sequence[str], token: str, connections: int, body: str = "") -> AsyncIterator[Askers]:
-    """So many connections to a server; at the end they are closed. With a body they POST it, without one they GET."""
+async def asking(
+    url: str, paths: Sequence[str], token: str, connections: int, post: Body | None = None
+) -> AsyncIterator[Askers]:
+    """So many connections to a server; at the end they are closed. They POST what is given, or else GET."""
     place, loop = urlsplit(url), asyncio.get_running_loop()
     to = str(place.hostname), place.port or 80
     made = [(await loop.create_connection(Asker, *to))[1] for _ in range(connections)]
     try:
-        yield Askers(made, [_request(path, place.netloc, token, body) for path in paths])
+        yield Askers(made, [_request(path, place.netloc, token, post) for path in paths])
     finally:
         for asker in made:
             asker.transport.close()
 
 
-def _request(path: str, host: str, token: str, body: str) -> bytes:
-    head = HEAD.format(method="POST" if body else "GET", path=path, host=host, token=token)
-    more = JSON_BODY.format(length=len(body.encode())) if body else ""
-    return f"{head}{more}\r\n{body}".encode()
+def _request(path: str, host: str, token: str, post: Body | None) -> bytes:
+    head = HEAD.format(method="POST" if post else "GET", path=path, host=host, token=token)
+    if post is None:
+        return f"{head}\r\n".encode()
+    more = HEAD_OF_BODY.format(kind=post.kind, length=len(post.text.encode()))
+    return f"{head}{more}\r\n{post.text}".encode()

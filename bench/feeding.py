@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
 import sys
 import time
 from collections.abc import Awaitable, Callable, Iterator
@@ -74,6 +75,13 @@ class Fed:
         self.orders.write(order.line())
         answer: list[int] = json.loads(await self.answers.readline())
         return answer
+
+
+def free_port() -> int:
+    """A port that was free just now, for a server that cannot tell which one it took."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 async def fed_server(module: str) -> Fed:

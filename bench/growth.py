@@ -18,6 +18,8 @@ POINTS = {
 QUICK_POINTS = {"messages": (1_000, 10_000), "agents": (10, 100)}
 PATIENCE_SECONDS = 1800.0
 MEASURE, DRAW = "bench.measures.growth", "bench.draw_growth"
+DRAWING = "matplotlib"
+"""The environment that draws."""
 PICTURES = ROOT / "docs" / "img"
 
 Say = Callable[[str], None]
@@ -32,7 +34,7 @@ def measure_growth(effort: Effort, say: Say) -> None:
         results = RESULTS / f"growth-{over}.json"
         results.write_text(json.dumps({"over": over, "points": _points(over, counts, effort, say)}), "utf-8")
         picture = (RESULTS if effort.is_quick else PICTURES) / f"growth-{over}.svg"
-        run(Program(DRAW, "matplotlib", arguments=(str(results), str(picture))), effort)
+        run(Program(DRAW, DRAWING, arguments=(str(results), str(picture))), effort)
         say(f"The curve over {over} stands in {picture.relative_to(ROOT)}.")
 
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from bench.load import Measurement
+from bench.load import SKIPPED, Measurement
 from bench.places import ROOT, SCRATCH
-from bench.results import Kept, Round, Store
+from bench.results import Kept, Round, Store, is_marked
 from bench.rows import OWN_ENVIRONMENT, Pair, Program, Side
+from bench.usage import CPU_US, OTHERS_SHARE, QUEUE_SHARE
 
 PATIENCE_SECONDS, PATIENCE_WITH_LOGS_SECONDS = 300.0, 900.0
 
@@ -23,6 +24,10 @@ Say = Callable[[str], None]
 
 class ProgramFailed(Exception):
     """A program of the bench ended without a measurement; the text holds its last words."""
+
+
+class ProgramSkipped(Exception):
+    """What a program measures is not to be had on this machine; the text says what is missing, and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +42,7 @@ class Effort:
 def measure(pair: Pair, effort: Effort, store: Store, say: Say) -> None:
     """Ours, rival, ours, rival …; the store has all rounds so far after each one.
 
-    Raises ``ProgramFailed``; the rounds before it are kept.
+    Raises ``ProgramFailed`` and ``ProgramSkipped``; the rounds before it are kept.
     """
     if pair.prepare is not None:
         say(f"{pair.name}: preparing")
@@ -55,11 +60,22 @@ def _round(pair: Pair, effort: Effort) -> Round:
 
 
 def _figures(measured: Round) -> str:
-    return ", ".join(f"{each.name} {each.value:,.4g} {each.unit}" for each in measured.values())
+    return ", ".join(map(_figure, measured.values())) + (" – busy" if any(map(is_marked, measured.values())) else "")
+
+
+def _figure(each: Measurement) -> str:
+    used = each.also
+    figure = f"{each.name} {each.value:,.4g} {each.unit}"
+    if OTHERS_SHARE not in used:
+        return figure
+    return f"{figure} ({used[CPU_US]:,.0f} µs each, waited {used[QUEUE_SHARE]:.0%}, others {used[OTHERS_SHARE]:.0%})"
 
 
 def run(program: Program, effort: Effort, patience_seconds: float = PATIENCE_SECONDS) -> Measurement:
-    """What the program measured: the last line of its standard output. Raises ``ProgramFailed``."""
+    """What the program measured: the last line of its standard output.
+
+    Raises ``ProgramFailed`` and ``ProgramSkipped``.
+    """
     command = [str(interpreter(program.environment)), "-m", program.module, *program.arguments]
     command += ["--seconds", str(effort.seconds)]
     command += ["--in-flight", str(program.in_flight)] if program.in_flight else []
@@ -71,6 +87,8 @@ def run(program: Program, effort: Effort, patience_seconds: float = PATIENCE_SEC
         )
     except subprocess.TimeoutExpired as error:
         raise ProgramFailed(f"{program.module} did not end within {patience_seconds:g} s: it hangs.") from error
+    if ended.returncode == SKIPPED:
+        raise ProgramSkipped(ended.stderr.strip())
     if ended.returncode:
         raise ProgramFailed(f"{program.module} ended with {ended.returncode}:\n{ended.stderr[-2000:].strip()}")
     return measurement(program, ended.stdout)
@@ -86,10 +104,13 @@ def measurement(program: Program, output: str) -> Measurement:
 
 
 def interpreter(environment: str) -> Path:
-    """The Python of an environment; that of this process for the product's own. Raises ``ProgramFailed``."""
+    """The Python of an environment; that of this process for the product's own. Raises ``ProgramSkipped``."""
     if environment == OWN_ENVIRONMENT:
         return Path(sys.executable)
     python = SCRATCH / environment / "bin" / "python"
     if not python.exists():
-        raise ProgramFailed(f"The environment {environment} is not made yet: start the bench by scripts/bench.")
+        raise ProgramSkipped(
+            f"The environment {environment} is not there: start the bench by scripts/bench, which makes it, or says "
+            "why it cannot."
+        )
     return python

@@ -51,8 +51,8 @@ async def organism(folder: Path | None, config: Path = CONFIG, parts: Parts | No
 
 
 @asynccontextmanager
-async def served(started: Organism, token: str) -> AsyncIterator[str]:
-    """The address of the real server around an organism, which logs as it does by default; at the end both stop."""
+async def served(started: Organism, token: str) -> AsyncIterator[Serving]:
+    """The real server around an organism, which logs as it does by default; at the end both stop."""
     configure_logs(sys.stderr, started.parts.redactor)
     tune_interpreter()
     settings, key = ServerSettings(port=0), secrets.token_bytes(32)
@@ -61,7 +61,7 @@ async def served(started: Organism, token: str) -> AsyncIterator[str]:
     running = asyncio.ensure_future(serving.run(ready.set))
     await ready.wait()
     try:
-        yield serving.url
+        yield serving
     finally:
         serving.stop()
         await running

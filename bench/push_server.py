@@ -37,8 +37,8 @@ async def main() -> None:
             await log.commit(told(number, tenant.clock.now_us()))
             return time.perf_counter_ns()
 
-        async with ours.served(organism, TOKEN) as url:
-            await serve_orders(url.replace("http", "ws", 1) + "/ws", say)
+        async with ours.served(organism, TOKEN) as server:
+            await serve_orders(server.url.replace("http", "ws", 1) + "/ws", say)
 
 
 if __name__ == "__main__":

@@ -56,8 +56,8 @@ async def main() -> None:
             await ours.chain(started, f"number {number}")
             return time.perf_counter_ns()
 
-        async with ours.served(started.organism, TOKEN) as url:
-            await serve_orders(url, say)
+        async with ours.served(started.organism, TOKEN) as server:
+            await serve_orders(server.url, say)
 
 
 if __name__ == "__main__":

@@ -3,21 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 import subprocess
 import sys
 
+from bench.feeding import free_port
 from bench.load import Measurement, arguments
 from bench.subscribers import QUICK_SUBSCRIBERS, SUBSCRIBERS, Server, kib_a_subscriber
 
 LOOP = ("--loop", "uvloop", "--http", "httptools", "--lifespan", "off")
 SOCKETS = ("--ws", "websockets-sansio", "--ws-per-message-deflate", "false")
-
-
-def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 def measure(count: int) -> Measurement:

@@ -8,14 +8,17 @@ time each.
 
 from __future__ import annotations
 
+import itertools
 import time
 from collections.abc import Callable
+from dataclasses import replace
 
 import orjson
 import pysqlite3
 
 from bench.limits.raw_sqlite import BODY, INSERT, INSERT_ARRAY, plain_table
 from bench.load import WARM_UP_SECONDS, Measurement, arguments
+from bench.usage import spent, usage
 
 GROUP = 256
 
@@ -33,22 +36,27 @@ def by_one_statement(connection: pysqlite3.Connection, rows: list[Values]) -> No
     connection.execute(INSERT_ARRAY, (orjson.dumps(rows).decode(),))
 
 
-def rows_a_second(write: Write, seconds: float) -> float:
+def rows_a_second(write: Write, seconds: float) -> Measurement:
     """The rate of committed rows; making the rows is counted, as the product has to make its own."""
-    position = counted = 0
+    positions = itertools.count()
+
+    def groups(seconds: float) -> int:
+        """How many groups were written in so many seconds."""
+        end, count = time.perf_counter() + seconds, 0
+        while time.perf_counter() < end:
+            write(connection, [(next(positions), "t", BODY) for _ in range(GROUP)])
+            count += 1
+        return count
+
     with plain_table() as connection:
-        begin = time.perf_counter() + WARM_UP_SECONDS
-        end = begin + seconds
-        while (started := time.perf_counter()) < end:
-            write(connection, [(position + number, "t", BODY) for number in range(GROUP)])
-            position += GROUP
-            counted += GROUP if started >= begin else 0
-    return counted / seconds
+        groups(WARM_UP_SECONDS)
+        before, rows = usage(), groups(seconds) * GROUP
+        return Measurement("raw FULL rows", "rows/s", rows / seconds, spent(before, usage(), rows))
 
 
 def measure(seconds: float) -> Measurement:
     statement, many = (rows_a_second(write, seconds / 2) for write in (by_one_statement, by_executemany))
-    return Measurement("raw FULL rows", "rows/s", statement, {"executemany": many})
+    return replace(statement, also={**statement.also, "executemany": many.value})
 
 
 if __name__ == "__main__":

@@ -12,6 +12,7 @@ import uvloop
 
 from bench import ours
 from bench.load import Measurement, arguments
+from bench.usage import spent, usage
 from organism import HandlerMetadata, HandlerResponse
 
 MESSAGES = 2_000
@@ -54,11 +55,12 @@ async def measure(seconds: float) -> Measurement:
         config.write_text(json.dumps(CONFIG), "utf-8")  # JSON is YAML
         async with ours.organism(Path(folder) / "data", config) as started:
             await started.inject("sender", {"number": MESSAGES}, wait=True, seconds=PATIENCE_S)
-            begun, done = time.perf_counter(), 0
+            before, begun, done = usage(), time.perf_counter(), 0
             while done == 0 or time.perf_counter() < begun + seconds:
                 await started.inject("sender", {"number": MESSAGES}, wait=True, seconds=PATIENCE_S)
                 done += MESSAGES
-            return Measurement("organism", "messages/s", done / (time.perf_counter() - begun))
+            rate, used = done / (time.perf_counter() - begun), spent(before, usage(), done)
+            return Measurement("organism", "messages/s", rate, used)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ from pathlib import Path
 import uvloop
 
 from bench import ours
-from bench.limits.bare_subscriber import free_port
+from bench.feeding import free_port
 from bench.load import HOPS_A_CHAIN, Measurement, arguments
 from bench.memory import KIB_A_MIB, settled_kib
 from bench.subscribers import QUICK_SUBSCRIBERS, SUBSCRIBERS, Server, kib_a_subscriber

@@ -9,6 +9,7 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import uvloop
@@ -18,6 +19,7 @@ from bench.listeners import Listener, listen, stall
 from bench.load import Measurement, arguments, percentiles_us
 from bench.memory import KIB_A_MIB, private_kib
 from bench.push_server import TOKEN
+from bench.usage import spent, usage
 
 OURS, BARE = "bench.push_server", "bench.limits.bare_push"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
@@ -38,21 +40,23 @@ async def subscribers(server: Fed, seconds: float, _events: int) -> Measurement:
     """Messages a second, of all subscribers together; each has a filter and comes with a position."""
     queries = [f"?since=0&{FILTERS[number % len(FILTERS)]}" for number in range(SUBSCRIBERS)]
     clients = [await listen(server.url + query, HEADERS, MESSAGE) for query in queries]
-    return Measurement("push", "messages/s", await _rate(server, clients, seconds, 1))
+    return await _rate(server, clients, seconds, 1)
 
 
 async def watchers(server: Fed, seconds: float, _events: int) -> Measurement:
     """Events a second, of all watchers together; each wants everything."""
     clients = [await listen(server.url, HEADERS, b'"event":"thread_') for _ in range(WATCHERS)]
     threads = await _rate(server, clients, seconds, FRAMES_A_MESSAGE - 1)
-    return Measurement("push", "events/s", threads * FRAMES_A_MESSAGE / (FRAMES_A_MESSAGE - 1))
+    return replace(threads, unit="events/s", value=threads.value * FRAMES_A_MESSAGE / (FRAMES_A_MESSAGE - 1))
 
 
-async def _rate(server: Fed, clients: list[Listener], seconds: float, frames: int) -> float:
+async def _rate(server: Fed, clients: list[Listener], seconds: float, frames: int) -> Measurement:
     """So many frames are counted of a message. A first order says how many messages fill the time."""
     first = await _seconds(server, clients, Order(0, WARM_UP_MESSAGES), frames)
     count = max(WARM_UP_MESSAGES, int(WARM_UP_MESSAGES / first * seconds))
-    return count * frames * len(clients) / await _seconds(server, clients, Order(WARM_UP_MESSAGES, count), frames)
+    before, pushed = usage(server.process.pid), count * frames * len(clients)
+    taken = await _seconds(server, clients, Order(WARM_UP_MESSAGES, count), frames)
+    return Measurement("push", "messages/s", pushed / taken, spent(before, usage(server.process.pid), pushed))
 
 
 async def _seconds(server: Fed, clients: list[Listener], order: Order, frames: int) -> float:

@@ -15,6 +15,7 @@ from bench.askers import Askers, asking
 from bench.feeding import Fed, Order, fed_server
 from bench.load import HOPS_A_CHAIN, WARM_UP_SECONDS, Measurement, arguments, percentiles_us
 from bench.rest_server import TOKEN, paths
+from bench.usage import spent, usage
 
 OURS, BARE = "bench.rest_server", "bench.limits.bare_rest"
 CONNECTIONS = 16
@@ -27,11 +28,13 @@ LOOKS = 4
 Measure = Callable[[Fed, Askers, float], Awaitable[Measurement]]
 
 
-async def page(_server: Fed, clients: Askers, seconds: float) -> Measurement:
+async def page(server: Fed, clients: Askers, seconds: float) -> Measurement:
     """Pages a second, of all connections together."""
     await clients.ask(WARM_UP_SECONDS)
+    before = usage(server.process.pid)
     taken = await clients.ask(seconds)
-    return Measurement("rest", "req/s", len(taken) / seconds, percentiles_us(taken))
+    used = spent(before, usage(server.process.pid), len(taken))
+    return Measurement("rest", "req/s", len(taken) / seconds, {**percentiles_us(taken), **used})
 
 
 async def busy(server: Fed, clients: Askers, seconds: float) -> Measurement:

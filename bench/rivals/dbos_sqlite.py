@@ -18,6 +18,7 @@ from pathlib import Path
 from dbos import DBOS, DBOSConfig
 
 from bench.load import WARM_UP_SECONDS, Measurement, arguments, measure_hops
+from bench.usage import spent, usage
 
 
 @DBOS.step()
@@ -41,13 +42,13 @@ def hello(name: str) -> str:
 
 
 @DBOS.workflow()
-def steps(seconds: float) -> float:
-    begin, count = time.perf_counter() + WARM_UP_SECONDS, 0
-    end = begin + seconds
-    while (started := time.perf_counter()) < end:
+def steps(seconds: float) -> int:
+    """How many steps were taken in so many seconds."""
+    end, count = time.perf_counter() + seconds, 0
+    while time.perf_counter() < end:
         answer("HELLO, DAN!")
-        count += started >= begin
-    return count / seconds
+        count += 1
+    return count
 
 
 async def in_workflows(in_flight: int, seconds: float) -> Measurement:
@@ -64,10 +65,12 @@ def measure(in_flight: int, seconds: float) -> Measurement:
             connection.execute("PRAGMA journal_mode=WAL")
         DBOS(config=DBOSConfig(name="hello", system_database_url=f"sqlite:///{file}", log_level="ERROR"))
         DBOS.launch()
-        rate = steps(seconds / 2)
+        steps(WARM_UP_SECONDS)
+        before, count = usage(), steps(seconds / 2)
+        used = spent(before, usage(), count)
         workflows = asyncio.run(in_workflows(in_flight, seconds / 2))
         DBOS.destroy()
-    return Measurement("dbos", "steps/s", rate, {"in_workflows": workflows.value})
+    return Measurement("dbos", "steps/s", 2 * count / seconds, {"in_workflows": workflows.value, **used})
 
 
 if __name__ == "__main__":
