@@ -64,7 +64,8 @@ async def test_a_commit_of_many_units_waits_for_no_more(tmp_path: Path) -> None:
     log = await open_durable(tmp_path / "log", FaultyDriver(plan))
     append_each_iteration(log, 2 * EARLY_UNITS)
     await log.close()
-    assert (plan.commits, log.head) == (2, 2 * EARLY_UNITS)
+    assert plan.commits > 1
+    assert log.head == 2 * EARLY_UNITS
 
 
 async def test_a_large_commit_is_whole(tmp_path: Path) -> None:
