@@ -10,6 +10,7 @@ import pytest
 from bench import table
 from bench.__main__ import asked_for, main, measure_all, options
 from bench.arithmetic import Better, Bounds, Verdict, counting, ratios, short, spread, verdict, was_busy
+from bench.growth import DRAWING
 from bench.harness import Effort, ProgramFailed, measurement
 from bench.load import WARM_UP_SECONDS, Load, Measurement, measure_hops, percentiles_us
 from bench.places import PAGE

@@ -19,7 +19,7 @@ from tests.flows.stage import TurnedTime
 from tests.flows.thinking import run_of
 
 ROOT = Path(__file__).parents[2]
-DRAFT = {"task": "Explain our AWS costs, formally and in detail", "purpose": "for the manager"}
+DRAFT = {"task": "Explain our costs as an AWS architect would, formally and in detail", "purpose": "for the manager"}
 LABELS = {"system": "Friend", "audience": "Self", "tone": "formal", "response_depth": "short", "confidence": "low"}
 TEXT = (
     "The harbour of Kiel was opened in 1895. It is used by 2,400 ships a year. A seagull stole a roll. "
