@@ -85,6 +85,7 @@ class Mailbox(Entity):
     fresh: int = 0  # those of them whose handlers have not waited for anything yet
     ahead: int = 0  # messages that are started and have no slot yet
     started: deque[Queued] = field(default_factory=deque)  # those of them whose start is on disk
+    waits: bool = True  # its last handler held its slot while it waited: nothing is started without a slot to come
     lines: dict[str, Line] = field(default_factory=dict)
     ring: deque[Line] = field(default_factory=deque)  # those that may be ready
     resuming: deque[Queued] = field(default_factory=deque)  # whose handlers want to go on
@@ -216,7 +217,7 @@ class Mailboxes(Entity):
         """The messages to start now, one from each agent in turn; each has its line from here on.
 
         They get a slot once their start is on disk (``begins``). A handler that waits for nothing needs it for so short
-        that many start while the disk writes, in one commit: only handlers that wait keep others from being started.
+        that many start while the disk writes, in one commit; an agent whose last handler waited starts what has slots.
         """
         found: list[Message] = []
         ready, passed = self.ready, 0
@@ -239,8 +240,7 @@ class Mailboxes(Entity):
     def _next_of(self, box: Mailbox, at: int) -> Queued | None:
         """Start one message of the box, if a slot is free and a line ready. Lines that cannot start leave the ring."""
         ring = box.ring
-        has_room = box.running - box.fresh < box.limit and box.ahead < STARTS_AHEAD
-        while ring and has_room and box.name not in self.folded.paused_agents:
+        while ring and self._has_room(box) and box.name not in self.folded.paused_agents:
             line = ring.popleft()
             line.ready = False
             if line.may_start(at) and self._may_run(line.waiting[0]):
@@ -253,6 +253,13 @@ class Mailboxes(Entity):
                     self.suspect = queued
                 return queued
         return None
+
+    def _has_room(self, box: Mailbox) -> bool:
+        """Whether one more message of the box may be started."""
+        if box.waits:
+            taken = self.running + self.starting + self.started
+            return taken < self.limit and box.running + box.ahead < box.limit
+        return box.running - box.fresh < box.limit and box.ahead < STARTS_AHEAD
 
     def begin(self, message: Message) -> bool:
         """The message's start is on disk: whether it has its slot now. Else it waits for one (``begins``)."""
@@ -313,14 +320,14 @@ class Mailboxes(Entity):
     def has_run(self, message: Message) -> None:
         """The message's handler has run, and waits for something unless its handling is over."""
         queued = self.queued.get(message.id)
-        if queued is not None:
+        if queued is not None and queued.is_fresh:
+            queued.line.box.waits = True
             self._count_as_waiting(queued)
 
     def _count_as_waiting(self, queued: Queued) -> None:
-        if queued.is_fresh:
-            queued.is_fresh = False
-            queued.line.box.fresh -= 1
-            self.fresh -= 1
+        queued.is_fresh = False
+        queued.line.box.fresh -= 1
+        self.fresh -= 1
 
     def _may_run(self, queued: Queued) -> bool:
         """Whether no other suspect runs, if it is one."""
@@ -364,7 +371,9 @@ class Mailboxes(Entity):
             queued.has_slot = False
             queued.line.box.running -= 1
             self.running -= 1
-            self._count_as_waiting(queued)
+            if queued.is_fresh:
+                queued.line.box.waits = False
+                self._count_as_waiting(queued)
 
     def wait(self, queued: Queued, *, reserves_line: bool = False) -> None:
         """The handler waits in a step: free its slot, and its line too unless that is reserved for it."""
