@@ -117,9 +117,10 @@ def config_with_agents(folder: Path, count: int) -> Path:
     """The organism of the bench with ``count`` greeters, instead of one."""
     config = YAML(typ="safe").load(CONFIG)
     greeter, *others = config["listeners"]
-    config["listeners"] = [*({**greeter, "name": f"greeter-{number}"} for number in range(count)), *others]
+    short = {key: value for key, value in greeter.items() if key not in {"prompt", "max_concurrent"}}
+    config["listeners"] = [*({**short, "name": f"greeter-{number}"} for number in range(count)), *others]
     path = folder / f"agents-{count}.yaml"
-    path.write_text(json.dumps(config), "utf-8")  # every reader of YAML takes JSON
+    path.write_text(json.dumps(config, separators=(",", ":")), "utf-8")  # every reader of YAML takes JSON
     return path
 
 

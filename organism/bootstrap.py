@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import threading
 import time
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -19,6 +20,7 @@ from organism.agents import BUNDLED_AGENTS, bundled_charter
 from organism.agents.completions import chat_listener
 from organism.agents.embeddings import Embeddings, TenantEmbeddings
 from organism.agents.gateway import Gateways
+from organism.agents.registry import import_sdks
 from organism.agents.turn import prompted_turn_of, with_turn
 from organism.audit import AUDIT, Audit, AuditLines
 from organism.codec import Codec, PayloadLimits, PayloadSchema, UnsupportedPayload
@@ -34,7 +36,7 @@ from organism.events import vocabulary as events
 from organism.events.record import Actor
 from organism.log.sqlite import Options, SqliteLog
 from organism.model.commands import HOST_PROGRAM, Idempotency, Reloaded
-from organism.model.ids import DEFAULT_TENANT, SYSTEM_COMPACTION, folder_of
+from organism.model.ids import DEFAULT_TENANT, RESTORED, SYSTEM_COMPACTION, TENANTS, folder_of, key_path_of
 from organism.model.principal import Principal
 from organism.model.redact import Redactor
 from organism.model.times import LogClock
@@ -66,9 +68,6 @@ if TYPE_CHECKING:
     from organism.tracing import Tracing
 
 VERSION: Final = package_version("organism")
-TENANTS: Final = "tenants"
-RESTORED: Final = "tenants.new"
-"""What a restore is about to put in the place of the tenants' logs."""
 SERVER_KEY: Final = "server.key"
 PRIVATE_DIRECTORY: Final = 0o700
 MCP_SECONDS: Final = 1.0
@@ -176,6 +175,12 @@ class Organism:
         self._watchdog.start()
         self._stage = "running"
         self._taking_tools = asyncio.create_task(self.reload_at(self._tools_came, asks_again=False))
+
+    def prepare_models(self) -> None:
+        """Begin to import the SDKs of the models that the configuration names, in a thread."""
+        of_models = {model.provider for model in self.settings.models.values()}
+        of_embeddings = {section.get("provider", "") for section in self.settings.embeddings.values()}
+        threading.Thread(target=import_sdks, args=(of_models | of_embeddings,), name="sdks", daemon=True).start()
 
     @property
     def awaited_servers(self) -> Sequence[str]:
@@ -504,13 +509,6 @@ def declared(listener: Listener) -> events.Declared:
         model=listener.model,
         version=listener.version,
     )
-
-
-def key_path_of(given: Path | None, folder: str) -> Path | None:
-    """The key file of a tenant's folder: ``given`` is that of ``default``, others are next to it."""
-    if given is None or folder == DEFAULT_TENANT:
-        return given
-    return given.with_name(f"{given.name}.{folder}")
 
 
 async def open_log(

@@ -18,7 +18,7 @@ from bench.ours import organism
 from bench.rivals.texts import file_of, texts
 from organism.bootstrap import Parts
 from organism.rag.hashed_words import Embedded
-from organism.rag.search import Mode
+from organism.rag.question import Mode
 from tests.rag import questions
 
 BUILTIN = "builtin"

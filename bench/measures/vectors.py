@@ -27,8 +27,9 @@ from bench.load import WARM_UP_SECONDS, Measurement, arguments, percentiles_us
 from bench.places import SCRATCH
 from organism.bootstrap import Parts
 from organism.rag.documents import MOST_DOCUMENTS, Document
+from organism.rag.graph import EF
 from organism.rag.hashed_words import Embedded
-from organism.rag.index import EF, name_of
+from organism.rag.index import name_of
 from organism.rag.library import By, Library
 from tests.rag import questions
 

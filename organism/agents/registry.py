@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Final
 
@@ -29,6 +30,15 @@ PROVIDERS: Final[Mapping[ProviderName, Callable[[Model, str | None], Provider]]]
     "scripted": lambda model, _key: Scripted.read(model.script or Path()),
 }
 """How to make each provider from a model's section and its key."""
+SDKS: Final[Mapping[str, str]] = {"openai": "openai", "anthropic": "anthropic", "local": "openai"}
+"""The vendor's package that a provider asks its server by."""
+
+
+def import_sdks(providers: Iterable[str]) -> None:
+    """Import what these providers need. It takes a second each, which else the first call waits for."""
+    for package in sorted({SDKS[each] for each in providers if each in SDKS}):
+        with suppress(ImportError):  # the first call says what is missing
+            import_module(package)
 
 
 def connected(_name: str, model: Model, environment: Mapping[str, str]) -> Provider:

@@ -17,13 +17,13 @@ import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
+from importlib.metadata import version as package_version
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Final, NoReturn
 
 import msgspec
 
-from organism.bootstrap import RESTORED, TENANTS, VERSION, key_path_of
 from organism.cli.exits import Exit
 from organism.cli.log import TenantLog, logs_to_read
 from organism.cli.options import Backup, Restore
@@ -31,12 +31,13 @@ from organism.cli.output import note, refuse, show_text
 from organism.errors import BadPosition, LogDamaged, LogHeld, LogUnavailable, NotFound
 from organism.log.directory import PRIVATE_DIRECTORY, PRIVATE_FILE, LogDirectory, sync_directory
 from organism.log.offline import begin_again, copy_log, verify_directory
-from organism.model.ids import folder_of
+from organism.model.ids import RESTORED, TENANTS, folder_of, key_path_of
 from organism.rag.store import LIBRARY_FILE
 from organism.views.library import INDICES
 
 LAYOUT: Final = 1
 MANIFEST: Final = "backup.json"
+VERSION: Final = package_version("organism")
 _MEMBER: Final = re.compile(rf"{TENANTS}/(default|[0-9a-f]{{32}})/(log\.sqlite|{re.escape(LIBRARY_FILE)}|anchor|key)")
 _ANOTHER: Final = "Take another backup; nothing was changed."
 _ROOM: Final = "Make room there, or name another place; nothing was changed."

@@ -14,7 +14,6 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from getpass import getuser
 from http import HTTPStatus
-from ipaddress import ip_address
 from pathlib import Path
 from typing import Any, Final, NoReturn
 from urllib.parse import quote
@@ -27,6 +26,7 @@ from organism.cli.exits import OF_STATUS, Exit
 from organism.cli.options import Remote
 from organism.cli.output import Rows, refuse
 from organism.errors import OrganismError
+from organism.model.addresses import is_loopback
 
 TIMEOUT_SECONDS: Final = 75.0
 """Longer than the longest wait that the server grants."""
@@ -120,14 +120,6 @@ def _checked_url(text: str) -> str:
         if url.scheme in {"http", "https"} and url.host:
             return text.rstrip("/")
     raise typer.BadParameter(f"expected an address as http://HOST:PORT; came {text!r}.", param_hint="--url")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches it."""
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return host == "localhost"
 
 
 class Client:

@@ -1,11 +1,11 @@
-"""``organism log``: events from the server; verification, rebuilding and statistics without it."""
+"""``organism log``: verification, rebuilding and statistics, without a server."""
 
 from __future__ import annotations
 
 import asyncio
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -17,21 +17,16 @@ from rich.filesize import decimal
 from rich.text import Text
 
 from organism.audit import AUDIT, Audit, AuditLines
-from organism.bootstrap import TENANTS, key_path_of
-from organism.cli.client import PAGE_ROWS, Client, drop_none
 from organism.cli.exits import Exit
-from organism.cli.options import Events, Offline, OfTenant
+from organism.cli.options import Offline, OfTenant
 from organism.cli.output import (
     clock_time,
-    compact,
     fields,
     out,
     print_json,
-    print_line,
     refuse,
     show_text,
     table,
-    with_position,
 )
 from organism.config.tokens import TOKENS_FILE, TenantEntry, defaults_of, read_tokens
 from organism.errors import ConfigInvalid, LogDamaged, LogHeld, LogUnavailable, NotFound
@@ -39,9 +34,9 @@ from organism.log.directory import LogDirectory
 from organism.log.log import Verification
 from organism.log.offline import Stats, count, drop_rows, known_tenants, verify_directory
 from organism.log.sqlite import Options, SqliteLog
-from organism.model.ids import DEFAULT_TENANT, folder_of
+from organism.model.ids import DEFAULT_TENANT, TENANTS, folder_of, key_path_of
 from organism.model.redact import Redactor
-from organism.model.times import LogClock, spoken
+from organism.model.times import LogClock
 from organism.rag.verify import library_damage
 from organism.views.read_models import READ_MODELS
 
@@ -49,8 +44,6 @@ RESTORE: Final = (
     "Stop the server, keep the directory as it is, and restore a backup into another (`organism log restore`), "
     "unless it says above what else helps."
 )
-LEAST_TIME: Final = 10**15
-"""A time in 2001 in µs; a smaller number is a position or a count."""
 
 
 class TenantLog(NamedTuple):
@@ -241,32 +234,3 @@ def _show(found: Stats) -> None:
     table(("EVENT", "COUNT"), ((kind, str(number)) for kind, number in found.events.most_common()), "no event yet")
     out().print()
     table(("FILE", "SIZE"), ((name, decimal(size)) for name, size in found.file_bytes.items()), "no file")
-
-
-def events(options: Events) -> None:
-    """The events in their order, page by page."""
-    client, after, left = Client(options), options.after, options.limit
-    asked = {"until": options.until, "thread": options.thread, "type": options.type}
-    query = drop_none({**asked, "content": "true" if options.content else None})
-    while left > 0:
-        found = client.get("/log", {**query, "after": after, "limit": min(left, PAGE_ROWS)})
-        for event in found["events"]:
-            if options.json:
-                print_json(event)
-            else:
-                _show_event(event)
-        left -= len(found["events"])
-        if found["next"] is None:
-            return
-        after = found["next"]
-
-
-def _show_event(event: Mapping[str, Any]) -> None:
-    data = dict(event["data"])
-    for name, value in data.items():
-        if name.endswith("_at") and isinstance(value, int) and value >= LEAST_TIME:
-            data[name] = spoken(value)  # events have times in µs since 1970
-    if "content" in event:
-        data["content"] = event["content"]
-    line = Text.assemble(clock_time(event["at"]), " ", (event["type"], "bold"), " ", (compact(data), "dim"))
-    print_line(with_position(event["position"], line))

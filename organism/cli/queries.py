@@ -8,14 +8,18 @@ from typing import Any, Final
 
 import orjson
 import typer
+from rich.text import Text
 
 from organism.cli import options as opts
 from organism.cli import output
-from organism.cli.client import FOR_MODELS, Client, drop_none, path_of
+from organism.cli.client import FOR_MODELS, PAGE_ROWS, Client, drop_none, path_of
 from organism.cli.exits import Exit
+from organism.model.times import spoken
 
 JSON_SCHEMA: Final = {"Accept": "application/schema+json"}
 ALL: Final = 100_000
+LEAST_TIME: Final = 10**15
+"""A time in 2001 in µs; a smaller number is a position or a count."""
 WAITING: Final = {
     "approvals": "approvals list",
     "dead_letters": "dead-letters list",
@@ -305,3 +309,34 @@ def _usage(used: Mapping[str, Any], options: opts.Usage) -> None:
         "models": "; ".join(by_model),
     }
     output.show_object(options, used, named)
+
+
+def events(options: opts.Events) -> None:
+    """The events in their order, page by page."""
+    client, after, left = Client(options), options.after, options.limit
+    asked = {"until": options.until, "thread": options.thread, "type": options.type}
+    query = drop_none({**asked, "content": "true" if options.content else None})
+    while left > 0:
+        found = client.get("/log", {**query, "after": after, "limit": min(left, PAGE_ROWS)})
+        for event in found["events"]:
+            if options.json:
+                output.print_json(event)
+            else:
+                _show_event(event)
+        left -= len(found["events"])
+        if found["next"] is None:
+            return
+        after = found["next"]
+
+
+def _show_event(event: Mapping[str, Any]) -> None:
+    data = dict(event["data"])
+    for name, value in data.items():
+        if name.endswith("_at") and isinstance(value, int) and value >= LEAST_TIME:
+            data[name] = spoken(value)  # events have times in µs since 1970
+    if "content" in event:
+        data["content"] = event["content"]
+    line = Text.assemble(
+        output.clock_time(event["at"]), " ", (event["type"], "bold"), " ", (output.compact(data), "dim")
+    )
+    output.print_line(output.with_position(event["position"], line))

@@ -6,12 +6,12 @@ from pathlib import Path
 
 import typer
 
-from organism.cli.client import is_loopback
 from organism.cli.exits import Exit
 from organism.cli.options import Serve
 from organism.cli.output import refuse
 from organism.log.directory import LogDirectory
-from organism.model.ids import DEFAULT_TENANT
+from organism.model.addresses import is_loopback
+from organism.model.ids import DEFAULT_TENANT, TENANTS
 
 
 def serve(options: Serve) -> None:
@@ -34,4 +34,4 @@ def serve(options: Serve) -> None:
 
 def holder(data: Path) -> str | None:
     """The process that holds the data directory, in words; None if there is none. Changes nothing."""
-    return LogDirectory(data / "tenants" / DEFAULT_TENANT).holder()
+    return LogDirectory(data / TENANTS / DEFAULT_TENANT).holder()

@@ -90,7 +90,12 @@ async def _serve(options: Serve, settings: ServerSettings, certificate: str | No
             announcing.enter_context(announced(data, serving.url, certificate))
         tune_interpreter()
         reloading = asyncio.create_task(organism.reload_at(hangup))
-        await serving.run(lambda: _greet(organism, data, serving.url, secrets.tokens.page()))
+
+        def ready() -> None:
+            _greet(organism, data, serving.url, secrets.tokens.page())
+            organism.prepare_models()
+
+        await serving.run(ready)
         reloading.cancel()
 
 

@@ -70,3 +70,11 @@ def _is_public_6(address: IPv6Address) -> bool:
 def _is_plain(number: int) -> bool:
     """Whether it is no ISATAP address, or one of a public IPv4 address."""
     return number >> 32 & _LOW_32 not in _ISATAP or _is_public_4(IPv4Address(number & _LOW_32))
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches it."""
+    try:
+        return ip_address(host).is_loopback
+    except ValueError:
+        return host == "localhost"

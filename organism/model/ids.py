@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from hashlib import sha256
+from pathlib import Path
 from typing import Final, NewType
 
 from organism.model.words import ApprovalId, MessageId, SessionId, ThreadId
@@ -20,6 +21,10 @@ SYSTEM_CHAT: Final = "system.chat"
 SYSTEM_COMPACTION: Final = "system.compaction"
 """The organism's own listener that compacts sessions; it stands in no list."""
 DEFAULT_TENANT = TenantId("default")
+TENANTS: Final = "tenants"
+"""The folder of a data directory that has a folder for each tenant."""
+RESTORED: Final = "tenants.new"
+"""What a restore is about to put in its place."""
 LIBRARY_ID = r"[A-Za-z0-9_:-][A-Za-z0-9._:-]{0,127}|\.[A-Za-z0-9_:-][A-Za-z0-9._:-]{0,126}|\.\.[A-Za-z0-9._:-]{1,126}"
 """Of an index or a document: 1 to 128 such characters, but not ``.`` and ``..``, which no URL can name."""
 
@@ -27,6 +32,13 @@ LIBRARY_ID = r"[A-Za-z0-9_:-][A-Za-z0-9._:-]{0,127}|\.[A-Za-z0-9_:-][A-Za-z0-9._
 def folder_of(tenant: str) -> str:
     """The name of a tenant's directory: a digest, so that no id can be a path; ``default`` keeps its name."""
     return tenant if tenant == DEFAULT_TENANT else sha256(tenant.encode()).hexdigest()[:32]
+
+
+def key_path_of(given: Path | None, folder: str) -> Path | None:
+    """The key file of a tenant's folder: ``given`` is that of ``default``, others are next to it."""
+    if given is None or folder == DEFAULT_TENANT:
+        return given
+    return given.with_name(f"{given.name}.{folder}")
 
 
 def token_of(call: str) -> CallToken:

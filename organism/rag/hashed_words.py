@@ -10,7 +10,7 @@ from zlib import crc32
 import numpy as np
 
 from organism.errors import InvalidField
-from organism.rag.store import Matrix
+from organism.rag.vectors import Matrix
 
 DIM: Final = 256
 PART_CHARS: Final = 4

@@ -11,11 +11,10 @@ import hashlib
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import Any, Final, Protocol, TypeVar
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
-import numpy as np
 import orjson
 import structlog
 
@@ -40,10 +39,15 @@ from organism.rag import documents, store
 from organism.rag.digests import Digests, LoggedDigests
 from organism.rag.documents import Document, Filter
 from organism.rag.index import Graphs
-from organism.rag.search import Hit, Mode, Question, Searcher
-from organism.rag.store import Damage, Expected, InForce, Listed, Matrix, Span, Staging, Store, Version
+from organism.rag.question import Hit, Mode, Question
+from organism.rag.store import Damage, Expected, InForce, Listed, Span, Staging, Store, Version
+from organism.sqlite.driver import Connection
 from organism.views.library import INDICES, LibraryIndex, StoredIndex
 from organism.views.views import Query, ViewStore, all_rows, rows_of
+
+if TYPE_CHECKING:
+    from organism.rag.search import Searcher
+    from organism.rag.vectors import Vector
 
 _log = structlog.get_logger("organism")
 T = TypeVar("T")
@@ -56,7 +60,7 @@ class Embedded(Protocol):
     """Texts as vectors."""
 
     @property
-    def vectors(self) -> Matrix:
+    def vectors(self) -> Iterable[Vector]:
         """A vector for each text."""
 
 
@@ -142,7 +146,6 @@ class Library:
         self._graphs = graphs
         self._key = recorder.library_key
         self._logged = LoggedDigests(recorder.facts)
-        self._searcher = Searcher(graphs, self._key)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         self._damage = ""
         self._is_closed = False
@@ -152,6 +155,13 @@ class Library:
         self._unembedded: dict[str, None] = {}
         self._is_waiting = asyncio.Event()
         self._failures: dict[str, tuple[int, str]] = {}  # how often embedding failed in a row, and why the last time
+
+    @cached_property
+    def _searcher(self) -> Searcher:
+        """Made by the first search, in the searching thread: numpy takes 0.2 s, and 15 MB for good."""
+        from organism.rag.search import Searcher
+
+        return Searcher(self._graphs, self._key)
 
     async def open(self) -> None:
         """Make the store ready, and drop what no fact names. A damaged one refuses every call."""
@@ -310,14 +320,17 @@ class Library:
             row = await self.index(index_id)
             if mode != "keyword" and row.public.embedding_model != model:
                 model = row.public.embedding_model
-                vector = (await self._embeddings.embed(model, [text])).vectors[0]
+                (vector,) = (await self._embeddings.embed(model, [text])).vectors
             try:
                 question = Question(await self._in_force(row), mode, text, model, vector, top_k, wanted)
                 if index_id in self._altered:  # a search cannot tell what it misses
                     raise LibraryDamaged(store.changed_message(min(self._altered[index_id])))
-                return await self._store.search(self._searcher.search, question), row.public.embedding_model
+                return await self._store.search(self._found, question), row.public.embedding_model
             except StalePosition:
                 continue
+
+    def _found(self, connection: Connection, question: Question) -> list[Hit]:
+        return self._searcher.search(connection, question)
 
     async def _read(self, index_id: str, asked: Callable[[InForce], tuple[Any, ...]]) -> Any:
         """A read of the store as of the generation in force: ``asked`` gives the function and its arguments."""
@@ -451,7 +464,7 @@ class Library:
 
         while texts := await self._read(index_id, asked):
             await self._store.write(store.keep, await self._embedded(model, texts), self._key)
-            await self._store.search(self._searcher.read_again, index_id)
+            await self._store.search(lambda _: self._searcher.read_again(index_id))
 
     async def delete_index(self, index_id: str, by: By) -> None:
         """Delete the index with its documents. Raises ``NotFound``."""
@@ -526,7 +539,7 @@ class Library:
     async def _embedded(self, model: str, texts: Sequence[str]) -> store.Embedded:
         """The model's vectors of the texts."""
         vectors = (await self._embeddings.embed(model, texts)).vectors
-        made = (np.asarray(vector, "<f4").tobytes() for vector in vectors)
+        made = (vector.astype("<f4").tobytes() for vector in vectors)
         return store.Embedded(model, dict(zip(map(documents.text_digest_of, texts), made, strict=True)))
 
     def _concealed(self, given: Sequence[Document]) -> list[Document]:
@@ -574,7 +587,7 @@ class Library:
         self._forget_changed(index_id, made.staging)
         if isinstance(made.fact, events.IndexDeleted):
             self._logged.forget(index_id)
-            await self._store.search(self._searcher.forget, index_id)
+            await self._store.search(lambda _: self._searcher.forget(index_id))
 
     def _forget_changed(self, index_id: str, staging: Staging) -> None:
         """A damaged document was replaced or deleted."""

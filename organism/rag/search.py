@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Any, Final, Literal
+from typing import Final
 
 import numpy as np
 
 from organism.rag import store
-from organism.rag.documents import Document
-from organism.rag.index import Graphs, Vectors
-from organism.rag.store import InForce, Rows, Vector
-from organism.rag.vectors import Ranking
+from organism.rag.index import Graphs
+from organism.rag.question import Hit, Question
+from organism.rag.store import InForce
+from organism.rag.vectors import Exact, Matrix, Ranking, Rows, Vector, normalized
 from organism.rag.words import terms
 from organism.sqlite.driver import Connection
 
-Mode = Literal["vector", "keyword", "hybrid"]
 MOST_INDICES: Final = 16
 """How many indices of a tenant keep their vectors in memory: those searched last."""
 CANDIDATES: Final = 40
@@ -27,28 +27,35 @@ SATURATED: Final = 2.2
 """How many times its idf a word counts at most, however often a text has it: 1 + k1 of FTS5's BM25."""
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
-    """What is searched for in an index as of a generation: ``text`` by its words, ``vector`` by what is near it.
+class Vectors:
+    """The vectors of an index: compared with each, or from some ten thousand on by the graph once it has them all."""
 
-    ``vector`` is by the index's ``model``.
-    """
+    def __init__(self, index_id: str, model: str, dim: int, graphs: Graphs) -> None:
+        self._index_id = index_id
+        self.model = model
+        self._graphs = graphs
+        self._exact = Exact(dim)
 
-    index: InForce
-    mode: Mode
-    text: str
-    model: str
-    vector: Vector | None
-    count: int
-    wanted: Mapping[str, Any] = field(default_factory=dict)
+    @property
+    def rows(self) -> Rows:
+        return self._exact.rows
 
+    def change(self, rows: Rows, added: Iterable[tuple[Rows, Matrix]]) -> None:
+        """Hold the vectors of these rows, in rising order; ``added`` has those of the new rows, in the same order."""
+        self._exact.change(rows, added)
 
-@dataclass(frozen=True, slots=True)
-class Hit:
-    """A document that was found. Scores compare only within one answer, except cosines."""
+    def nearest(self, query: Vector, count: int, among: Rows | None) -> Ranking:
+        """(row, cosine) of the nearest, the nearest first; ``among`` only these rows."""
+        exact = self._exact
+        graph = self._graphs.over(self._index_id, self.model, exact.rows, exact.matrix)
+        if among is None and graph is not None:
+            with suppress(RuntimeError):  # too few are found because so many are marked
+                return graph.nearest(normalized(query), count)
+        return exact.nearest(query, count, among)
 
-    document: Document
-    score: float
+    def cosines(self, query: Vector, rows: Sequence[int]) -> dict[int, float]:
+        """The cosine with each of these rows that it has."""
+        return self._exact.cosines(query, rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,12 +114,12 @@ class Searcher:
         scores = {row: near.get(row, 0.0) / 2 + telling.get(row, 0.0) / reach / 2 for row in near.keys() | telling}
         return sorted(scores.items(), key=lambda each: (-each[1], each[0]))[:count]
 
-    def read_again(self, _: Connection, index_id: str) -> None:
+    def read_again(self, index_id: str) -> None:
         """Texts of the index were embedded: the next search reads their vectors."""
         if (loaded := self._indices.get(index_id)) is not None:
             self._indices[index_id] = replace(loaded, generation=-1)
 
-    def forget(self, _: Connection, index_id: str) -> None:
+    def forget(self, index_id: str) -> None:
         """The index was deleted."""
         self._indices.pop(index_id, None)
         self._graphs.forget(index_id)

@@ -17,12 +17,10 @@ from contextlib import aclosing, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path
-from typing import Any, Final, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 from zlib import crc32
 
-import numpy as np
 import orjson
-from numpy.typing import NDArray
 
 from organism.errors import LibraryDamaged, LibraryUnavailable, StalePosition
 from organism.rag.digests import Digests
@@ -31,6 +29,9 @@ from organism.rag.words import indexed
 from organism.sqlite.async_connection import PORTION_ROWS, AsyncConnection, Row
 from organism.sqlite.driver import Connection, Failure, Pysqlite, in_memory, json_text, set_up, statements
 from organism.sqlite.thread import ConnectionThread
+
+if TYPE_CHECKING:
+    from organism.rag.vectors import Matrix, Rows
 
 T = TypeVar("T")
 LIBRARY_FILE: Final = "library.sqlite"
@@ -44,11 +45,6 @@ SEAL_BYTES: Final = 8
 LEAST_IDF: Final = 1e-6
 """What FTS5 takes for a word that at least half of the texts have."""
 _SQL: Final = statements("rag", "store.sql")
-
-Rows = NDArray[np.int64]
-Matrix = NDArray[np.float32]
-"""A vector a row."""
-Vector = NDArray[np.float32]
 
 
 class InForce(NamedTuple):
@@ -595,6 +591,8 @@ def rows_embedded(connection: Connection, rows: Rows, model: str) -> Rows:
 
 def vectors(connection: Connection, rows: Rows, model: str, dim: int, key: bytes) -> Iterator[tuple[Rows, Matrix]]:
     """The model's vectors of rows that are embedded, by portions. Raises ``LibraryDamaged``. In a ``snapshot``."""
+    import numpy as np
+
     for begin in range(0, len(rows), PORTION_ROWS):
         portion = rows[begin : begin + PORTION_ROWS]
         found = connection.execute(_SQL["vectors"], (model, json_text(portion.tolist()))).fetchall()
@@ -672,6 +670,8 @@ def _check_count(index: InForce, count: int) -> None:
 
 
 def _sorted(found: Any) -> Rows:
+    import numpy as np
+
     rows: Rows = np.fromiter((row for (row,) in found), dtype=np.int64)
     rows.sort()
     return rows

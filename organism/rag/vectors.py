@@ -5,10 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
-from organism.rag.store import Matrix, Rows, Vector
 from organism.sqlite.async_connection import PORTION_ROWS
 
+Rows = NDArray[np.int64]
+Matrix = NDArray[np.float32]
+"""A vector a row."""
+Vector = NDArray[np.float32]
 Ranking = Sequence[tuple[int, float]]
 """Rows with their scores, the best first."""
 

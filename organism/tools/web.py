@@ -14,19 +14,20 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
-
-import httpx2
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from organism.model.handler import EffectKind, HandlerMetadata, HandlerResponse
 from organism.model.tool import ToolError, ToolErrorCode
 from organism.tools.urls import Target
 
+if TYPE_CHECKING:
+    import httpx2
+
 AGENT: Final = "organism"
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 EXTRA_SECONDS: Final = 5.0
 """How much longer than the call to the outside its handling may take."""
-_ONE: Final = httpx2.Limits(max_connections=1, max_keepalive_connections=0)
 _UNFIT: Final = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 _CHARSET: Final = re.compile(r"(?i)\bcharset\s*=\s*\"?([A-Za-z0-9._:-]{1,40})")
 _CHARSETS: Final = frozenset(
@@ -83,6 +84,9 @@ class WebAnswer(NamedTuple):
 
 async def get(net: Net, target: Target, address: str, accept: str, most_bytes: int) -> WebAnswer:
     """One GET over a connection to ``address``. Raises ``ToolFailure``; the caller bounds the time."""
+    await asyncio.to_thread(import_module, "httpx2")  # the first time this takes 0.1 s
+    import httpx2
+
     address, port = net.endpoint(address, target.port)
     host = f"[{address}]" if ":" in address else address
     headers = {"Host": target.authority, "User-Agent": AGENT, "Accept": accept, "Accept-Encoding": "identity"}
@@ -92,8 +96,9 @@ async def get(net: Net, target: Target, address: str, accept: str, most_bytes: i
         headers=headers,
         extensions={"sni_hostname": target.host.strip("[]")},
     )
+    one = httpx2.Limits(max_connections=1, max_keepalive_connections=0)
     try:
-        async with httpx2.AsyncHTTPTransport(verify=net.tls or True, trust_env=False, limits=_ONE) as transport:
+        async with httpx2.AsyncHTTPTransport(verify=net.tls or True, trust_env=False, limits=one) as transport:
             response = await transport.handle_async_request(request)
             async with aclosing(response):
                 return await _read(response, most_bytes)

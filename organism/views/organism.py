@@ -14,7 +14,7 @@ from organism.model import words
 from organism.model.ids import CONSOLE
 from organism.model.thread import WAITS
 from organism.model.times import iso
-from organism.views.views import Keys, PrivateFields, ReadModel, Stored, fold_each
+from organism.views.views import Keys, PrivateFields, ReadModel, Stored
 
 COUNTED: Final[Mapping[type[events.Event], tuple[str, int]]] = {
     events.MessageSent: ("total_messages", 1),
@@ -179,13 +179,23 @@ def _listeners(record: Record[events.OrganismStarted | events.OrganismReloaded])
     return (*(listener.name for listener in record.event.listeners), *record.event.removed)
 
 
-def apply(key: str, row: AgentRow | None, record: Record[Any]) -> AgentRow | None:
-    """The listener after the event; None if it is not configured and nothing of it is open."""
-    kind = type(record.event)
-    if kind in LISTING:
-        return _listed(key, row, record)
+def fold_agents(rows: dict[str, AgentRow | None], records: Sequence[Record[Any]]) -> None:
+    """The listeners after the events; None for one that is not configured and of which nothing is open."""
+    for record in records:
+        if isinstance(record.event, LISTING):
+            listed = {listener.name: (at, listener) for at, listener in enumerate(record.event.listeners)}
+            is_start = isinstance(record.event, events.OrganismStarted)
+            for key in _listeners(record):
+                rows[key] = _listed(key, rows[key], listed.get(key), is_start=is_start)
+        elif (keys := KEYS.get(type(record.event))) is not None:
+            for key in keys(record):
+                rows[key] = _after(rows[key], record)
+
+
+def _after(row: AgentRow | None, record: Record[Any]) -> AgentRow | None:
     if row is None:
         return None
+    kind = type(record.event)
     FOLDS[kind](row, record)
     return _unless_gone(row) if row.private.gone and kind not in OPENING else row
 
@@ -195,22 +205,22 @@ def _unless_gone(row: AgentRow) -> AgentRow | None:
 
 
 def _listed(
-    key: str, row: AgentRow | None, record: Record[events.OrganismStarted | events.OrganismReloaded]
+    key: str, row: AgentRow | None, listed: tuple[int, events.Declared] | None, *, is_start: bool
 ) -> AgentRow | None:
     """With a start a new life begins: what ran when the last one ended waits for a start again."""
-    if row is not None and isinstance(record.event, events.OrganismStarted):
+    if row is not None and is_start:
         row.public.queue_depth += len(row.private.running)
         row.private.parked.update(row.private.waits)
         row.private.running, row.private.waits = {}, {}
-    for ordinal, listener in enumerate(record.event.listeners):
-        if listener.name == key:
-            row = row or Stored(Agent(name=key), Handlings())
-            for name in listener.__struct_fields__:
-                setattr(row.public, name, getattr(listener, name))
-            row.public.peers = list(listener.peers)
-            row.private.ordinal, row.private.gone = ordinal, UNSET
-            _settle(row)
-            return row
+    if listed is not None:
+        ordinal, listener = listed
+        row = row or Stored(Agent(name=key), Handlings())
+        for name in listener.__struct_fields__:
+            setattr(row.public, name, getattr(listener, name))
+        row.public.peers = list(listener.peers)
+        row.private.ordinal, row.private.gone = ordinal, UNSET
+        _settle(row)
+        return row
     if row is None:
         return None
     row.private.gone = True
@@ -349,7 +359,7 @@ AGENTS: ReadModel[AgentRow] = ReadModel(
     name="agents",
     version=1,
     types=KEYS,
-    fold=fold_each(KEYS, apply),
+    fold=fold_agents,
     row=Agent,
     private=Handlings,
     columns={"ordinal": "INTEGER", "name": "TEXT", "state": "TEXT", "last_activity": "TEXT"},

@@ -15,7 +15,7 @@ import msgspec
 
 from organism.rag.documents import Document
 from organism.rag.library import By, Library
-from organism.rag.search import Mode
+from organism.rag.question import Mode
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 INDEX = "passages"

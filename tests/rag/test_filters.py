@@ -11,7 +11,7 @@ import pytest_asyncio
 from organism.rag.documents import Document
 from organism.rag.index import Graphs, installed
 from organism.rag.library import By, Library
-from organism.rag.search import Mode
+from organism.rag.question import Mode
 from tests.rag.libraries import hits, library_with, organism
 from tests.rag.test_graph import graphs_are_made
 

@@ -13,10 +13,12 @@ import numpy as np
 import pytest
 
 from organism.model.redact import Redactor
-from organism.rag.index import Graph, Graphs, Vectors, installed
+from organism.rag.graph import Graph
+from organism.rag.index import Graphs, installed
 from organism.rag.library import By, Library
-from organism.rag.store import Matrix, Rows, SavedGraph, Store
-from organism.rag.vectors import Exact, normalized
+from organism.rag.search import Vectors
+from organism.rag.store import SavedGraph, Store
+from organism.rag.vectors import Exact, Matrix, Rows, normalized
 from organism.sqlite.driver import Pysqlite
 from organism.testing import Running
 from tests.rag.libraries import WORDS, agrees, content, organism, texts

@@ -10,7 +10,7 @@ import pytest
 
 from organism.rag.documents import MOST_DOCUMENTS, Document
 from organism.rag.library import By
-from organism.rag.search import Mode
+from organism.rag.question import Mode
 from organism.testing import running
 from tests.rag import questions
 from tests.server.served import HELLO

@@ -15,7 +15,7 @@ from organism.events.vocabulary import DocumentsChanged, IndexCreated
 from organism.rag.documents import Document
 from organism.rag.index import Graphs, installed
 from organism.rag.library import By, Library
-from organism.rag.search import Mode
+from organism.rag.question import Mode
 from organism.testing import Running
 from tests.rag.libraries import ALL, library_with, organism
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+from collections.abc import Callable
 from typing import Any
 
 from hypothesis import given
@@ -35,6 +37,7 @@ from organism.events.vocabulary import (
 )
 from organism.model.times import iso
 from organism.views.organism import AGENTS, ORGANISM
+from tests.growth import growth_fault
 from tests.views.folding import AT, Scenario, fold, listener
 from tests.views.moves import lawful_logs
 
@@ -209,3 +212,11 @@ def test_the_agents_equal_a_recount_of_the_whole_log(records: list[Record[Event]
     expected = {name: count.row() for name, count in counts.items() if name in now or count.open()}
     found = fold(AGENTS, records)
     assert {name: {field: row[field] for field in expected[name]} for name, row in found.items()} == expected
+
+
+def test_a_start_takes_time_in_proportion_to_the_listeners() -> None:
+    def prepare(size: int) -> Callable[[], object]:
+        record = Scenario().starts(*(f"agent-{at}" for at in range(size)))
+        return lambda: AGENTS.fold(defaultdict(lambda: None), [record])
+
+    assert growth_fault(prepare, 16 << 10) == ""

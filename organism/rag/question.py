@@ -1,0 +1,39 @@
+"""What an index is asked, and what it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal
+
+from organism.rag.documents import Document
+from organism.rag.store import InForce
+
+if TYPE_CHECKING:
+    from organism.rag.vectors import Vector
+
+Mode = Literal["vector", "keyword", "hybrid"]
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """What is searched for in an index as of a generation: ``text`` by its words, ``vector`` by what is near it.
+
+    ``vector`` is by the index's ``model``.
+    """
+
+    index: InForce
+    mode: Mode
+    text: str
+    model: str
+    vector: Vector | None
+    count: int
+    wanted: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A document that was found. Scores compare only within one answer, except cosines."""
+
+    document: Document
+    score: float
