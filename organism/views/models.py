@@ -13,7 +13,7 @@ from organism.views.library import INDICES
 from organism.views.organism import AGENTS, ORGANISM, WaitingForPeople
 from organism.views.sessions import SESSION_MESSAGES, SESSIONS
 from organism.views.threads import MESSAGES, THREADS
-from organism.views.usage import INNER_CALLS, USAGE
+from organism.views.usage import INNER_CALLS, MODEL_CALLS
 from organism.views.views import Query, ReadModel, ViewStore, Where
 
 READ_MODELS: Final[tuple[ReadModel, ...]] = (
@@ -27,7 +27,7 @@ READ_MODELS: Final[tuple[ReadModel, ...]] = (
     INDETERMINATE,
     ANSWERS,
     VALUES,
-    USAGE,
+    MODEL_CALLS,
     INNER_CALLS,
     SESSIONS,
     SESSION_MESSAGES,
