@@ -15,8 +15,7 @@ from prometheus_client.exposition import choose_encoder
 from organism.events import vocabulary as events
 from organism.log.log import EventFilter, EventLog
 from organism.tenants import Tenant
-from organism.views.models import waiting_for_people
-from organism.views.usage import portions
+from organism.views.models import portions, waiting_for_people
 from organism.views.views import ViewStore
 
 OUTCOMES: Final = (

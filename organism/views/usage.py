@@ -20,7 +20,7 @@ from organism.model import words
 from organism.model.completion import CostSource
 from organism.model.money import exact, plain
 from organism.model.times import iso
-from organism.views.views import Begin, Keys, ReadModel, Sums, ViewStore, Where, fold_each
+from organism.views.views import Begin, Keys, ReadModel, fold_each
 
 HOUR: Final = Begin("at", len("2026-01-15T10"))
 DAY: Final = Begin("at", len("2026-01-15"))
@@ -126,14 +126,6 @@ class Portion(NamedTuple):
     @property
     def cost(self) -> Decimal:
         return Decimal((self.usd * _MICROS + self.usd_micros) * _MICROS + self.usd_picos).scaleb(-12)
-
-
-async def portions(
-    views: ViewStore, by: str | Begin, where: Sequence[Where] = (), at: int | None = None
-) -> list[Portion]:
-    """The calls that fulfil ``where``, summed for each name, which is a column's value, and each model."""
-    sums = await views.sums(MODEL_CALLS.name, Sums((by, "model", "served_by"), tuple(where), at))
-    return [Portion(*each) for each in sums]
 
 
 class ModelUsage(Entity):

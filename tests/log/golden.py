@@ -47,8 +47,8 @@ from organism.model.commands import (
     ResumeThread,
 )
 from organism.testing import Running
-from organism.views.models import READ_MODELS
-from organism.views.usage import DAY, HOUR, accounts, portions
+from organism.views.models import READ_MODELS, portions
+from organism.views.usage import DAY, HOUR, accounts
 from organism.views.views import Query
 from tests.flows.stage import at_gate, open_gate
 from tests.flows.thinking import agent

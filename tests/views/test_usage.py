@@ -12,7 +12,8 @@ from msgspec.structs import replace
 from organism.events.record import Record
 from organism.events.vocabulary import ModelCalled, StepError, TextsEmbedded
 from organism.log.sqlite import SqliteLog
-from organism.views.usage import DAY, HOUR, MODEL_CALLS, account, accounts, portions
+from organism.views.models import portions
+from organism.views.usage import DAY, HOUR, MODEL_CALLS, account, accounts
 from organism.views.views import Where
 from tests.log.engines import unit
 

@@ -22,7 +22,8 @@ from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import gives
 from organism.server.http.lists import AT, LAST_US, as_of
 from organism.server.http.rights import READ, Right
-from organism.views.usage import DAY, HOUR, Account, ModelUsage, account, accounts, portions
+from organism.views.models import portions
+from organism.views.usage import DAY, HOUR, Account, ModelUsage, account, accounts
 from organism.views.views import Begin, Where
 
 DAYS_SHOWN: Final = 31

@@ -16,7 +16,8 @@ from organism.model.commands import Injected
 from organism.model.completion import CostSource
 from organism.model.money import NOTHING, cents
 from organism.server.http.call import Call
-from organism.views.usage import InnerCall, dearer, portions
+from organism.views.models import portions
+from organism.views.usage import InnerCall, dearer
 from organism.views.views import Query, Where, rows_of
 
 MOST_INNER: Final = 1000
