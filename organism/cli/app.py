@@ -80,7 +80,7 @@ VERBS: Final = (
         "Revoke a token; a running server refuses it within a second.",
     ),
     Verb("token list", options.Tokens, "token:listed", "List the tokens of config/tokens.yaml."),
-    Verb("log events", options.Events, "views:events", "Show events; with --json one per line."),
+    Verb("log events", options.Events, "queries:events", "Show events; with --json one per line."),
     Verb(
         "log verify",
         options.OfTenant,

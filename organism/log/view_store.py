@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from traceback import format_exception
+from typing import Any
 
 import structlog
 
@@ -17,7 +18,7 @@ from organism.log.rows import pages
 from organism.log.rows.versions import CHECKPOINT_EVENTS, LiveRows, RowFolding, folded_row, write
 from organism.log.snapshots import CHECKPOINT, Snapshots
 from organism.sqlite.driver import Connection
-from organism.views.views import Page, Query, R, ReadModel
+from organism.views.views import Page, Query, R, ReadModel, Sums
 
 _log = structlog.get_logger("organism")
 
@@ -58,6 +59,10 @@ class SqliteViews:
             statement = pages.over_live(kind, (await self._live_at(query.at)).rows(kind), statement)
         read = self._store.read if query.text else self._store.read_quickly
         return await read(pages.read_page, kind, statement, self._digests)
+
+    async def sums(self, model: str, sums: Sums) -> list[tuple[Any, ...]]:
+        statement = pages.sums_statement(self._models[model], replace(sums, at=self._bounded(sums.at)))
+        return await self._store.read_quickly(pages.read_sums, statement)
 
     async def _row(self, model: ReadModel, key: str, at: int | None) -> pages.StoredRow | None:
         if model.is_live:

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
-import orjson
 from msgspec.structs import asdict
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
@@ -16,8 +15,7 @@ from prometheus_client.exposition import choose_encoder
 from organism.events import vocabulary as events
 from organism.log.log import EventFilter, EventLog
 from organism.tenants import Tenant
-from organism.views.read_models import waiting_for_people
-from organism.views.usage import TOTAL
+from organism.views.read_models import portions, waiting_for_people
 from organism.views.views import ViewStore
 
 OUTCOMES: Final = (
@@ -122,11 +120,10 @@ async def model_metrics(views_of: Mapping[str, ViewStore]) -> list[Metric]:
     tokens = CounterMetricFamily("organism_model_tokens", "Tokens of prompts and answers.", labels=(*labels, "of"))
     cost = CounterMetricFamily("organism_model_cost_usd", "What calls of models cost, in US dollars.", labels=labels)
     for tenant, views in views_of.items():
-        row = await views.row("usage", TOTAL)
-        for used in [] if row is None else orjson.loads(row)["models"]:
-            named = (tenant, used["model"], used["served_by"])
-            calls.add_metric(named, used["calls"])
-            tokens.add_metric((*named, "prompt"), used["input_tokens"])
-            tokens.add_metric((*named, "answer"), used["output_tokens"])
-            cost.add_metric(named, float(used["cost_usd"]))
+        for used in await portions(views, "model"):
+            named = (tenant, used.model, used.served_by)
+            calls.add_metric(named, used.calls)
+            tokens.add_metric((*named, "prompt"), used.input_tokens)
+            tokens.add_metric((*named, "answer"), used.output_tokens)
+            cost.add_metric(named, float(used.cost))
     return [calls, tokens, cost]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from organism.views.approvals import APPROVALS
@@ -13,8 +13,8 @@ from organism.views.library import INDICES
 from organism.views.organism import AGENTS, ORGANISM, WaitingForPeople
 from organism.views.sessions import SESSION_MESSAGES, SESSIONS
 from organism.views.threads import MESSAGES, THREADS
-from organism.views.usage import INNER_CALLS, USAGE
-from organism.views.views import Query, ReadModel, ViewStore, Where
+from organism.views.usage import INNER_CALLS, MODEL_CALLS, Portion
+from organism.views.views import Begin, Query, ReadModel, Sums, ViewStore, Where
 
 READ_MODELS: Final[tuple[ReadModel, ...]] = (
     MESSAGES,
@@ -27,7 +27,7 @@ READ_MODELS: Final[tuple[ReadModel, ...]] = (
     INDETERMINATE,
     ANSWERS,
     VALUES,
-    USAGE,
+    MODEL_CALLS,
     INNER_CALLS,
     SESSIONS,
     SESSION_MESSAGES,
@@ -48,3 +48,11 @@ async def waiting_for_people(views: ViewStore, at: int | None = None) -> Waiting
     """How many of each waits for a person, ``at`` a position if given."""
     open_items = {name: Query(where, limit=0, at=at) for name, where in WAITING.items()}
     return WaitingForPeople(**{name: (await views.rows(name, query)).total for name, query in open_items.items()})
+
+
+async def portions(
+    views: ViewStore, by: str | Begin, where: Sequence[Where] = (), at: int | None = None
+) -> list[Portion]:
+    """The calls that fulfil ``where``, summed for each name, which is a column's value, and each model."""
+    sums = await views.sums(MODEL_CALLS.name, Sums((by, "model", "served_by"), tuple(where), at))
+    return [Portion(*each) for each in sums]

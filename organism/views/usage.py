@@ -1,14 +1,15 @@
 """What models cost: calls, tokens, money and time, of the tenant, each agent, each thread, each hour and day (of UTC).
 
-It is counted by ``model_called`` and ``texts_embedded``, failed calls included: what they used is spent. ``models``
-divides the same by the model that answered and the provider that served it. ``model_seconds`` is the time of the calls.
+A call is a row, made by ``model_called`` or ``texts_embedded``, that never changes; what is shown is summed when it is
+read. Failed calls are counted too: what they used is spent. ``models`` divides the same by the model that answered and
+the provider that served it. ``model_seconds`` is the time of the calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from decimal import Decimal
-from typing import Final
+from typing import Any, Final, NamedTuple
 
 from msgspec import field
 
@@ -17,14 +18,14 @@ from organism.events.entity import Entity
 from organism.events.record import Actor, Record
 from organism.model import words
 from organism.model.completion import CostSource
-from organism.model.money import plain
+from organism.model.money import exact, plain
 from organism.model.times import iso
-from organism.views.views import Keys, PrivateFields, ReadModel, Stored, fold_each
+from organism.views.views import Begin, Keys, ReadModel, fold_each
 
-TOTAL: Final = "total"
-HOUR_CHARS: Final = len("2026-01-15T10")
-DAY_CHARS: Final = len("2026-01-15")
+HOUR: Final = Begin("at", len("2026-01-15T10"))
+DAY: Final = Begin("at", len("2026-01-15"))
 _SOURCES: Final[tuple[CostSource, ...]] = ("zero", "upstream", "price")
+_MICROS: Final = 1_000_000
 
 
 def dearer(source: CostSource, other: CostSource) -> CostSource:
@@ -32,12 +33,99 @@ def dearer(source: CostSource, other: CostSource) -> CostSource:
     return max(source, other, key=_SOURCES.index)
 
 
-def _accounts(record: Record[events.ModelCalled | events.TextsEmbedded]) -> Sequence[str]:
-    """A kind and a name, which has no space before it. Embeddings are no agent's and of no thread."""
-    at, event = iso(record.at), record.event
-    spans = f"hour {at[:HOUR_CHARS]}", f"day {at[:DAY_CHARS]}"
-    callers = (f"agent {event.agent}", f"thread {record.thread}") if isinstance(event, events.ModelCalled) else ()
-    return (TOTAL, *callers, *spans)
+class CountedCall(Entity, kw_only=True):
+    """A call of a model. Embeddings are no agent's and of no thread.
+
+    What it cost is in whole dollars, whole millionths of the rest, and millionths of those: sums of 64-bit integers are
+    exact, and none of these can overflow.
+    """
+
+    position: int
+    at: str
+    agent: str | None
+    thread_id: str | None
+    model: str
+    served_by: str
+    failed: int
+    input_tokens: int
+    output_tokens: int
+    duration: int
+    usd: int
+    usd_micros: int
+    usd_picos: int
+    cost_source: CostSource
+
+
+def _counted(_key: str, _row: object, record: Record[events.ModelCalled | events.TextsEmbedded]) -> CountedCall:
+    event = record.event
+    called = event if isinstance(event, events.ModelCalled) else None
+    micros, picos = divmod(int(exact(Decimal(event.cost_usd)).scaleb(12)), _MICROS)
+    usd, micros = divmod(micros, _MICROS)
+    return CountedCall(
+        position=record.position,
+        at=iso(record.at),
+        agent=called.agent if called else None,
+        thread_id=record.thread if called else None,
+        model=event.model,
+        served_by=event.provider,
+        failed=int(event.error is not None),
+        input_tokens=event.input_tokens,
+        output_tokens=called.output_tokens if called else 0,
+        duration=event.duration,
+        usd=usd,
+        usd_micros=micros,
+        usd_picos=picos,
+        cost_source=event.cost_source,
+    )
+
+
+def _position(record: Record[Any]) -> Sequence[str]:
+    return (str(record.position),)
+
+
+_CALL_KEYS: Final[Mapping[type[events.Event], Keys]] = {events.ModelCalled: _position, events.TextsEmbedded: _position}
+
+MODEL_CALLS: ReadModel[CountedCall] = ReadModel(
+    name="model_calls",
+    version=1,
+    types=_CALL_KEYS,
+    fold=fold_each(_CALL_KEYS, _counted),
+    row=CountedCall,
+    columns={
+        "position": "INTEGER",
+        **dict.fromkeys(("at", "agent", "thread_id", "model", "served_by", "cost_source"), "TEXT"),
+        **dict.fromkeys(("failed", "input_tokens", "output_tokens", "duration"), "INTEGER"),
+        **dict.fromkeys(("usd", "usd_micros", "usd_picos"), "INTEGER"),
+    },
+    indexes=(("thread_id",),),
+    totals={
+        **dict.fromkeys(("failed", "input_tokens", "output_tokens", "duration"), "sum"),
+        **dict.fromkeys(("usd", "usd_micros", "usd_picos"), "sum"),
+        "at": "max",
+    },
+    is_final=True,
+)
+
+
+class Portion(NamedTuple):
+    """What one model was called for by the agent, or in the thread, hour or day, of this name."""
+
+    name: str | None
+    model: str
+    served_by: str
+    calls: int
+    failed_calls: int
+    input_tokens: int
+    output_tokens: int
+    duration: int
+    usd: int
+    usd_micros: int
+    usd_picos: int
+    last_called: str
+
+    @property
+    def cost(self) -> Decimal:
+        return Decimal((self.usd * _MICROS + self.usd_micros) * _MICROS + self.usd_picos).scaleb(-12)
 
 
 class ModelUsage(Entity):
@@ -53,9 +141,8 @@ class ModelUsage(Entity):
 
 
 class Account(Entity):
-    """Calls of models, of the tenant or of the thread, agent, hour or day of this name."""
+    """Calls of models: all of them, or those of the thread, agent, hour or day of this name."""
 
-    kind: str = TOTAL
     name: str = ""
     calls: int = 0
     failed_calls: int = 0
@@ -68,26 +155,26 @@ class Account(Entity):
     models: list[ModelUsage] = field(default_factory=list)
 
 
-class _Sum(PrivateFields):
-    us: int = 0
-    source: CostSource = "zero"
+def account(name: str, summed: Iterable[Portion]) -> Account:
+    """The account that these make up; its models are in the order of their first calls, as the portions are."""
+    made, duration = Account(name), 0
+    for portion in summed:
+        _count(made, portion)
+        made.failed_calls += portion.failed_calls
+        duration += portion.duration
+        made.last_called = max(made.last_called or "", portion.last_called)
+        _count(_of_model(made.models, portion.model, portion.served_by), portion)
+    made.model_seconds = duration / 1_000_000
+    return made
 
 
-def _used(
-    key: str, row: Stored[Account, _Sum] | None, record: Record[events.ModelCalled | events.TextsEmbedded]
-) -> Stored[Account, _Sum]:
-    if row is None:
-        kind, _, name = key.partition(" ")
-        row = Stored(Account(kind, name), _Sum())
-    event, account, private = record.event, row.public, row.private
-    _count(account, event)
-    account.failed_calls += event.error is not None
-    private.us += event.duration
-    account.model_seconds = private.us / 1_000_000
-    account.last_called = iso(record.at)
-    private.source = dearer(private.source, event.cost_source)
-    _count(_of_model(account.models, event.model, event.provider), event)
-    return row
+def accounts(summed: Iterable[Portion]) -> list[Account]:
+    """An account for each name, in their order; embeddings have no agent's."""
+    named: dict[str, list[Portion]] = {}
+    for portion in summed:
+        if portion.name is not None:
+            named.setdefault(portion.name, []).append(portion)
+    return [account(name, named[name]) for name in sorted(named)]
 
 
 def _of_model(models: list[ModelUsage], model: str, served_by: str) -> ModelUsage:
@@ -98,27 +185,12 @@ def _of_model(models: list[ModelUsage], model: str, served_by: str) -> ModelUsag
     return models[-1]
 
 
-def _count(counted: Account | ModelUsage, event: events.ModelCalled | events.TextsEmbedded) -> None:
-    output_tokens = event.output_tokens if isinstance(event, events.ModelCalled) else 0
-    counted.calls += 1
-    counted.input_tokens += event.input_tokens
-    counted.output_tokens += output_tokens
-    counted.tokens += event.input_tokens + output_tokens
-    counted.cost_usd = plain(Decimal(counted.cost_usd) + Decimal(event.cost_usd))
-
-
-_USAGE_KEYS: Final[Mapping[type[events.Event], Keys]] = {events.ModelCalled: _accounts, events.TextsEmbedded: _accounts}
-
-USAGE: ReadModel[Stored[Account, _Sum]] = ReadModel(
-    name="usage",
-    version=3,
-    types=_USAGE_KEYS,
-    fold=fold_each(_USAGE_KEYS, _used),
-    row=Account,
-    private=_Sum,
-    columns={"kind": "TEXT", "name": "TEXT"},
-    indexes=(("kind", "name"),),
-)
+def _count(counted: Account | ModelUsage, portion: Portion) -> None:
+    counted.calls += portion.calls
+    counted.input_tokens += portion.input_tokens
+    counted.output_tokens += portion.output_tokens
+    counted.tokens += portion.input_tokens + portion.output_tokens
+    counted.cost_usd = plain(Decimal(counted.cost_usd) + portion.cost)
 
 
 class InnerCall(Entity):

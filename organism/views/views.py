@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import Any, Final, Generic, Protocol
+from typing import Any, Final, Generic, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Struct
@@ -75,7 +75,8 @@ class ReadModel(Generic[R_co]):
     ``text_in``: (model, column) of rows whose content is searched for a text; the column holds this model's keys.
     ``with_content`` adds ``"payload"``: the content JSON of the event at its ``position``, or ``{"erased": true}``.
     ``is_live``: all rows, which are few and change with nearly every event, are in memory.
-    ``is_final``, of a model with content: rows never change, and each is stored once, at its ``position``.
+    ``is_final``: rows never change, and each is stored once, at its ``position``.
+    ``totals``: what ``ViewStore.sums`` says of each group of rows: a column's ``sum``, or its greatest value, ``max``.
     """
 
     name: str
@@ -90,6 +91,7 @@ class ReadModel(Generic[R_co]):
     is_live: bool = False
     text_in: tuple[str, str] | None = None
     is_final: bool = False
+    totals: Mapping[str, str] = field(default_factory=dict)
     values: tuple[Callable[[Any], Any], ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
@@ -147,6 +149,22 @@ class Query:
     among: tuple[Among, ...] = ()
 
 
+class Begin(NamedTuple):
+    """The first characters of a column's text."""
+
+    column: str
+    chars: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sums:
+    """The rows that fulfil ``where``, ``at`` a position if one is given (V4), grouped ``by`` these values."""
+
+    by: tuple[str | Begin, ...]
+    where: tuple[Where, ...] = ()
+    at: int | None = None
+
+
 @dataclass(frozen=True, slots=True)
 class Page:
     """``rows``: a JSON array of ``count`` of ``total`` rows, ``before`` of them before it; ``last``: its last key."""
@@ -170,6 +188,12 @@ class ViewStore(Protocol):
 
     async def rows(self, model: str, query: Query) -> Page:
         """A page of rows."""
+
+    async def sums(self, model: str, sums: Sums) -> list[tuple[Any, ...]]:
+        """Of each group: the values that it is grouped by, how many rows it has, and the model's ``totals``.
+
+        Groups are in the order of their first rows. It takes a millisecond for about a thousand rows.
+        """
 
     async def private_row(self, model: ReadModel[R], key: str) -> R | None:
         """One row with its private fields, for decisions that rest on what is no longer in memory."""

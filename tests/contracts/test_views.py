@@ -14,7 +14,7 @@ from msgspec import to_builtins
 from organism.events.record import Unit
 from organism.log.log import EventLog
 from organism.log.sqlite import SqliteLog
-from organism.views.views import Among, Query, Where
+from organism.views.views import Among, Begin, Query, Sums, Where
 from tests.log.engines import MODELS, THREADS, created, handled, killed, open_durable, sent, unit, views
 
 Open = Callable[[Path], Awaitable[EventLog]]
@@ -187,6 +187,18 @@ async def test_v4_a_walk_at_a_position_is_through_rows_as_they_stood(log: EventL
         await log.commit(unit("thr-0", created()))
         await log.commit(unit(got[-1], created()))
     assert got == [f"thr-{number}" for number in (5, 4, 3, 2, 1, 0)]
+
+
+async def test_v4_sums_are_of_the_rows_at_a_position_in_the_order_of_their_first_ones(filled: EventLog) -> None:
+    by_to, by_begin = Sums(("to",)), Sums((Begin("thread", 3), "to"), (Where("to", "=", "bob"),))
+    assert await views(filled).sums("messages", by_to) == [("ann", 1, 2, "thr-1"), ("bob", 2, 9, "thr-2")]
+    assert await views(filled).sums("messages", replace(by_to, at=4)) == [
+        ("ann", 1, 2, "thr-1"),
+        ("bob", 1, 4, "thr-2"),
+    ]
+    assert await views(filled).sums("messages", by_begin) == [("thr", "bob", 2, 9, "thr-2")]
+    assert await views(filled).sums("messages", replace(by_to, at=1)) == []
+    assert await views(filled).sums("threads", Sums(("sent",))) == [(1, 1), (2, 1)]
 
 
 async def test_v2_a_column_that_is_not_declared_is_refused(filled: EventLog) -> None:

@@ -47,7 +47,8 @@ from organism.model.commands import (
     ResumeThread,
 )
 from organism.testing import Running
-from organism.views.read_models import READ_MODELS
+from organism.views.read_models import READ_MODELS, portions
+from organism.views.usage import DAY, HOUR, accounts
 from organism.views.views import Query
 from tests.flows.stage import at_gate, open_gate
 from tests.flows.thinking import agent
@@ -266,13 +267,15 @@ def shown(record: Record[Event]) -> dict[str, Any]:
 
 
 async def answers(log: EventLog) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """All events with their contents, and every row of every read model."""
+    """All events with their contents, every row of every read model, and what models cost."""
     events = [shown(record) for record in await log.read(wanted=EventFilter(content=True), limit=MOST)]
     rows = [
         {"model": model.name, "row": row}
         for model in READ_MODELS
         for row in orjson.loads((await views(log).rows(model.name, Query(limit=MOST))).rows)
     ]
+    for by in ("agent", "thread_id", HOUR, DAY):
+        rows += [{"account": msgspec.to_builtins(each)} for each in accounts(await portions(views(log), by))]
     return events, rows
 
 

@@ -23,7 +23,7 @@ from organism.rag.index import Graphs
 from organism.rag.library import By, Library
 from organism.rag.store import Damage, Expected, InForce, Span, Staging, Store, Version
 from organism.sqlite.driver import Pysqlite
-from organism.views.views import Page, Query, R, ReadModel, ViewStore
+from organism.views.views import Page, Query, R, ReadModel, Sums, ViewStore
 from tests.rag.layouts import make_second
 from tests.rag.libraries import WORDS, content, organism, texts
 
@@ -161,6 +161,9 @@ class Late:
 
     async def rows(self, model: str, query: Query) -> Page:
         return await self._views.rows(model, query)
+
+    async def sums(self, model: str, sums: Sums) -> list[tuple[Any, ...]]:
+        return await self._views.sums(model, sums)
 
     async def private_row(self, model: ReadModel[R], key: str) -> R | None:
         old, self._old = self._old, None

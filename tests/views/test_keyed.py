@@ -1,4 +1,4 @@
-"""Answers to idempotency keys, values of the key_value tools, and the accounts of models' calls."""
+"""Answers to idempotency keys, and values of the key_value tools."""
 
 from __future__ import annotations
 
@@ -6,9 +6,8 @@ from hypothesis import given
 from msgspec.structs import replace
 
 from organism.events.record import Record
-from organism.events.vocabulary import CallAnswered, Event, ModelCalled, StepError, ValueSet
+from organism.events.vocabulary import CallAnswered, Event, ValueSet
 from organism.views.keyed import ANSWERS
-from organism.views.usage import TOTAL
 from tests.views.folding import AT, Scenario, fold
 from tests.views.moves import lawful_logs
 
@@ -47,36 +46,3 @@ def test_a_value_lies_where_it_was_set_last_and_is_gone_while_it_is_deleted() ->
     assert scenario.rows("values") == {"b": b}
     scenario.add(ValueSet("a"), "t", "digest")
     assert scenario.rows("values")["a"]["position"] == 5
-
-
-FIELDS = [
-    "kind", "name", "calls", "failed_calls", "input_tokens", "output_tokens", "tokens", "cost_usd", "model_seconds",
-    "last_called", "models",
-]  # fmt: skip
-
-
-CALLED = ModelCalled(
-    message="msg-1", agent="ada", step=1, model="m", provider="scripted", input_tokens=10, output_tokens=5,
-    cost_usd="0.25", cost_source="price", attempts=1, duration=1_500_000,
-)  # fmt: skip
-
-
-def test_a_call_is_counted_for_all_its_agent_its_thread_and_its_hour_and_day() -> None:
-    scenario = Scenario()
-    scenario.add(CALLED, "t")
-    error = StepError("upstream_error", "No.")
-    scenario.add(replace(CALLED, agent="bob", model="n", cost_usd="0.1", error=error), "t")
-    rows = scenario.rows("usage")
-    assert rows.keys() == {TOTAL, "agent ada", "agent bob", "thread t", "hour 2026-01-11T21", "day 2026-01-11"}
-    assert list(rows[TOTAL]) == FIELDS
-    assert rows[TOTAL] == {
-        "kind": TOTAL, "name": "", "calls": 2, "failed_calls": 1, "input_tokens": 20, "output_tokens": 10, "tokens": 30,
-        "cost_usd": "0.35", "model_seconds": 3.0, "last_called": "2026-01-11T21:47:49.000000Z",
-        "models": [
-            {"model": "m", "served_by": "scripted", "calls": 1, "input_tokens": 10, "output_tokens": 5, "tokens": 15,
-             "cost_usd": "0.25"},
-            {"model": "n", "served_by": "scripted", "calls": 1, "input_tokens": 10, "output_tokens": 5, "tokens": 15,
-             "cost_usd": "0.1"},
-        ],
-    }  # fmt: skip
-    assert (rows["agent ada"]["name"], rows["agent ada"]["tokens"]) == ("ada", 15)

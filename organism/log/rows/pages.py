@@ -11,7 +11,7 @@ from organism.log.rows.tables import Written, column_of, field_of, fill, of_mode
 from organism.log.rows.versions import FOREVER, VERSION_BITS, Version, first_version, folded_row
 from organism.log.units import Digests, contents_at
 from organism.sqlite.driver import Connection, json_text, statements
-from organism.views.views import CHANGED, Among, Page, Query, ReadModel, Where, with_payload
+from organism.views.views import CHANGED, Among, Begin, Page, Query, ReadModel, Sums, Where, with_payload
 
 Statement = tuple[str, list[Any]]  # SQL and its parameters
 StoredRow = tuple[bytes, bytes]  # The public JSON of a row, completed by its payload, and the private JSON
@@ -48,6 +48,18 @@ def page_statement(model: ReadModel, query: Query, models: Mapping[str, ReadMode
         order=f"{by} {direction}" if by == VERSION else f"{by} {direction}, r.key {direction}",
     )
     return page, [*total[1], *before[1], *values, query.limit, query.offset]
+
+
+def sums_statement(model: ReadModel, sums: Sums) -> Statement:
+    """A row a group: what it is grouped by, how many rows it has, and the model's totals."""
+    where, values = _where([_valid_at(model, sums.at), *(_condition(model, where) for where in sums.where)])
+    begins = [each if isinstance(each, Begin) else Begin(each, 0) for each in sums.by]
+    columns = [f"r.{column_of(model, known_column(model, name))}" for name, _ in begins]
+    by = [
+        f"substr({column}, 1, {chars})" if chars else column for column, (_, chars) in zip(columns, begins, strict=True)
+    ]
+    totals = "".join(f", {how}(r.{column_of(model, name)})" for name, how in model.totals.items())
+    return fill("sums", by=", ".join(by), totals=totals, table=table_of(model.name), where=where), values
 
 
 def _where(conditions: Sequence[Statement]) -> Statement:
@@ -130,6 +142,11 @@ def read_page(connection: Connection, model: ReadModel, statement: Statement, di
     if model.with_content:
         rows = _completed(connection, rows, orjson.loads(positions), digests)
     return Page(b"[%b]" % b",".join(rows), count, total, before, None if last is None else tuple(orjson.loads(last)))
+
+
+def read_sums(connection: Connection, statement: Statement) -> list[tuple[Any, ...]]:
+    found: list[tuple[Any, ...]] = connection.execute(*statement).fetchall()
+    return found
 
 
 def _completed(connection: Connection, rows: Sequence[bytes], places: Sequence[int], digests: Digests) -> list[bytes]:

@@ -80,6 +80,9 @@ FROM (
 -- count: how many rows match
 (SELECT count(*) FROM $table AS r $content $where);
 
+-- sums: what the rows of each group add up to
+SELECT $by, count(*)$totals FROM $table AS r $where GROUP BY $by ORDER BY min(r.rowid);
+
 -- content: where a text is searched for
 LEFT JOIN content AS c ON c.position = r.content_at;
 

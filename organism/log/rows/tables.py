@@ -20,7 +20,7 @@ POSITION: Final = "position"  # The column by which rows that never change lie
 FIELDS_BEGIN: Final = 7  # The place of the first declared field in a version of a commit
 Written = tuple[bytes, bytes, int, Sequence[Any]]
 """A row as it is stored: its public JSON; its private JSON (empty if there is none); the position of the event whose
-content completes it (0 for a model without content); the values of its declared columns."""
+content completes it, or at which it lies for good (0 for neither); the values of its declared columns."""
 
 
 class Changes(Entity):

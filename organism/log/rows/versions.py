@@ -232,7 +232,7 @@ def write(model: ReadModel, row: Any) -> Written:
     """The one place where a row becomes bytes."""
     values = [_column(value(row)) for value in model.values]
     public, private = (row.public, row.private) if type(row) is Stored else (row, None)
-    content_at = public.position if model.with_content else 0
+    content_at = public.position if model.with_content or model.is_final else 0
     return _encode(public), b"" if private is None else _encode(private), content_at, values
 
 

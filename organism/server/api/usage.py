@@ -7,7 +7,6 @@ from decimal import Decimal
 from functools import partial
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
-import msgspec
 from msgspec import Meta, field
 from msgspec.structs import asdict
 from starlette.responses import Response
@@ -23,11 +22,11 @@ from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import gives
 from organism.server.http.lists import AT, LAST_US, as_of
 from organism.server.http.rights import READ, Right
-from organism.views.usage import DAY_CHARS, HOUR_CHARS, TOTAL, Account, ModelUsage
-from organism.views.views import Query, Where, all_rows, rows_of
+from organism.views.read_models import portions
+from organism.views.usage import DAY, HOUR, Account, ModelUsage, account, accounts
+from organism.views.views import Begin, Where
 
 DAYS_SHOWN: Final = 31
-MOST_BUCKETS: Final = (DAYS_SHOWN + 1) * 24
 BILLED: Final = ("from", "to", "granularity")
 COUNTED: Final = ("calls", "failed_calls", "input_tokens", "output_tokens", "tokens")
 
@@ -105,14 +104,11 @@ async def usage(call: Call) -> Response:
     """All calls since the log began, by agent, and by day the newest first."""
     call.allow_query(AT)
     at = await as_of(call)
-    row = await call.tenant.views.row("usage", TOTAL, at)
-    agents = await all_rows(call.tenant.views, "usage", Query((Where("kind", "=", "agent"),), "name", at=at), Account)
-    newest = Query((Where("kind", "=", "day"),), "name", descending=True, limit=DAYS_SHOWN, at=at)
-    days = rows_of(await call.tenant.views.rows("usage", newest), Account)
-    total = Account() if row is None else msgspec.json.decode(row, type=Account)
+    by_agent = await portions(call.tenant.views, "agent", at=at)
+    days = accounts(await portions(call.tenant.views, DAY, at=at))[: -DAYS_SHOWN - 1 : -1]
     shown = UsageOfAll(
-        total=Usage(**_used(call, total)),
-        agents=[UsageOfAgent(agent=each.name, **_used(call, each)) for each in agents],
+        total=Usage(**_used(call, account("", by_agent))),
+        agents=[UsageOfAgent(agent=each.name, **_used(call, each)) for each in accounts(by_agent)],
         days=[UsageOfDay(day=each.name, **_used(call, each)) for each in days],
     )
     return JsonResponse(shown)
@@ -120,38 +116,38 @@ async def usage(call: Call) -> Response:
 
 async def of_thread(call: Call) -> Response:
     """A thread's calls."""
-    account = await _account_of(call, "thread", call.path_params["id"])
-    return JsonResponse(UsageOfThread(thread_id=account.name, **_used(call, account)))
+    shown = await _account_of(call, "threads", "thread_id", call.path_params["id"])
+    return JsonResponse(UsageOfThread(thread_id=shown.name, **_used(call, shown)))
 
 
 async def of_agent(call: Call) -> Response:
     """An agent's calls."""
-    account = await _account_of(call, "agent", call.path_params["name"])
-    return JsonResponse(UsageOfAgent(agent=account.name, **_used(call, account)))
+    shown = await _account_of(call, "agents", "agent", call.path_params["name"])
+    return JsonResponse(UsageOfAgent(agent=shown.name, **_used(call, shown)))
 
 
-async def _account_of(call: Call, kind: str, name: str) -> Account:
+async def _account_of(call: Call, kind: str, column: str, name: str) -> Account:
     """Who has called nothing has an empty account, if there is somebody of that name."""
     call.allow_query(AT)
     at = await as_of(call)
-    row = await call.tenant.views.row("usage", f"{kind} {name}", at)
-    if row is None:
-        await call.row(f"{kind}s", name, at)
-    return Account(kind, name) if row is None else msgspec.json.decode(row, type=Account)
+    summed = await portions(call.tenant.views, column, (Where(column, "=", name),), at)
+    if not summed:
+        await call.row(kind, name, at)
+    return account(name, summed)
 
 
 class Span(NamedTuple):
-    """An hour or a day: its length in µs, and what of its beginning's text names it; ``rest`` completes that."""
+    """An hour or a day: its length in µs, and what of a call's time names it; ``rest`` completes that."""
 
     us: int
-    chars: int
+    name: Begin
     rest: str
 
     def start(self, at: int) -> str:
-        return iso(at)[: self.chars] + self.rest
+        return iso(at)[: self.name.chars] + self.rest
 
 
-SPANS: Final = {"hour": Span(DAY_US // 24, HOUR_CHARS, ":00:00Z"), "day": Span(DAY_US, DAY_CHARS, "T00:00:00Z")}
+SPANS: Final = {"hour": Span(DAY_US // 24, HOUR, ":00:00Z"), "day": Span(DAY_US, DAY, "T00:00:00Z")}
 
 
 async def billing(call: Call) -> Response:
@@ -164,9 +160,8 @@ async def billing(call: Call) -> Response:
     since, until = _asked_span(given, call.tenant.clock.now_us())
     span = SPANS[kind]
     since, until = since // span.us * span.us, -(-until // span.us) * span.us
-    named = (Where("name", op, iso(at)[: span.chars]) for op, at in ((">=", since), ("<", until)))
-    query = Query((Where("kind", "=", kind), *named), "name", limit=MOST_BUCKETS)
-    rows = rows_of(await call.tenant.views.rows("usage", query), Account)
+    within = (Where("at", ">=", iso(since)), Where("at", "<", iso(until)))
+    rows = accounts(await portions(call.tenant.views, span.name, within))
     shown = Billed(
         since=span.start(since),
         to=span.start(until),
@@ -195,11 +190,11 @@ def _sum(call: Call, rows: Sequence[Account]) -> BilledTotal:
     return BilledTotal(cost_usd=cost_usd, cost_eur=_in_euros(call, cost_usd), **counted)
 
 
-def _used(call: Call, account: Account) -> dict[str, Any]:
+def _used(call: Call, used: Account) -> dict[str, Any]:
     """The fields of its ``Usage``: in euros too where the configuration says what they cost."""
-    counted = asdict(account)
-    del counted["kind"], counted["name"]
-    return {**counted, "cost_eur": _in_euros(call, account.cost_usd)}
+    counted = asdict(used)
+    del counted["name"]
+    return {**counted, "cost_eur": _in_euros(call, used.cost_usd)}
 
 
 def _in_euros(call: Call, cost_usd: str) -> str | None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from decimal import Decimal
-from typing import Final
+from typing import Final, cast
 
 from organism.config.check import money
 from organism.events import vocabulary as events
@@ -16,7 +16,8 @@ from organism.model.commands import Injected
 from organism.model.completion import CostSource
 from organism.model.money import NOTHING, cents
 from organism.server.http.call import Call
-from organism.views.usage import USAGE, InnerCall, dearer
+from organism.views.read_models import portions
+from organism.views.usage import InnerCall, dearer
 from organism.views.views import Query, Where, rows_of
 
 MOST_INNER: Final = 1000
@@ -39,11 +40,10 @@ async def cost_of(call: Call, sent: Injected, *more: str) -> dict[str, str]:
 async def _cost(call: Call, sent: Injected, more: Iterable[str]) -> dict[str, str]:
     usd, calls = NOTHING, 0
     source: CostSource = "zero"
-    for thread in await _threads(call, sent, more):
-        row = await call.tenant.views.private_row(USAGE, f"thread {thread}")
-        if row is not None:
-            usd, calls = usd + Decimal(row.public.cost_usd), calls + row.public.calls
-            source = dearer(source, row.private.source)
+    within = Where("thread_id", "in", await _threads(call, sent, more))
+    for used in await portions(call.tenant.views, "cost_source", (within,)):
+        usd, calls = usd + used.cost, calls + used.calls
+        source = dearer(source, cast("CostSource", used.name))
     return _shown(call, usd, source, calls)
 
 
