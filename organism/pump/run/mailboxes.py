@@ -257,8 +257,7 @@ class Mailboxes(Entity):
     def _has_room(self, box: Mailbox) -> bool:
         """Whether one more message of the box may be started."""
         if box.waits:
-            taken = self.running + self.starting + self.started
-            return taken < self.limit and box.running + box.ahead < box.limit
+            return box.running + box.ahead < box.limit
         return box.running - box.fresh < box.limit and box.ahead < STARTS_AHEAD
 
     def begin(self, message: Message) -> bool:
