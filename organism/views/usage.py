@@ -85,6 +85,8 @@ def _position(record: Record[Any]) -> Sequence[str]:
 
 _CALL_KEYS: Final[Mapping[type[events.Event], Keys]] = {events.ModelCalled: _position, events.TextsEmbedded: _position}
 
+_NUMBERS: Final = ("failed", "input_tokens", "output_tokens", "duration", "usd", "usd_micros", "usd_picos")
+
 MODEL_CALLS: ReadModel[CountedCall] = ReadModel(
     name="model_calls",
     version=1,
@@ -94,15 +96,10 @@ MODEL_CALLS: ReadModel[CountedCall] = ReadModel(
     columns={
         "position": "INTEGER",
         **dict.fromkeys(("at", "agent", "thread_id", "model", "served_by", "cost_source"), "TEXT"),
-        **dict.fromkeys(("failed", "input_tokens", "output_tokens", "duration"), "INTEGER"),
-        **dict.fromkeys(("usd", "usd_micros", "usd_picos"), "INTEGER"),
+        **dict.fromkeys(_NUMBERS, "INTEGER"),
     },
     indexes=(("thread_id",),),
-    totals={
-        **dict.fromkeys(("failed", "input_tokens", "output_tokens", "duration"), "sum"),
-        **dict.fromkeys(("usd", "usd_micros", "usd_picos"), "sum"),
-        "at": "max",
-    },
+    totals={**dict.fromkeys(_NUMBERS, "sum"), "at": "max"},
     is_final=True,
 )
 
