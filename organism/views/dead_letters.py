@@ -12,7 +12,7 @@ from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.model import words
 from organism.model.times import iso
-from organism.views.views import Keys, PrivateFields, ReadModel, Stored, Where, fold_each
+from organism.views.views import Keys, PrivateFields, ReadModel, Stored, fold_each
 
 # Dead letters: messages whose handling failed for good, and sends that were refused. Each stays until it is replayed
 # or discarded.
@@ -130,10 +130,6 @@ DEAD_LETTERS: ReadModel[Stored[DeadLetterHead, _Died]] = ReadModel(
     indexes=(("died_at",), ("thread_id", "died_at"), ("hangs_on", "thread_id")),
     with_content=True,
 )
-
-
-HANGS_ON_NONE: Final = Where("hangs_on", "=", "")
-"""Of an open dead letter that is closed by itself, not with another one."""
 
 
 class ClosedLetter(Entity):

@@ -17,9 +17,8 @@ from organism.model import words
 from organism.model.ids import session_of
 from organism.model.money import plain
 from organism.model.times import iso
-from organism.views.approvals import APPROVALS, PENDING
-from organism.views.dead_letters import DEAD_LETTERS, HANGS_ON_NONE, INDETERMINATE
-from organism.views.views import Counted, ReadModel
+from organism.views.views import ReadModel
+from organism.views.waiting import OF_A_THREAD
 from organism.views.who import By, by
 
 # Messages: one row each; a message never changes once it is sent.
@@ -258,9 +257,5 @@ THREADS: ReadModel[Thread] = ReadModel(
     text_in=(MESSAGES.name, "thread_id"),
     with_first=_with_title,
     counted_as="waiting_for_people",
-    counted=(
-        Counted(APPROVALS.name, "thread_id", (PENDING,)),
-        Counted(DEAD_LETTERS.name, "thread_id", (HANGS_ON_NONE,)),
-        Counted(INDETERMINATE.name, "thread_id"),
-    ),
+    counted=OF_A_THREAD,
 )

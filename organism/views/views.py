@@ -99,6 +99,7 @@ class ReadModel(Generic[R_co]):
     ``counted_as`` adds a field of this name: how many rows there are of each ``counted``, by their model.
     ``with_content`` adds ``"payload"``: the content JSON of the event at its ``position``, or ``{"erased": true}``.
     ``is_live``: all rows, which are few and change with nearly every event, are in memory.
+    ``complete`` sets what follows from a row's other fields whenever it is written: a live one changes far more often.
     ``is_final``: rows never change, and each is stored once, at its ``position``.
     ``totals``: what ``ViewStore.sums`` says of each group of rows: a column's ``sum``, or its greatest value, ``max``.
     """
@@ -113,6 +114,7 @@ class ReadModel(Generic[R_co]):
     indexes: tuple[tuple[str, ...], ...] = ()
     with_content: bool = False
     is_live: bool = False
+    complete: Callable[[Any], None] | None = None
     text_in: tuple[str, str] | None = None
     with_first: Callable[[bytes, bytes | None], bytes] | None = None
     counted_as: str = ""

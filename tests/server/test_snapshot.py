@@ -90,7 +90,7 @@ class Readings:
 
     def __init__(self, log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
         rows = views(log)
-        self.reader = SnapshotReader(log, rows, AgentStates(rows, lambda _frames: None))
+        self.reader = SnapshotReader(log, rows, AgentStates(log, rows, lambda _frames: None))
         self.log = log
         self.count = 0
         self.broken = False

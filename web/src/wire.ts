@@ -33,6 +33,15 @@ export interface Agent {
   message_count: number;
   model: string | null;
   version: string | null;
+  /** Those under way, the oldest first, at most five. */
+  handlings: OpenHandling[];
+  /** How many are under way. */
+  open_handlings: number;
+  /** Since when the oldest waits of what waits for a start. */
+  oldest_waiting_at: string | null;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
 }
 
 /** What an agent does now. It is a view and no event of the log: the latest wins. */
@@ -43,6 +52,11 @@ export interface AgentChanged {
   current_thread: string | null;
   paused: boolean;
   queue_depth: number;
+  handlings: OpenHandling[];
+  open_handlings: number;
+  oldest_waiting_at: string | null;
+  paused_by: By | null;
+  paused_at: string | null;
 }
 
 /** The listeners, in the order of organism.yaml. */
@@ -698,6 +712,15 @@ export interface ControlledAgent {
   message_count: number;
   model: string | null;
   version: string | null;
+  /** Those under way, the oldest first, at most five. */
+  handlings: OpenHandling[];
+  /** How many are under way. */
+  open_handlings: number;
+  /** Since when the oldest waits of what waits for a start. */
+  oldest_waiting_at: string | null;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
   /** Where it stands in the log. */
   position: number;
 }
@@ -1852,6 +1875,19 @@ export interface Node {
   payload_class: string | null;
 }
 
+/** A handling that is under way. */
+export interface OpenHandling {
+  message_id: string;
+  thread_id: string;
+  agent: string;
+  payload_type: string | null;
+  attempt: number;
+  /** UTC, ISO 8601. */
+  started_at: string;
+  /** Of several a person's word, else what it has waited for longest. */
+  waits_for: WaitsFor | null;
+}
+
 /** The organism as a whole. */
 export interface Organism {
   name: string;
@@ -1865,6 +1901,9 @@ export interface Organism {
   /** The head of the log. */
   position: number;
   waiting_for_people: WaitingForPeople;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
 }
 
 /** The organism was started, paused, resumed or stopped. */
@@ -3184,6 +3223,18 @@ export interface WaitingForPeople {
   indeterminate: number;
   /** Tools that their MCP servers have changed. */
   foreign_tools: number;
+}
+
+/** What a handling waits for. */
+export interface WaitsFor {
+  kind: "agent" | "model" | "effect" | "person";
+  /** The agent, the model, the effect's key, or the id of the approval or the uncertain effect. */
+  name: string | null;
+  /** UTC, ISO 8601. */
+  since: string;
+  step: number;
+  /** Of an effect, an uncertain one too. */
+  effect: "pure" | "idempotent" | "unsafe" | null;
 }
 
 /** How a message came about: it, the one whose handling led to it, and so on; the injection comes last. */

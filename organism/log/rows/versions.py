@@ -230,6 +230,8 @@ def first_version(position: int) -> int:
 
 def write(model: ReadModel, row: Any) -> Written:
     """The one place where a row becomes bytes."""
+    if model.complete is not None:
+        model.complete(row)
     values = [_column(value(row)) for value in model.values]
     public, private = (row.public, row.private) if type(row) is Stored else (row, None)
     content_at = public.position if model.with_content or model.is_final else 0

@@ -22,10 +22,12 @@ from organism.model.words import one_of
 from organism.pump.run.feed import Delta
 from organism.server.push.filter import UNLOGGED, Frame
 from organism.views import approvals, dead_letters, threads
+from organism.views.handlings import OpenHandling
 from organism.views.organism import Agent, Organism
 from organism.views.run import data_of, kind_of
 from organism.views.threads import Thread
 from organism.views.views import ERASED, with_payload
+from organism.views.who import By
 
 MAX_THREADS: Final = 4096
 WITH_CONTENT: Final = EventFilter(content=True)
@@ -354,10 +356,26 @@ class AgentChanged(FrameOf, tag="agent_state"):
     current_thread: words.ThreadId | None
     paused: bool
     queue_depth: words.Count
+    handlings: list[OpenHandling]
+    open_handlings: words.Count
+    oldest_waiting_at: words.Time | None
+    paused_by: By | None
+    paused_at: words.Time | None
 
     @classmethod
     def of_row(cls, row: Agent) -> AgentChanged:
-        return cls(row.name, row.state, row.current_thread, row.paused, row.queue_depth)
+        return cls(
+            agent=row.name,
+            state=row.state,
+            current_thread=row.current_thread,
+            paused=row.paused,
+            queue_depth=row.queue_depth,
+            handlings=row.handlings,
+            open_handlings=row.open_handlings,
+            oldest_waiting_at=row.oldest_waiting_at,
+            paused_by=row.paused_by,
+            paused_at=row.paused_at,
+        )
 
 
 class Connected(FrameOf, tag="connected"):

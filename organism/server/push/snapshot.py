@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import msgspec
@@ -19,7 +19,7 @@ from organism.server.push.frames import AgentChanged, Connected, Resumed, frame_
 from organism.tenants import Tenant
 from organism.views.organism import Agent, OrganismRow, WaitingForPeople, completed
 from organism.views.read_models import waiting_for_people
-from organism.views.views import CHANGED, Page, Query, ViewStore, Where, rows_of
+from organism.views.views import CHANGED, Page, Query, ViewStore, Where
 
 COALESCE_SECONDS: Final = 0.05
 """Agents' states are read at most twenty times a second."""
@@ -33,15 +33,21 @@ _OTHERS: Final = Query(
 
 
 class AgentStates:
-    """The newest ``agent_state`` of each agent. ``version`` rises with each change; ``offer`` gets what changed."""
+    """The newest ``agent_state`` of each agent, as of ``position``; ``offer`` gets what changed."""
 
-    def __init__(self, views: ViewStore, offer: Callable[[Sequence[Frame]], None]) -> None:
-        self.version = 0
+    def __init__(self, log: EventLog, views: ViewStore, offer: Callable[[Sequence[Frame]], None]) -> None:
+        self.position = 0
         self.is_due = asyncio.Event()
         """Set when something may have changed."""
+        self._log = log
         self._views = views
         self._offer = offer
-        self._latest: dict[str, tuple[int, AgentChanged, Frame]] = {}
+        self._latest: Mapping[str, Frame] = {}
+
+    def begin(self) -> None:
+        """Somebody watches again: what was known before is old."""
+        self.position, self._latest = 0, {}
+        self.is_due.set()
 
     async def follow(self) -> None:
         """Read all agents whenever that is due, and offer what changed."""
@@ -49,29 +55,39 @@ class AgentStates:
             await self.is_due.wait()
             self.is_due.clear()
             with suppress(OrganismError):  # the log is closing, which the tail finds out
-                await self._read()
+                head = self._log.head
+                page = await self._views.rows("agents", replace(_EVERY_AGENT, at=head))
+                self.take(states_of(page.rows), head)
             await asyncio.sleep(COALESCE_SECONDS)
 
-    def since(self, version: int) -> list[Frame]:
-        """The states that changed after ``version``."""
-        return [frame for changed, _, frame in self._latest.values() if changed > version]
+    def take(self, states: Mapping[str, Frame], position: int) -> None:
+        """These are the states at a position; others may have been read since."""
+        if position >= self.position:
+            changed = _changed(self._latest, states)
+            self._latest, self.position = states, position
+            if changed:
+                self._offer(changed)
 
-    async def _read(self) -> None:
-        changed: list[Frame] = []
-        for row in rows_of(await self._views.rows("agents", _EVERY_AGENT), Agent):
-            said = AgentChanged.of_row(row)
-            if row.name not in self._latest or self._latest[row.name][1] != said:
-                frame = frame_of(said, row.current_thread, (row.name,))
-                self._latest[row.name] = (self.version + 1, said, frame)
-                changed.append(frame)
-        if changed:
-            self.version += 1
-            self._offer(changed)
+    def since(self, had: Mapping[str, Frame]) -> list[Frame]:
+        """Those that are not as in ``had``, for one who has those."""
+        return _changed(had, self._latest)
+
+
+def states_of(agents: bytes) -> Mapping[str, Frame]:
+    """The ``agent_state`` of each of these rows, by its name."""
+    return {
+        row.name: frame_of(AgentChanged.of_row(row), row.current_thread, (row.name,))
+        for row in msgspec.json.decode(agents, type=list[Agent])
+    }
+
+
+def _changed(before: Mapping[str, Frame], after: Mapping[str, Frame]) -> list[Frame]:
+    return [frame for name, frame in after.items() if name not in before or before[name].json != frame.json]
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """Everything at one ``position``: ``agents`` and ``threads`` as JSON arrays, the ``states`` at a version."""
+    """Everything at one ``position``: ``agents`` and ``threads`` as JSON arrays, and the agents' ``states``."""
 
     position: int
     organism: OrganismRow
@@ -79,7 +95,7 @@ class Snapshot:
     agents: bytes
     threads: bytes
     threads_total: int
-    states_at: int
+    states: Mapping[str, Frame]
 
 
 class SnapshotReader:
@@ -101,17 +117,19 @@ class SnapshotReader:
 
     async def _read(self) -> Snapshot:
         """Everything as of the organism's row, whose position moves with every event."""
-        views, states_at = self._views, self._states.version
+        views = self._views
         row = await views.row("organism", "organism")
         if row is None:
             raise NotFound("The organism has not started yet.")
         organism = msgspec.json.decode(row, type=OrganismRow)
         at = organism.position
         agents = await views.rows("agents", replace(_EVERY_AGENT, at=at))
+        states = states_of(agents.rows)
+        self._states.take(states, at)
         active, others = [await views.rows("threads", replace(query, at=at)) for query in (_ACTIVE, _OTHERS)]
         waiting = await waiting_for_people(views, at)
         total = active.total + others.total
-        return Snapshot(at, organism, waiting, agents.rows, _joined(active, others), total, states_at)
+        return Snapshot(at, organism, waiting, agents.rows, _joined(active, others), total, states)
 
 
 def _joined(first: Page, second: Page) -> bytes:
@@ -123,10 +141,13 @@ def _joined(first: Page, second: Page) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """How a connection begins: its first frame; ``announce`` says whether ``caught_up`` shall follow."""
+    """How a connection begins: its first frame, and the agents' ``states`` in it.
+
+    ``announce`` says whether ``caught_up`` shall follow.
+    """
 
     connected: Connected | Resumed
-    states_at: int = 0
+    states: Mapping[str, Frame] = field(default_factory=dict)
     announce: bool = True
 
     @property
@@ -146,7 +167,7 @@ async def start_from_snapshot(tenant: Tenant, reader: SnapshotReader, status: wo
         threads=Raw(shown.threads),
         threads_total=shown.threads_total,
     )
-    return Start(connected, shown.states_at, announce=False)
+    return Start(connected, shown.states, announce=False)
 
 
 def start_from_position(log: EventLog, since: int | None, timeline: str | None) -> Start:
