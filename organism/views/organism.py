@@ -142,6 +142,8 @@ class Agent(Entity, kw_only=True):
     version: words.Version | None = None
 
 
+DECLARED: Final = frozenset(events.Declared.__struct_fields__) & frozenset(Agent.__struct_fields__)
+"""What a row shows of its listener as it was declared."""
 OpenSteps = dict[str, dict[str, str]]  # message → step → kind
 
 
@@ -215,7 +217,7 @@ def _listed(
     if listed is not None:
         ordinal, listener = listed
         row = row or Stored(Agent(name=key), Handlings())
-        for name in listener.__struct_fields__:
+        for name in DECLARED:
             setattr(row.public, name, getattr(listener, name))
         row.public.peers = list(listener.peers)
         row.private.ordinal, row.private.gone = ordinal, UNSET
