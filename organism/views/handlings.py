@@ -49,12 +49,12 @@ class OpenHandling(Entity):
 
 
 def waits_for(record: Record[events.StepStarted]) -> WaitsFor | None:
-    """What the step waits for, None if for nothing. Whom an ask or a model call waits for is in a later event."""
+    """What the step waits for, None if for nothing. Whom it asks is in no older log."""
     event = record.event
     kind = _KINDS.get(event.kind)
     if kind is None:
         return None
-    name = event.approval or event.key if kind in {"person", "effect"} else ""
+    name = {"agent": event.to, "model": event.model, "person": event.approval, "effect": event.key}[kind]
     if event.unknown:
         kind, name = "person", f"{event.message}:{event.step}"
     return WaitsFor(

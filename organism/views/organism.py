@@ -161,8 +161,11 @@ class Agent(Entity, kw_only=True):
     ] = None
     paused_by: Annotated[By | None, Meta(description="Who paused it, if it is paused and that is known.")] = None
     paused_at: words.Time | None = None
+    group: Annotated[str | None, Meta(description="Which others it is shown with, if it says.")] = None
 
 
+DECLARED: Final = frozenset(events.Declared.__struct_fields__) & frozenset(Agent.__struct_fields__)
+"""What a row shows of its listener as it was declared."""
 HANDLINGS_SHOWN: Final = 5
 Queued = tuple[str | None, int]  # The payload's type, and since when it waits for a start (µs)
 OpenSteps = dict[str, dict[str, WaitsFor]]  # message → step → what it waits for
@@ -196,11 +199,8 @@ def _agent(record: Record[Any]) -> Sequence[str]:
     return (record.event.agent,) if record.event.agent != CONSOLE else ()
 
 
-def _receiver_and_asker(record: Record[events.MessageSent]) -> Sequence[str]:
-    """Who gets it; and if an ask sent it, whose ask that is."""
-    event = record.event
-    received = (event.to,) if event.to != CONSOLE else ()
-    return received if event.step is None or event.sender == event.to else (*received, event.sender)
+def _receiver(record: Record[events.MessageSent]) -> Sequence[str]:
+    return (record.event.to,) if record.event.to != CONSOLE else ()
 
 
 def _listeners(record: Record[events.OrganismStarted | events.OrganismReloaded]) -> Sequence[str]:
@@ -250,7 +250,7 @@ def _listed(key: str, row: AgentRow | None, listed: tuple[int, events.Declared] 
     if listed is not None:
         ordinal, listener = listed
         row = row or Stored(Agent(name=key), Handlings())
-        for name in listener.__struct_fields__:
+        for name in DECLARED:
             setattr(row.public, name, getattr(listener, name))
         row.public.peers = list(listener.peers)
         row.private.ordinal, row.private.gone = ordinal, UNSET
@@ -288,12 +288,9 @@ def _wait(private: Handlings, message: str) -> WaitsFor | None:
 def _message_sent(row: AgentRow, record: Record[events.MessageSent]) -> None:
     """A reply that answers an ask goes to the handling that waits for it, so it never waits for a start."""
     event = record.event
-    if event.step is not None and event.sender == row.public.name:
-        _name(row, *event.step, event.to)
-    if event.to == row.public.name:
-        row.public.message_count += 1
-        if event.answers is None:
-            row.private.queued[event.message] = (event.type, record.at)
+    row.public.message_count += 1
+    if event.answers is None:
+        row.private.queued[event.message] = (event.type, record.at)
 
 
 def _message_started(row: AgentRow, record: Record[events.MessageStarted]) -> None:
@@ -370,11 +367,6 @@ def _step_ended(row: AgentRow, record: Record[events.StepRecorded | events.StepR
     row.public.last_activity = iso(record.at)
 
 
-def _budget_reserved(row: AgentRow, record: Record[events.BudgetReserved]) -> None:
-    """It says which model is called."""
-    _name(row, record.event.message, record.event.step, record.event.model)
-
-
 def _steps(row: AgentRow, wait: WaitsFor) -> OpenSteps:
     """The steps of what runs that this one belongs to."""
     return row.private.effects if wait.kind == "effect" else row.private.waits
@@ -385,13 +377,6 @@ def _forget(steps: OpenSteps, message: str, step: str) -> None:
         steps[message].pop(step, None)
         if not steps[message]:
             del steps[message]
-
-
-def _name(row: AgentRow, message: str, step: int, name: str) -> None:
-    """The step waits for the one of this name; of a group, the first stands for all."""
-    wait = row.private.waits.get(message, {}).get(str(step))
-    if wait is not None and wait.name is None:
-        wait.name = name
 
 
 def _paused_or_resumed(row: AgentRow, record: Record[events.AgentPaused | events.AgentResumed]) -> None:
@@ -411,7 +396,6 @@ FOLDS: Final[Mapping[type[events.Event], Callable[[AgentRow, Record[Any]], None]
     events.StepStarted: _step_started,
     events.StepRecorded: _step_ended,
     events.StepResolved: _step_ended,
-    events.BudgetReserved: _budget_reserved,
     events.AgentPaused: _paused_or_resumed,
     events.AgentResumed: _paused_or_resumed,
 }
@@ -419,7 +403,7 @@ FOLDS: Final[Mapping[type[events.Event], Callable[[AgentRow, Record[Any]], None]
 KEYS: Final[Mapping[type[events.Event], Keys]] = {
     **dict.fromkeys(LISTING, _listeners),
     **dict.fromkeys(FOLDS, _agent),
-    events.MessageSent: _receiver_and_asker,
+    events.MessageSent: _receiver,
 }
 OPENING: Final = frozenset({events.MessageSent, events.MessageStarted})
 """With these something of the listener is open, so its row stays."""

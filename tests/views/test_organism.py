@@ -110,6 +110,7 @@ def test_an_agent_has_the_fields_of_the_api_in_their_order() -> None:
         ("oldest_waiting_at", None),
         ("paused_by", None),
         ("paused_at", None),
+        ("group", None),
     ]
 
 
@@ -179,10 +180,9 @@ class Recount:
     def wait(self, record: Record[Any]) -> JsonObject:
         """What a step waits for."""
         step = record.event
-        asked = [each.event.to for each in self.sent.values() if each.event.step == (step.message, step.step)]
         kind, name = {
-            "ask": ("agent", asked[0] if asked else None),
-            "complete": ("model", None),
+            "ask": ("agent", step.to or None),
+            "complete": ("model", step.model or None),
             "approve": ("person", step.approval or None),
             "effect": ("effect", step.key),
         }[step.kind]
