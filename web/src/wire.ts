@@ -1517,6 +1517,21 @@ export interface McpBody {
   error?: Record<string, unknown> | null;
 }
 
+/** Who calls, and what the token grants. */
+export interface Me {
+  tenant: string;
+  /** Who holds the token. */
+  principal: string;
+  /** The user for whom this request is, as its `SPASS-User-Id` names one. */
+  user: string | null;
+  /** As they were granted, narrowed ones too. */
+  scopes: string[];
+  /** The only models it may use; null: all. */
+  models: string[] | null;
+  /** When the token ends; null: never. */
+  expires_at: string | null;
+}
+
 /** A message. */
 export interface Message {
   id: string;
@@ -3704,6 +3719,11 @@ export interface Routes {
     query: {};
     body: NoBody;
     answer: Ticket;
+  };
+  "GET /api/v1/me": {
+    query: {};
+    body: undefined;
+    answer: Me;
   };
   "GET /api/v1/healthz": {
     query: {};
