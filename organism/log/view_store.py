@@ -68,7 +68,7 @@ class SqliteViews:
         if model.is_live:
             row = (await self._live_at(at)).row(model, key)
             return None if row is None else write(model, row)[:2]
-        return await self._store.read_quickly(pages.read_row, model, key, self._bounded(at))
+        return await self._store.read_quickly(pages.read_row, model, key, self._bounded(at), self._models)
 
     def _invalidate(self, error: Exception) -> None:
         """A fold has failed: no row is shown any more, and the next start rebuilds all of them."""

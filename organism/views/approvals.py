@@ -12,11 +12,13 @@ from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.model import words
 from organism.model.times import iso
-from organism.views.views import Keys, PrivateFields, ReadModel, Stored, fold_each
+from organism.views.views import Keys, PrivateFields, ReadModel, Stored, Where, fold_each
 
 Closed = Literal["approved", "rejected", "expired", "cancelled"]
 DECIDED: Final[Mapping[events.Verdict, Closed]] = {"approve": "approved", "reject": "rejected"}
 """The status that a decision gives to an approval."""
+
+PENDING: Final = Where("status", "=", "pending")
 
 Closing = events.ApprovalResolved | events.ApprovalExpired | events.ApprovalCancelled
 

@@ -12,7 +12,7 @@ from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.model import words
 from organism.model.times import iso
-from organism.views.views import Keys, PrivateFields, ReadModel, Stored, fold_each
+from organism.views.views import Keys, PrivateFields, ReadModel, Stored, Where, fold_each
 
 # Dead letters: messages whose handling failed for good, and sends that were refused. Each stays until it is replayed
 # or discarded.
@@ -127,9 +127,13 @@ DEAD_LETTERS: ReadModel[Stored[DeadLetterHead, _Died]] = ReadModel(
         "died_at": "INTEGER",
         "hangs_on": "TEXT",
     },
-    indexes=(("died_at",), ("thread_id", "died_at"), ("hangs_on",)),
+    indexes=(("died_at",), ("thread_id", "died_at"), ("hangs_on", "thread_id")),
     with_content=True,
 )
+
+
+HANGS_ON_NONE: Final = Where("hangs_on", "=", "")
+"""Of an open dead letter that is closed by itself, not with another one."""
 
 
 class ClosedLetter(Entity):

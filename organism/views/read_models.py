@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from organism.views.approvals import APPROVALS
-from organism.views.dead_letters import CLOSED_LETTERS, DEAD_LETTERS, INDETERMINATE
+from organism.views.approvals import APPROVALS, PENDING
+from organism.views.dead_letters import CLOSED_LETTERS, DEAD_LETTERS, HANGS_ON_NONE, INDETERMINATE
 from organism.views.foreign_tools import FOREIGN_TOOLS
 from organism.views.keyed import ANSWERS, VALUES
 from organism.views.library import INDICES
@@ -36,8 +36,8 @@ READ_MODELS: Final[tuple[ReadModel, ...]] = (
 )
 
 WAITING: Final[Mapping[str, tuple[Where, ...]]] = {
-    "approvals": (Where("status", "=", "pending"),),
-    "dead_letters": (Where("hangs_on", "=", ""),),
+    "approvals": (PENDING,),
+    "dead_letters": (HANGS_ON_NONE,),
     "indeterminate": (),
     "foreign_tools": (Where("status", "=", "waiting"),),
 }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from decimal import Decimal
 from typing import Annotated, Any, Final
 
+import orjson
 from msgspec import UNSET, Meta, UnsetType, field
 
 from organism.events import vocabulary as events
@@ -15,7 +17,10 @@ from organism.model import words
 from organism.model.ids import session_of
 from organism.model.money import plain
 from organism.model.times import iso
-from organism.views.views import ReadModel
+from organism.views.approvals import APPROVALS, PENDING
+from organism.views.dead_letters import DEAD_LETTERS, HANGS_ON_NONE, INDETERMINATE
+from organism.views.views import Counted, ReadModel
+from organism.views.who import By, by
 
 # Messages: one row each; a message never changes once it is sent.
 
@@ -82,6 +87,19 @@ STATUS: Final[Mapping[type[events.Event], words.ThreadStatus]] = {
 }
 
 
+TITLE_CHARS: Final = 120
+_TEXT: Final = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")(\s*+:)?')
+"""A string in JSON, and what follows it if it is a field's name."""
+
+
+class ThreadQuestions(Entity):
+    """How much of the thread waits for a person."""
+
+    approvals: words.Count = 0
+    dead_letters: words.Count = 0
+    indeterminate: words.Count = 0
+
+
 class Thread(Entity, kw_only=True):
     """A thread."""
 
@@ -97,6 +115,28 @@ class Thread(Entity, kw_only=True):
     tokens: words.Count
     cost_usd: Annotated[str, Meta(description="A decimal number.", examples=["0"])]
     position: Annotated[words.Position, Meta(description="That of its last event: its ETag, what `If-Match` compares.")]
+    ended_at: Annotated[words.Time | None, Meta(description="When it ended, if it has.")] = None
+    paused_by: Annotated[By | None, Meta(description="Who paused it, if it is paused and that is known.")] = None
+    paused_at: words.Time | None = None
+    forked_from: Annotated[words.ThreadId | None, Meta(description="The thread whose past it shares.")] = None
+    title: Annotated[
+        Annotated[str, Meta(max_length=TITLE_CHARS, examples=["Dan"])] | UnsetType | None,
+        Meta(description="The first text of its first payload; null once erased."),
+        words.COMPLETED,
+    ] = UNSET
+    waiting_for_people: Annotated[ThreadQuestions | UnsetType, words.COMPLETED] = UNSET
+
+
+def title(payload: bytes | None) -> str | None:
+    """What a thread is called that begins with this payload, which is JSON: its first text that is not blank."""
+    for found in _TEXT.finditer(payload or b""):
+        if found[2] is None and (text := orjson.loads(found[1])).strip():
+            return str(text[:TITLE_CHARS])
+    return None
+
+
+def _with_title(public: bytes, payload: bytes | None) -> bytes:
+    return b'%b,"title":%b}' % (public[:-1], orjson.dumps(title(payload)))
 
 
 def apply(key: str, row: Thread | None, record: Record[events.Event]) -> Thread | None:
@@ -123,7 +163,7 @@ def fold(rows: dict[str, Thread | None], records: Sequence[Record[events.Event]]
         if row is not None:
             change = CHANGES.get(type(record.event))
             if change is not None:
-                change(row, record.event)
+                change(row, record)
         elif key is not None and isinstance(record.event, events.ThreadCreated):
             row = rows[key] = _born(key, record)
     if row is not None and last is not None:
@@ -154,7 +194,8 @@ def _born(key: str, record: Record[events.Event]) -> Thread:
     )
 
 
-def _sent(row: Thread, event: events.MessageSent) -> None:
+def _sent(row: Thread, record: Record[events.MessageSent]) -> None:
+    event = record.event
     row.message_count += 1
     participants = row.participants
     if event.to not in participants or event.sender not in participants:
@@ -162,27 +203,39 @@ def _sent(row: Thread, event: events.MessageSent) -> None:
 
 
 def _turned(
-    row: Thread, event: events.ThreadReopened | events.ThreadCompleted | events.ThreadFailed | events.ThreadKilled
+    row: Thread,
+    record: Record[events.ThreadReopened | events.ThreadCompleted | events.ThreadFailed | events.ThreadKilled],
 ) -> None:
+    event = record.event
     row.status = STATUS[type(event)]
     row.error = event.reason if isinstance(event, events.ThreadFailed) else None
-    row.paused = row.paused and not isinstance(event, events.ThreadKilled)
+    if isinstance(event, events.ThreadReopened):
+        row.ended_at = None
+    elif row.ended_at is None:  # one that is killed later has ended before
+        row.ended_at = iso(record.at)
+    if isinstance(event, events.ThreadKilled):
+        row.paused, row.paused_by, row.paused_at = False, None, None
 
 
-def _paused(row: Thread, event: events.ThreadPaused | events.ThreadResumed) -> None:
-    row.paused = isinstance(event, events.ThreadPaused)
+def _paused(row: Thread, record: Record[events.ThreadPaused]) -> None:
+    row.paused, row.paused_by, row.paused_at = True, by(record), iso(record.at)
 
 
-def _settled(row: Thread, event: events.BudgetSettled) -> None:
+def _resumed(row: Thread, _record: Record[events.ThreadResumed]) -> None:
+    row.paused, row.paused_by, row.paused_at = False, None, None
+
+
+def _settled(row: Thread, record: Record[events.BudgetSettled]) -> None:
+    event = record.event
     row.tokens += event.tokens
     row.cost_usd = plain(Decimal(row.cost_usd) + Decimal(event.cost_usd))
 
 
-CHANGES: Final[Mapping[type[events.Event], Callable[[Thread, Any], None]]] = {
+CHANGES: Final[Mapping[type[events.Event], Callable[[Thread, Record[Any]], None]]] = {
     events.MessageSent: _sent,
     **dict.fromkeys(STATUS, _turned),
     events.ThreadPaused: _paused,
-    events.ThreadResumed: _paused,
+    events.ThreadResumed: _resumed,
     events.BudgetSettled: _settled,
 }
 """What each event changes of its thread besides its position."""
@@ -190,7 +243,7 @@ CHANGES: Final[Mapping[type[events.Event], Callable[[Thread, Any], None]]] = {
 
 THREADS: ReadModel[Thread] = ReadModel(
     name="threads",
-    version=3,
+    version=4,
     types=frozenset(kind for kind in events.EVENTS.values() if not issubclass(kind, events.SessionEvent)),
     fold=fold,
     row=Thread,
@@ -202,5 +255,12 @@ THREADS: ReadModel[Thread] = ReadModel(
         "session_id": "TEXT",
     },
     indexes=(("status",), ("session_id",)),
-    text_in=("messages", "thread_id"),
+    text_in=(MESSAGES.name, "thread_id"),
+    with_first=_with_title,
+    counted_as="waiting_for_people",
+    counted=(
+        Counted(APPROVALS.name, "thread_id", (PENDING,)),
+        Counted(DEAD_LETTERS.name, "thread_id", (HANGS_ON_NONE,)),
+        Counted(INDETERMINATE.name, "thread_id"),
+    ),
 )

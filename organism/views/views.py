@@ -66,6 +66,28 @@ def fold_each(keys: Mapping[type[events.Event], Keys], apply: Callable[[str, Any
 
 
 @dataclass(frozen=True, slots=True)
+class Where:
+    """One condition on a column, or on one of the columns ``any_of``.
+
+    ``op`` is ``=``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (a list) or ``has`` (a name in a list column, which holds
+    names joined and enclosed by ``|``, as ``|console|greeter|``).
+    """
+
+    column: str
+    op: str
+    value: Any
+    any_of: tuple[str, ...] = ()
+
+
+class Counted(NamedTuple):
+    """Rows of another model that are counted with a row: ``column`` holds its key, and they fulfil ``where``."""
+
+    model: str
+    column: str
+    where: tuple[Where, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ReadModel(Generic[R_co]):
     """A fold of the log whose rows are stored, in the commits of the events that they follow from (V1).
 
@@ -73,6 +95,8 @@ class ReadModel(Generic[R_co]):
     ``types`` are those of the events that ``fold`` looks at. A new ``version`` has all rows rebuilt.
     ``columns`` names the fields to search or sort by, with their SQL type; ``indexes`` lists tuples of columns.
     ``text_in``: (model, column) of rows whose content is searched for a text; the column holds this model's keys.
+    ``with_first`` completes a row by the content of the first of those rows; None was erased.
+    ``counted_as`` adds a field of this name: how many rows there are of each ``counted``, by their model.
     ``with_content`` adds ``"payload"``: the content JSON of the event at its ``position``, or ``{"erased": true}``.
     ``is_live``: all rows, which are few and change with nearly every event, are in memory.
     ``is_final``: rows never change, and each is stored once, at its ``position``.
@@ -90,6 +114,9 @@ class ReadModel(Generic[R_co]):
     with_content: bool = False
     is_live: bool = False
     text_in: tuple[str, str] | None = None
+    with_first: Callable[[bytes, bytes | None], bytes] | None = None
+    counted_as: str = ""
+    counted: tuple[Counted, ...] = ()
     is_final: bool = False
     totals: Mapping[str, str] = field(default_factory=dict)
     values: tuple[Callable[[Any], Any], ...] = field(init=False, default=())
@@ -104,26 +131,19 @@ class ReadModel(Generic[R_co]):
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
-    """One condition on a column, or on one of the columns ``any_of``.
-
-    ``op`` is ``=``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (a list) or ``has`` (a name in a list column, which holds
-    names joined and enclosed by ``|``, as ``|console|greeter|``).
-    """
-
-    column: str
-    op: str
-    value: Any
-    any_of: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Among:
     """A condition on a column that holds keys of ``model``: the row of that key fulfils ``where``."""
 
     column: str
     model: str
     where: tuple[Where, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class HasCounted:
+    """A condition on what is counted with a row: whether there is anything."""
+
+    is_any: bool
 
 
 PageKey = tuple[Any, str]
@@ -147,6 +167,7 @@ class Query:
     at: int | None = None
     after: PageKey | None = None
     among: tuple[Among, ...] = ()
+    counted: HasCounted | None = None
 
 
 class Begin(NamedTuple):

@@ -8,12 +8,14 @@ from contextlib import closing
 import pytest
 
 from organism.log.rows.pages import page_statement
-from organism.log.rows.tables import definition
+from organism.log.rows.tables import definition, stored
 from organism.server.http.lists import MESSAGES
 from organism.sqlite.driver import Connection, in_memory, statements
 from organism.views import threads
+from organism.views.read_models import READ_MODELS
 from organism.views.views import CHANGED, Query, ReadModel, Where
 
+MODELS = {model.name: model for model in READ_MODELS}
 THEN = 1000
 OF_THREAD = Where("thread_id", "=", "thr-1")
 BY, TO = Where("from", "=", "ann"), Where("to", "=", "ann")
@@ -25,10 +27,9 @@ moments = pytest.mark.parametrize("at", [None, THEN], ids=["now", "then"])
 def tables() -> Iterator[Connection]:
     """The tables, empty: SQLite plans without knowing how long they are."""
     with closing(in_memory()) as connection:
-        models = (threads.MESSAGES, threads.THREADS)
         for statement in (
             *statements("log", "schema.sql").values(),
-            *(s for model in models for s in definition(model)),
+            *(s for model in stored(READ_MODELS) for s in definition(model)),
         ):
             connection.execute(statement)
         yield connection
@@ -36,7 +37,7 @@ def tables() -> Iterator[Connection]:
 
 def plan(tables: Connection, model: ReadModel, query: Query) -> list[str]:
     """The steps of a page and its total, but for how SQLite puts them together."""
-    sql, values = page_statement(model, query, {})
+    sql, values = page_statement(model, query, MODELS)
     steps = [row[3] for row in tables.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
     return [step for step in steps if " kept_" in step or " t " in step or " r " in step or "B-TREE" in step]
 
@@ -67,3 +68,11 @@ def test_lists_of_all_are_counted_without_reading_rows_and_need_no_sorting(table
     for text in ("", "needle"):
         steps += plan(tables, threads.MESSAGES, of_messages(at=at, text=text))
     assert not any("B-TREE" in step for step in steps)
+
+
+@moments
+def test_what_is_counted_with_a_thread_is_found_by_its_id(tables: Connection, at: int | None) -> None:
+    sql, values = page_statement(threads.THREADS, Query((), CHANGED, descending=True, at=at), MODELS)
+    steps = [row[3] for row in tables.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+    for table in ("messages", "approvals", "dead_letters", "indeterminate"):
+        assert any(f"INDEX rows_{table}_" in step and "f_thread_id=?" in step for step in steps), table

@@ -332,6 +332,16 @@ export interface BudgetSettledData {
   content_owner?: string;
 }
 
+/** Who did it: a person, or the organism itself for a `reason`. */
+export interface By {
+  /** Whose token it was. */
+  principal: string | null;
+  /** The user for whom it was done. */
+  user: string | null;
+  /** Why, if it was the organism itself. */
+  reason: "failures" | "crash_loop" | "removal" | null;
+}
+
 /** A request with an idempotency key was answered; `body` lacks its position, which lies `back` before this. The content is the whole body of an answer that shows how something then stood. */
 export interface CallAnsweredData {
   key: string;
@@ -2766,6 +2776,16 @@ export interface Thread {
   cost_usd: string;
   /** That of its last event: its ETag, what `If-Match` compares. */
   position: number;
+  /** When it ended, if it has. */
+  ended_at: string | null;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
+  /** The thread whose past it shares. */
+  forked_from: string | null;
+  /** The first text of its first payload; null once erased. */
+  title: string | null;
+  waiting_for_people: ThreadQuestions;
 }
 
 /** The thread ended: no message of it is open. */
@@ -2847,6 +2867,13 @@ export interface ThreadPausedData {
   content_owner?: string;
 }
 
+/** How much of the thread waits for a person. */
+export interface ThreadQuestions {
+  approvals: number;
+  dead_letters: number;
+  indeterminate: number;
+}
+
 /** An ended thread was reopened, with what outlived its end: open dead letters, a pause, reminders, tokens. */
 export interface ThreadReopenedData {
   failed?: number;
@@ -2906,6 +2933,16 @@ export interface ThreadWithMessages {
   cost_usd: string;
   /** That of its last event: its ETag, what `If-Match` compares. */
   position: number;
+  /** When it ended, if it has. */
+  ended_at: string | null;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
+  /** The thread whose past it shares. */
+  forked_from: string | null;
+  /** The first text of its first payload; null once erased. */
+  title: string | null;
+  waiting_for_people: ThreadQuestions;
   messages: Message[];
   /** The `cursor` for `/threads/{id}/messages` to go on with. */
   next: string | null;
@@ -3374,6 +3411,8 @@ export interface Routes {
       session?: string;
       /** Only what was sent, or last active, at this time or later. */
       since?: string;
+      /** Only what waits for a person; `false`: only what does not. */
+      waiting?: boolean;
       /** Only what has this text in its payload. */
       q?: string;
     };

@@ -64,18 +64,28 @@ WITH $table AS (
 );
 
 -- page: one row: the rows of a page, one a line, how many they are, how many match, how many of them come before it,
--- the place of its last row, and where their payloads lie; a bare `LIMIT ?` would make SQLite prepare the statement again for each number
+-- the place of its last row, where their contents lie, and what is counted with each; a bare `LIMIT ?` would make SQLite prepare the statement again for each number
 SELECT
     CAST(group_concat(public, char(10)) AS BLOB),
     count(*),
     $total,
     $before,
     json_group_array(json(place)) ->> '$$[#-1]',
-    json_group_array(at)
+    json_group_array($content_at),
+    json_group_array(json_array($counted))
 FROM (
-    SELECT r.public, json_array($by, r.key) AS place, r.content_at AS at FROM $table AS r $content $where
+    SELECT r.key, r.public, json_array($by, r.key) AS place, r.content_at FROM $table AS r $content $where
     ORDER BY $order LIMIT CAST(? AS INTEGER) OFFSET CAST(? AS INTEGER)
-);
+) AS shown;
+
+-- completing: of one row: where its content lies, and what is counted with it
+SELECT $content_at, json_array($counted) FROM (SELECT ? AS key) AS shown;
+
+-- first_in: where the content of the first row lies that names a shown one
+(SELECT t.content_at FROM $table AS t WHERE t.$column = shown.key ORDER BY t.content_at LIMIT 1);
+
+-- counted_in: the keys that rows of other models name, each of which is counted
+SELECT r.$column FROM $table AS r $where;
 
 -- count: how many rows match
 (SELECT count(*) FROM $table AS r $content $where);

@@ -19,7 +19,7 @@ from organism.server.http.contract import ACT_ON_THREAD, THREAD_REFUSED, gives
 from organism.server.http.rights import READ, Right
 from organism.server.json import splice
 from organism.views.threads import Message, Thread
-from organism.views.views import CHANGED, Among, Query, Where
+from organism.views.views import CHANGED, Among, HasCounted, Query, Where
 
 OfThread = KillThread | PauseThread | ResumeThread | ReplayDeadLetters | DiscardDeadLetters
 THREADS: Final = lists.Listing(
@@ -32,6 +32,7 @@ THREADS: Final = lists.Listing(
         "agent": lambda name: Where("participants", "has", name),
         "session": lists.equals("session_id"),
         "since": lists.since_text("last_activity"),
+        "waiting": HasCounted,
     },
     has_text=True,
 )

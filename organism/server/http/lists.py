@@ -20,7 +20,7 @@ from organism.server.http.bodies import Faults
 from organism.server.http.call import Call, JsonResponse
 from organism.server.json import MAX_POSITION, encoded, microseconds, splice
 from organism.views.threads import Message
-from organism.views.views import Among, Page, PageKey, Query, Where
+from organism.views.views import Among, HasCounted, Page, PageKey, Query, Where
 
 AT: Final = "at"
 
@@ -62,7 +62,8 @@ LAST_US: Final = 253_402_300_799_999_999
 """The end of the year 9999: later times do not sort as text."""
 PAGING: Final = ("limit", "offset", "cursor")
 
-Filter = Callable[[Any], Where | Among]
+Condition = Where | Among | HasCounted
+Filter = Callable[[Any], Condition]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +91,7 @@ class Listing:
         return (*PAGING, *((AT,) * self.has_past), *self.filters, *(("q",) * self.has_text), *(("xml",) * self.has_xml))
 
 
-async def list_of(call: Call, listing: Listing, *fixed: Where | Among, of: str = "", key: str = "") -> Response:
+async def list_of(call: Call, listing: Listing, *fixed: Condition, of: str = "", key: str = "") -> Response:
     """The page of rows that the call asks for; ``fixed`` are the route's own conditions.
 
     Raises ``NotFound`` if the list belongs to the row ``key`` of the read model ``of``, and there is no such row.
@@ -149,7 +150,7 @@ def next_cursor(call: Call, page: Page, at: int | None, path: str = "") -> str |
     return call.process.cursors.seal(_listing_id(call, path), [*page.last, at])
 
 
-async def _query(call: Call, listing: Listing, fixed: tuple[Where | Among, ...]) -> tuple[Query, bool]:
+async def _query(call: Call, listing: Listing, fixed: tuple[Condition, ...]) -> tuple[Query, bool]:
     """The query, and whether with envelopes. Raises an ``InvalidRequest`` that names all that is wrong."""
     faults, after = Faults(), None
     given = call.parameters(faults)
@@ -171,6 +172,7 @@ async def _query(call: Call, listing: Listing, fixed: tuple[Where | Among, ...])
         at,
         after,
         tuple(each for each in conditions if isinstance(each, Among)),
+        next((each for each in conditions if isinstance(each, HasCounted)), None),
     )
     return query, given.get("xml", False)
 

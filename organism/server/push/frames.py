@@ -72,12 +72,14 @@ class ThreadCreated(FrameOf, tag="thread_created"):
 
     @classmethod
     def of(cls, record: Record[events.ThreadCreated], context: Context) -> ThreadCreated | None:
-        """The thread's first message is in the same unit: it says who takes part."""
+        """The thread's first message is in the same unit: it says who takes part, and what the thread is called."""
         if context.thread is None:
             return None
-        thread, first = context.thread, context.following
+        thread = replace(context.thread, title=None, waiting_for_people=threads.ThreadQuestions())
+        first = context.following
         if first is not None and isinstance(first.event, events.MessageSent) and first.thread == record.thread:
-            thread = replace(thread, participants=[first.event.sender, first.event.to])
+            thread.participants = [first.event.sender, first.event.to]
+            thread.title = threads.title(None if first.content is None else first.content.json)
         return cls(record.position, thread)
 
 
