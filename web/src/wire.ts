@@ -1664,7 +1664,7 @@ export interface MessageKeptData {
   content_owner?: string;
 }
 
-/** Messages, oldest first. */
+/** Messages, by default oldest first. */
 export interface MessageList {
   /** How many are here. */
   count: number;
@@ -2845,7 +2845,7 @@ export interface ThreadKilledData {
   content_owner?: string;
 }
 
-/** Threads, newest activity first. */
+/** Threads, by default those with the newest activity first. */
 export interface ThreadList {
   /** How many are here. */
   count: number;
@@ -3374,8 +3374,18 @@ export interface Routes {
       /** Only what this one takes part in, sent or got. */
       agent?: string;
       status?: ThreadStatus;
+      /** Only what this one sent. */
+      from?: string;
+      /** Only what this one got. */
+      to?: string;
+      /** Only messages whose payload is of this type. */
+      type?: string;
+      /** Only messages that this one's handling sent. */
+      cause?: string;
       /** Only what was sent, or last active, at this time or later. */
       since?: string;
+      /** `desc`: newest first. */
+      order?: "asc" | "desc";
       /** Only what has this text in its payload. */
       q?: string;
       /** With the recorded envelopes. */
@@ -3411,8 +3421,12 @@ export interface Routes {
       session?: string;
       /** Only what was sent, or last active, at this time or later. */
       since?: string;
+      /** Only what was last active at this time or earlier. */
+      until?: string;
       /** Only what waits for a person; `false`: only what does not. */
       waiting?: boolean;
+      /** Largest first: by its last activity, which is the default, when it began, how long it lasted (an open one: until its last activity), or what it cost. */
+      order?: "activity" | "created" | "duration" | "cost";
       /** Only what has this text in its payload. */
       q?: string;
     };
@@ -3457,8 +3471,18 @@ export interface Routes {
       /** Only what this one takes part in, sent or got. */
       agent?: string;
       status?: ThreadStatus;
+      /** Only what this one sent. */
+      from?: string;
+      /** Only what this one got. */
+      to?: string;
+      /** Only messages whose payload is of this type. */
+      type?: string;
+      /** Only messages that this one's handling sent. */
+      cause?: string;
       /** Only what was sent, or last active, at this time or later. */
       since?: string;
+      /** `desc`: newest first. */
+      order?: "asc" | "desc";
       /** Only what has this text in its payload. */
       q?: string;
       /** With the recorded envelopes. */
