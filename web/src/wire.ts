@@ -363,7 +363,7 @@ export interface CalledFunction {
   arguments?: string | null;
 }
 
-/** You are live. */
+/** You are live, or have all up to the `until` of the address; then the connection ends. */
 export interface CaughtUp {
   event: "caught_up";
   /** Where it stands in the log. */
@@ -3766,6 +3766,8 @@ export interface Routes {
     query: {
       /** Where it stands in the log. */
       since?: number;
+      /** With `since`: what happened up to this position, then `caught_up`, then the end. */
+      until?: number;
       /** The timeline of `since`, as `connected` named it. */
       log?: string;
       /** Only these threads, separated by commas. */
