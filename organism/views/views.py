@@ -148,8 +148,21 @@ class HasCounted:
     is_any: bool
 
 
+class Elapsed(NamedTuple):
+    """The time between what two columns hold; of ``until`` that is the first one that holds a time."""
+
+    since: str
+    until: tuple[str, ...]
+
+
+class Amount(NamedTuple):
+    """A column's decimal number, which is text."""
+
+    column: str
+
+
 PageKey = tuple[Any, str]
-"""A row's value of the column that a page is ordered by (empty without one), and its key."""
+"""A row's value of what a page is ordered by (empty without it), and its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,7 +174,7 @@ class Query:
     """
 
     where: tuple[Where, ...] = ()
-    order_by: str = ""
+    order_by: str | Elapsed | Amount = ""
     descending: bool = False
     limit: int = 50
     offset: int = 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import closing
+from itertools import product
 
 import pytest
 
@@ -19,6 +20,7 @@ MODELS = {model.name: model for model in READ_MODELS}
 THEN = 1000
 OF_THREAD = Where("thread_id", "=", "thr-1")
 BY, TO = Where("from", "=", "ann"), Where("to", "=", "ann")
+OF_TYPE, CAUSED = Where("payload_type", "=", "Greeting"), Where("cause", "=", "msg-1")
 OF_AGENT = Where("", "=", "ann", any_of=("from", "to"))
 moments = pytest.mark.parametrize("at", [None, THEN], ids=["now", "then"])
 
@@ -42,14 +44,14 @@ def plan(tables: Connection, model: ReadModel, query: Query) -> list[str]:
     return [step for step in steps if " kept_" in step or " t " in step or " r " in step or "B-TREE" in step]
 
 
-def of_messages(*where: Where, at: int | None, text: str = "") -> Query:
-    return Query(where, MESSAGES.order_by, MESSAGES.descending, text=text, at=at)
+def of_messages(*where: Where, at: int | None, text: str = "", order: str = "asc") -> Query:
+    return Query(where, *MESSAGES.orders[order], text=text, at=at)
 
 
 @moments
 def test_each_list_is_a_walk_along_an_index_that_counts_it_too(tables: Connection, at: int | None) -> None:
-    for where in (OF_THREAD, BY, TO):
-        steps = plan(tables, threads.MESSAGES, of_messages(where, at=at))
+    for where, order in product((OF_THREAD, BY, TO, OF_TYPE, CAUSED), MESSAGES.orders):
+        steps = plan(tables, threads.MESSAGES, of_messages(where, at=at, order=order))
         assert any(step.startswith("SEARCH r USING INDEX rows_messages_") for step in steps), where
         assert any(step.startswith("SEARCH r USING COVERING INDEX rows_messages_") for step in steps), where
         assert not any("B-TREE" in step for step in steps), where

@@ -42,6 +42,8 @@ export interface Agent {
   /** Who paused it, if it is paused and that is known. */
   paused_by: By | null;
   paused_at: string | null;
+  /** Which others it is shown with, if it says. */
+  group: string | null;
 }
 
 /** What an agent does now. It is a view and no event of the log: the latest wins. */
@@ -377,7 +379,7 @@ export interface CalledFunction {
   arguments?: string | null;
 }
 
-/** You are live. */
+/** You are live, or have all up to the `until` of the address; then the connection ends. */
 export interface CaughtUp {
   event: "caught_up";
   /** Where it stands in the log. */
@@ -721,6 +723,8 @@ export interface ControlledAgent {
   /** Who paused it, if it is paused and that is known. */
   paused_by: By | null;
   paused_at: string | null;
+  /** Which others it is shown with, if it says. */
+  group: string | null;
   /** Where it stands in the log. */
   position: number;
 }
@@ -806,7 +810,7 @@ export interface DeadLetterOpened {
   dead_letter: DeadLetterHead;
 }
 
-/** A listener as the configuration declares it. */
+/** A listener as the configuration declares it; `group` is where it is shown, `tools` are what it calls. */
 export interface Declared {
   name: string;
   description: string;
@@ -815,6 +819,8 @@ export interface Declared {
   payload_class: string;
   model: string | null;
   version: string;
+  group?: string | null;
+  tools?: string[];
 }
 
 /** Whether there was anything to delete. */
@@ -1550,6 +1556,21 @@ export interface McpBody {
   error?: Record<string, unknown> | null;
 }
 
+/** Who calls, and what the token grants. */
+export interface Me {
+  tenant: string;
+  /** Who holds the token. */
+  principal: string;
+  /** The user for whom this request is, as its `SPASS-User-Id` names one. */
+  user: string | null;
+  /** As they were granted, narrowed ones too. */
+  scopes: string[];
+  /** The only models it may use; null: all. */
+  models: string[] | null;
+  /** When the token ends; null: never. */
+  expires_at: string | null;
+}
+
 /** A message. */
 export interface Message {
   id: string;
@@ -1632,19 +1653,21 @@ export interface MessageDroppedData {
   content_owner?: string;
 }
 
-/** The last attempt failed; `message_dead` follows in the same unit. */
+/** The last attempt failed in the `line` of the handler; `message_dead` follows in the same unit. */
 export interface MessageFailedData {
   message: string;
   agent: string;
   attempt: number;
   error: string;
+  duration?: number;
+  line?: CodeLine;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
 }
 
-/** The message was handled. Or `delivered` to the console, `answered` an ask, `appended` to a running turn, or `unread` by anyone. */
+/** The message was handled by its `attempt`; 0 if none had begun. Or `delivered` to the console, `answered` an ask, `appended` to a running turn, or `unread` by anyone. */
 export interface MessageHandledData {
   message: string;
   agent: string;
@@ -1656,6 +1679,7 @@ export interface MessageHandledData {
     | "killed"
     | "unread";
   duration: number;
+  attempt?: number;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -1672,7 +1696,7 @@ export interface MessageKeptData {
   content_owner?: string;
 }
 
-/** Messages, oldest first. */
+/** Messages, by default oldest first. */
 export interface MessageList {
   /** How many are here. */
   count: number;
@@ -1719,13 +1743,15 @@ export interface MessageReplayedData {
   content_owner?: string;
 }
 
-/** The attempt failed, and another one follows at `next_at`. */
+/** The attempt failed in the `line` of the handler, and another one follows at `next_at`. */
 export interface MessageRetriedData {
   message: string;
   agent: string;
   attempt: number;
   error: string;
   next_at: number;
+  duration?: number;
+  line?: CodeLine;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -2612,7 +2638,7 @@ export interface StepError {
   retry_after_s?: number | null;
 }
 
-/** A step got its result, which is the record's content (an ask has its reply instead), or its error. */
+/** A step got its result, which is the record's content (an ask has its reply instead), or its error. What it waited for stands here as in `step_started`, which a pure effect has none of. */
 export interface StepRecordedData {
   message: string;
   agent: string;
@@ -2629,25 +2655,31 @@ export interface StepRecordedData {
   input: string;
   error?: StepError;
   place?: string;
+  effect?: "idempotent" | "pure" | "unsafe";
+  approval?: string;
+  key?: string;
+  to?: string;
+  model?: string;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
 }
 
-/** An operator said how an unsafe effect ended; with `done` the content is its result. */
+/** An operator said how the unsafe effect `key` ended; with `done` the content is its result. */
 export interface StepResolvedData {
   message: string;
   agent: string;
   step: number;
   outcome: "done" | "fail" | "redo";
+  key?: string;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
 }
 
-/** A step of a handling began, the `step`-th (0: the consent to the message itself); `input` is its digest. `place` is where the handler calls it: `2/1/3` is the third step of the first task of the handler's second task. `key` is an effect's, or the id of the tool call that an ask is. `expires`: when an ask or approval is over. `unknown`: this unsafe effect was begun before, and its outcome is unknown. */
+/** A step of a handling began, the `step`-th (0: the consent to the message itself); `input` is its digest. `place` is where the handler calls it: `2/1/3` is the third step of the first task of the handler's second task. `key` is an effect's, or the id of the tool call that an ask is. `expires`: when an ask or approval is over. `unknown`: this unsafe effect was begun before, and its outcome is unknown. `to` is whom an ask asks, `model` the model that is called. */
 export interface StepStartedData {
   message: string;
   agent: string;
@@ -2668,6 +2700,8 @@ export interface StepStartedData {
   key?: string;
   unknown?: boolean;
   place?: string;
+  to?: string;
+  model?: string;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -2869,7 +2903,7 @@ export interface ThreadKilledData {
   content_owner?: string;
 }
 
-/** Threads, newest activity first. */
+/** Threads, by default those with the newest activity first. */
 export interface ThreadList {
   /** How many are here. */
   count: number;
@@ -3410,8 +3444,18 @@ export interface Routes {
       /** Only what this one takes part in, sent or got. */
       agent?: string;
       status?: ThreadStatus;
+      /** Only what this one sent. */
+      from?: string;
+      /** Only what this one got. */
+      to?: string;
+      /** Only messages whose payload is of this type. */
+      type?: string;
+      /** Only messages that this one's handling sent. */
+      cause?: string;
       /** Only what was sent, or last active, at this time or later. */
       since?: string;
+      /** `desc`: newest first. */
+      order?: "asc" | "desc";
       /** Only what has this text in its payload. */
       q?: string;
       /** With the recorded envelopes. */
@@ -3447,8 +3491,12 @@ export interface Routes {
       session?: string;
       /** Only what was sent, or last active, at this time or later. */
       since?: string;
+      /** Only what was last active at this time or earlier. */
+      until?: string;
       /** Only what waits for a person; `false`: only what does not. */
       waiting?: boolean;
+      /** Largest first: by its last activity, which is the default, when it began, how long it lasted (an open one: until its last activity), or what it cost. */
+      order?: "activity" | "created" | "duration" | "cost";
       /** Only what has this text in its payload. */
       q?: string;
     };
@@ -3493,8 +3541,18 @@ export interface Routes {
       /** Only what this one takes part in, sent or got. */
       agent?: string;
       status?: ThreadStatus;
+      /** Only what this one sent. */
+      from?: string;
+      /** Only what this one got. */
+      to?: string;
+      /** Only messages whose payload is of this type. */
+      type?: string;
+      /** Only messages that this one's handling sent. */
+      cause?: string;
       /** Only what was sent, or last active, at this time or later. */
       since?: string;
+      /** `desc`: newest first. */
+      order?: "asc" | "desc";
       /** Only what has this text in its payload. */
       q?: string;
       /** With the recorded envelopes. */
@@ -3778,6 +3836,8 @@ export interface Routes {
     query: {
       /** Where it stands in the log. */
       since?: number;
+      /** With `since`: what happened up to this position, then `caught_up`, then the end. */
+      until?: number;
       /** The timeline of `since`, as `connected` named it. */
       log?: string;
       /** Only these threads, separated by commas. */
@@ -3794,6 +3854,11 @@ export interface Routes {
     query: {};
     body: NoBody;
     answer: Ticket;
+  };
+  "GET /api/v1/me": {
+    query: {};
+    body: undefined;
+    answer: Me;
   };
   "GET /api/v1/healthz": {
     query: {};

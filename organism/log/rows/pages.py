@@ -14,8 +14,10 @@ from organism.sqlite.driver import Connection, json_text, statements
 from organism.views.views import (
     CHANGED,
     Among,
+    Amount,
     Begin,
     Counted,
+    Elapsed,
     Page,
     Query,
     ReadModel,
@@ -70,7 +72,7 @@ def sums_statement(model: ReadModel, sums: Sums) -> Statement:
     """A row a group: what it is grouped by, how many rows it has, and the model's totals."""
     where, values = _where([_valid_at(model, sums.at), *(_condition(model, where) for where in sums.where)])
     begins = [each if isinstance(each, Begin) else Begin(each, 0) for each in sums.by]
-    columns = [f"r.{column_of(model, known_column(model, name))}" for name, _ in begins]
+    columns = [_field(model, name) for name, _ in begins]
     by = [
         f"substr({column}, 1, {chars})" if chars else column for column, (_, chars) in zip(columns, begins, strict=True)
     ]
@@ -145,9 +147,19 @@ def known_column(model: ReadModel, name: str) -> str:
 
 def _by(model: ReadModel, query: Query) -> str:
     """The value that the order is by, before the key."""
-    if query.order_by == CHANGED and not model.is_final:
+    by = query.order_by
+    if by == CHANGED and not model.is_final:
         return VERSION
-    return f"r.{column_of(model, known_column(model, query.order_by))}" if query.order_by else "''"
+    if isinstance(by, Amount):
+        return fill("amount", field=_field(model, by.column))
+    if isinstance(by, Elapsed):
+        until = ", ".join(_field(model, name) for name in by.until)
+        return fill("elapsed", since=_field(model, by.since), until=f"coalesce({until})")
+    return _field(model, by) if by else "''"
+
+
+def _field(model: ReadModel, name: str) -> str:
+    return f"r.{column_of(model, known_column(model, name))}"
 
 
 def _after(model: ReadModel, query: Query) -> list[Statement]:
@@ -162,8 +174,7 @@ def _after(model: ReadModel, query: Query) -> list[Statement]:
 
 def _among(model: ReadModel, among: Among, other: ReadModel, at: int | None) -> Statement:
     where, values = _where([_valid_at(other, at), *(_condition(other, where) for where in among.where)])
-    column = f"r.{column_of(model, known_column(model, among.column))}"
-    return fill("among", field=column, table=table_of(other.name), where=where), values
+    return fill("among", field=_field(model, among.column), table=table_of(other.name), where=where), values
 
 
 def _text(model: ReadModel, query: Query) -> Statement:
@@ -177,7 +188,7 @@ def _text(model: ReadModel, query: Query) -> Statement:
 
 
 def _condition(model: ReadModel, where: Where) -> Statement:
-    columns = [f"r.{column_of(model, known_column(model, name))}" for name in where.any_of or (where.column,)]
+    columns = [_field(model, name) for name in where.any_of or (where.column,)]
     if where.op == "in":
         part, value = _SQL["one_of"], json_text(where.value)
     elif where.op == "has":

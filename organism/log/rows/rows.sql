@@ -121,6 +121,13 @@ EXISTS (
 -- among: a field holds the key of one of these rows of another model
 $field IN (SELECT r.key FROM $table AS r $where);
 
+-- elapsed: µs between two times, which are text as it is shown; a date function would round them to ms
+(unixepoch(substr($until, 1, 19)) - unixepoch(substr($since, 1, 19))) * 1000000
++ substr($until, 21, 6) - substr($since, 21, 6);
+
+-- amount: decimal numbers as text that sorts as they do, since a REAL is not exact
+printf('%020d', CAST($field AS INTEGER)) || ltrim($field, '0123456789');
+
 -- one_of: a field is in a list
 $field IN (SELECT value FROM json_each(?));
 

@@ -122,7 +122,7 @@ MESSAGES: Final = tagged(
         by_head=True,
         gives=gives(lists.MessageList),
         query=lists.MESSAGES.takes,
-        narrow={"status": words.ThreadStatus},
+        narrow=lists.NARROW_MESSAGES,
     ),
     Route(
         "GET /messages/{id}/why", why, right=READ, by_head=True, gives=gives(Why), query=("xml",), refuses=(NotFound,)

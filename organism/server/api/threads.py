@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
 import orjson
 from msgspec import Meta
@@ -19,19 +19,26 @@ from organism.server.http.contract import ACT_ON_THREAD, THREAD_REFUSED, gives
 from organism.server.http.rights import READ, Right
 from organism.server.json import splice
 from organism.views.threads import Message, Thread
-from organism.views.views import CHANGED, Among, HasCounted, Query, Where
+from organism.views.views import CHANGED, Among, Amount, Elapsed, HasCounted, Query, Where
 
 OfThread = KillThread | PauseThread | ResumeThread | ReplayDeadLetters | DiscardDeadLetters
 THREADS: Final = lists.Listing(
     "threads",
     CHANGED,
     descending=True,
+    orders={
+        "activity": (CHANGED, True),
+        "created": ("created_at", True),
+        "duration": (Elapsed("created_at", ("ended_at", "last_activity")), True),
+        "cost": (Amount("cost_usd"), True),
+    },
     moves=True,
     filters={
         "status": lists.equals("status"),
         "agent": lambda name: Where("participants", "has", name),
         "session": lists.equals("session_id"),
         "since": lists.since_text("last_activity"),
+        "until": lists.until_text("last_activity"),
         "waiting": HasCounted,
     },
     has_text=True,
@@ -46,13 +53,16 @@ class ThreadWithMessages(Thread, kw_only=True):
 
 
 class ThreadList(lists.ListPage):
-    """Threads, newest activity first."""
+    """Threads, by default those with the newest activity first."""
 
     threads: list[Thread]
 
 
 async def threads(call: Call) -> Response:
-    """Every thread, newest activity first. A request that names its user finds no threads of another user's session."""
+    """Every thread, by default newest activity first.
+
+    A request that names its user finds no threads of another user's session.
+    """
     is_of_user = "session" in call.query and call.end_user is not None
     of_user = Among("session_id", "sessions", (Where("user_id", "=", call.end_user),))
     return await lists.list_of(call, THREADS, *(of_user,) * is_of_user)
@@ -111,9 +121,19 @@ async def _control(call: Call, command: type[OfThread]) -> Response:
     return JsonResponse(await call.row("threads", call.path_params["id"], done.position))
 
 
-NARROW: Final = {"status": words.ThreadStatus}
+NARROW: Final = {
+    "status": words.ThreadStatus,
+    "until": Annotated[words.Time, Meta(description="Only what was last active at this time or earlier.")],
+    "order": Annotated[
+        Literal["activity", "created", "duration", "cost"],
+        Meta(
+            description="Largest first: by its last activity, which is the default, when it began, how long it lasted "
+            "(an open one: until its last activity), or what it cost."
+        ),
+    ],
+}
 READ_THREAD: Final = Right("read", {"id": "thread"})
-_list = partial(Route, right=READ, by_head=True, narrow=NARROW)
+_list = partial(Route, right=READ, by_head=True)
 _control_route = partial(
     Route,
     right=Right("control", {"id": "thread"}),
@@ -132,6 +152,7 @@ ROUTES: Final = tagged(
         right=READ_THREAD,
         gives=gives(lists.MessageList),
         query=lists.MESSAGES.takes,
+        narrow=lists.NARROW_MESSAGES,
         refuses=(NotFound,),
     ),
     Route(
@@ -143,7 +164,7 @@ ROUTES: Final = tagged(
         is_tagged=True,
         refuses=(NotFound,),
     ),
-    _list("GET /threads", threads, gives=gives(ThreadList), query=THREADS.takes, headers=(USER,)),
+    _list("GET /threads", threads, gives=gives(ThreadList), query=THREADS.takes, narrow=NARROW, headers=(USER,)),
     _control_route("POST /threads/{id}/kill", kill),
     _control_route("POST /threads/{id}/pause", pause),
     _control_route("POST /threads/{id}/resume", resume),

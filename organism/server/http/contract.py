@@ -97,6 +97,7 @@ QUERY: Final[Mapping[str, Any]] = {
     "thread_id": _text("Only what belongs to this thread.", min_length=1),
     "since": Annotated[words.Time, Meta(description="Only what was sent, or last active, at this time or later.")],
     "waiting": Annotated[bool, Meta(description="Only what waits for a person; `false`: only what does not.")],
+    "cause": Annotated[words.MessageId, Meta(description="Only messages that this one's handling sent.")],
     "q": _text("Only what has this text in its payload.", "Dan", min_length=1),
     "xml": Annotated[bool, Meta(description="With the recorded envelopes.")],
     "after": Annotated[words.Position, Meta(description="What follows this position.")],

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any, Final, TypedDict
+from typing import Annotated, Any, Final, Literal, TypedDict
 
 import orjson
 from msgspec import Meta
@@ -20,7 +20,7 @@ from organism.server.http.bodies import Faults
 from organism.server.http.call import Call, JsonResponse
 from organism.server.json import MAX_POSITION, encoded, microseconds, splice
 from organism.views.threads import Message
-from organism.views.views import Among, HasCounted, Page, PageKey, Query, Where
+from organism.views.views import Among, Amount, Elapsed, HasCounted, Page, PageKey, Query, Where
 
 AT: Final = "at"
 
@@ -36,7 +36,7 @@ class ListPage(TypedDict):
 
 
 class MessageList(ListPage):
-    """Messages, oldest first."""
+    """Messages, by default oldest first."""
 
     messages: list[Message]
 
@@ -64,12 +64,15 @@ PAGING: Final = ("limit", "offset", "cursor")
 
 Condition = Where | Among | HasCounted
 Filter = Callable[[Any], Condition]
+Order = tuple[str | Elapsed | Amount, bool]
+"""What rows are sorted by, and whether they descend."""
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
     """What a list route shows: the read model, its order, and the filters that its query takes, by name.
 
+    ``orders`` are those that ``order`` may ask for.
     ``moves``: rows change places, so pages are of the rows as of the first page. ``reshape`` makes the shown array,
     which is called ``shown_as`` if not as the model.
     """
@@ -77,6 +80,7 @@ class Listing:
     name: str
     order_by: str
     descending: bool = False
+    orders: Mapping[str, Order] = field(default_factory=dict)
     moves: bool = False
     filters: Mapping[str, Filter] = field(default_factory=dict)
     has_past: bool = True
@@ -88,7 +92,8 @@ class Listing:
     @property
     def takes(self) -> tuple[str, ...]:
         """The names of all parameters."""
-        return (*PAGING, *((AT,) * self.has_past), *self.filters, *(("q",) * self.has_text), *(("xml",) * self.has_xml))
+        more = {"order": self.orders, "q": self.has_text, "xml": self.has_xml}
+        return (*PAGING, *((AT,) * self.has_past), *self.filters, *(name for name, takes in more.items() if takes))
 
 
 async def list_of(call: Call, listing: Listing, *fixed: Condition, of: str = "", key: str = "") -> Response:
@@ -162,10 +167,11 @@ async def _query(call: Call, listing: Listing, fixed: tuple[Condition, ...]) -> 
             after, recorded = _opened(call)
             at = recorded if at is None else at
     faults.raise_found()
+    order_by, descending = listing.orders.get(given.get("order", ""), (listing.order_by, listing.descending))
     query = Query(
         tuple(each for each in conditions if isinstance(each, Where)),
-        listing.order_by,
-        listing.descending,
+        order_by,
+        descending,
         given.get("limit", DEFAULT_LIMIT),
         given.get("offset", 0),
         given.get("q", ""),
@@ -201,6 +207,11 @@ def since_text(column: str) -> Filter:
     return lambda at: Where(column, ">=", iso(min(max(0, at), LAST_US)))
 
 
+def until_text(column: str) -> Filter:
+    """A filter on a column of times as they are shown: at or before it (µs)."""
+    return lambda at: Where(column, "<=", iso(min(max(0, at), LAST_US)))
+
+
 def equals(column: str) -> Filter:
     """A filter on what a column holds."""
     return lambda value: Where(column, "=", value)
@@ -212,12 +223,25 @@ MESSAGES: Final = Listing(
     filters={
         "agent": lambda name: Where("", "=", name, any_of=("from", "to")),
         "status": lambda text: Among("thread_id", "threads", (Where("status", "=", text),)),
+        "from": equals("from"),
+        "to": equals("to"),
+        "type": equals("payload_type"),
+        "cause": equals("cause"),
         "since": since_text("timestamp"),
     },
+    orders={"asc": ("position", False), "desc": ("position", True)},
     has_text=True,
     has_xml=True,
 )
 """All messages, and those of a thread."""
+NARROW_MESSAGES: Final = {
+    "status": words.ThreadStatus,
+    "from": Annotated[words.AgentName, Meta(description="Only what this one sent.")],
+    "to": Annotated[words.AgentName, Meta(description="Only what this one got.")],
+    "type": Annotated[words.PayloadType, Meta(description="Only messages whose payload is of this type.")],
+    "order": Annotated[Literal["asc", "desc"], Meta(description="`desc`: newest first.")],
+}
+"""What parameters of these lists are."""
 
 
 async def with_xml(call: Call, rows: bytes) -> bytes:

@@ -411,7 +411,7 @@ class FellBehind(FrameOf, tag="fell_behind"):
 
 
 class CaughtUp(FrameOf, tag="caught_up"):
-    """You are live."""
+    """You are live, or have all up to the `until` of the address; then the connection ends."""
 
     position: words.Position
 

@@ -143,12 +143,14 @@ def _joined(first: Page, second: Page) -> bytes:
 class Start:
     """How a connection begins: its first frame, and the agents' ``states`` in it.
 
-    ``announce`` says whether ``caught_up`` shall follow.
+    ``announce`` says whether ``caught_up`` shall follow. ``until`` is the position at which it ends, None for one that
+    goes on.
     """
 
     connected: Connected | Resumed
     states: Mapping[str, Frame] = field(default_factory=dict)
     announce: bool = True
+    until: int | None = None
 
     @property
     def position(self) -> int:
@@ -170,8 +172,11 @@ async def start_from_snapshot(tenant: Tenant, reader: SnapshotReader, status: wo
     return Start(connected, shown.states, announce=False)
 
 
-def start_from_position(log: EventLog, since: int | None, timeline: str | None) -> Start:
-    """For a client that has the state at ``since``. Raises ``BadPosition`` unless that is a position of this log."""
+def start_from_position(log: EventLog, since: int | None, timeline: str | None, until: int | None = None) -> Start:
+    """For a client that has the state at ``since``, and wants what follows, or no more of it than ``until``.
+
+    Raises ``BadPosition`` unless these are positions of this log, in this order.
+    """
     if timeline is not None and timeline != log.timeline:
         raise BadPosition(
             f"The position belongs to the log {timeline[:40]!r}; this is {log.timeline!r}, restored or new.",
@@ -181,4 +186,8 @@ def start_from_position(log: EventLog, since: int | None, timeline: str | None) 
         raise BadPosition("`log` says where `since` belongs; send `since` too.", param="/since")
     if since > log.head:
         raise BadPosition(f"The position {since} is ahead of the log; its head is {log.head}.", param="/since")
-    return Start(Resumed(since, log.timeline))
+    if until is not None and not since <= until <= log.head:
+        raise BadPosition(
+            f"`until` lies between `since`, {since}, and the log's head, {log.head}; came {until}.", param="/until"
+        )
+    return Start(Resumed(since, log.timeline), until=until)

@@ -239,6 +239,7 @@ class Viewer:
     """Watches one tenant. Everything up to ``position`` was sent or did not pass the filter.
 
     It is live once it has read to the window's end and has the agents' states and the text that is not logged yet.
+    One that is to end at a position reads the log alone, up to there.
     """
 
     def __init__(self, tail: Tail, wanted: Filter, start: Start) -> None:
@@ -251,6 +252,7 @@ class Viewer:
     def begin(self, start: Start) -> None:
         """Go on from ``start``: what follows it is sent, then ``caught_up`` if it is to be announced."""
         self.position = self._announced = start.position
+        self._until = start.until
         self._announces = start.announce
         self._states = start.states
         self._had: Filter | None = None
@@ -277,19 +279,22 @@ class Viewer:
         return form([frame_of(said, None, (), getattr(said, "position", UNLOGGED))])
 
     async def stream(self) -> AsyncIterator[bytes]:
-        """What to send, as it comes, until the log closes or ``end``; nothing (``b""``) at a tick.
+        """What to send, as it comes, until the position to end at, the log's close or ``end``; ``b""`` at a tick.
 
         ``position`` and filter are those of what was given last. Raises what a read of the log raises.
         """
         past: Past | None = None
         while not self._is_over:
             news = self._tail.news
-            if not self._is_in_window():
+            if self.has_reached_end:
+                yield self.own(CaughtUp(self.position))
+                return
+            if self._until is not None or not self._is_in_window():
                 if not self._announces:
                     self._announces = True
                     yield self.own(FellBehind(self.position))
                 if past is None or not past.goes_on(self.position, self.filter):
-                    past = Past(self._tail.log, self._tail.views, self.filter, self.position)
+                    past = Past(self._tail.log, self._tail.views, self.filter, self.position, self._until)
                 page = await past.read()
                 if (page.after, past.wanted) == (self.position, self.filter):  # neither was changed meanwhile
                     yield self._read_page(page)
@@ -299,6 +304,11 @@ class Viewer:
                 return
             else:
                 await news.wait()
+
+    @property
+    def has_reached_end(self) -> bool:
+        """Whether it has the position at which it is to end."""
+        return self.position == self._until
 
     def _is_in_window(self) -> bool:
         """Whether the tail's window has what comes next."""

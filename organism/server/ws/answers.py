@@ -69,8 +69,12 @@ ANSWERED: Final[Mapping[str, Any]] = {
 }
 """What answers each command that is not refused."""
 
+UNTIL: Final = Annotated[
+    words.Position, Meta(description="With `since`: what happened up to this position, then `caught_up`, then the end.")
+]
 ADDRESS: Final[Mapping[str, Any]] = {
     "since": Annotated[words.Position, Meta(description="Go on after this position; the client has the state.")],
+    "until": UNTIL,
     "log": Annotated[Timeline, Meta(description="The timeline that `since` belongs to.")],
     "threads": Annotated[str, Meta(description="Only these threads, separated by commas.")],
     "agents": Annotated[str, Meta(description="Only these agents, separated by commas.")],

@@ -33,9 +33,9 @@ from organism.server.push.frames import FRAMES
 from organism.server.ws.answers import FilterSaid
 
 LISTS: Final = ("threads", "agents", "events")
-IN_QUERY: Final = ("since", "log", *LISTS, "batch", TICKET)
-IN_ADDRESS: Final = {"/since": "query.since", "/log": "query.log"}
-"""Where the fields of ``subscribe`` are if they come in the address."""
+IN_QUERY: Final = ("since", "until", "log", *LISTS, "batch", TICKET)
+IN_ADDRESS: Final = {"/since": "query.since", "/until": "query.until", "/log": "query.log"}
+"""Where the fields of an ``Opening`` are in the address."""
 
 
 @body
@@ -77,6 +77,13 @@ class Subscribe:
             UNSET if names is None else names for names in (self.threads, self.agents, self.events)
         )
         return FilterSaid(threads, agents, events)
+
+
+@body
+class Opening(Subscribe):
+    """What an address subscribes to; with ``until``, the connection ends at that position."""
+
+    until: Position | None = None
 
 
 @body
@@ -186,8 +193,8 @@ COMMANDS: Final[Mapping[str, CommandKind]] = {
 """By name."""
 
 
-def opening_of(query: Mapping[str, str], allowed: Sequence[str] = IN_QUERY) -> Subscribe:
-    """What the query of an address subscribes to; its lists are separated by commas.
+def opening_of(query: Mapping[str, str], allowed: Sequence[str] = IN_QUERY, seen: int | None = None) -> Opening:
+    """What the query of an address subscribes to; its lists are separated by commas. ``seen`` goes before ``since``.
 
     Raises ``InvalidRequest`` with all that is wrong.
     """
@@ -200,18 +207,21 @@ def opening_of(query: Mapping[str, str], allowed: Sequence[str] = IN_QUERY) -> S
                 fields[name] = _value(name, text)
     with faults:
         try:
-            begin = parsed(Subscribe, fields)
+            begin = parsed(Opening, fields if seen is None else {**fields, "since": seen})
             begin.filter()
         except InvalidRequest as error:
             places = tuple(Fault("query." + fault.pointer.split("/")[1], fault.message) for fault in error.details)
             raise type(error)(error.message, details=places) from error
+    with faults:
+        if "until" in query and "since" not in query and seen is None:
+            raise MissingField("`until` ends what begins at `since`; send `since` too.", param="query.since")
     faults.raise_found()
     return begin
 
 
 def _value(name: str, text: str) -> Any:
-    if name == "since":
-        return position_in(text, "query.since")
+    if name in {"since", "until"}:
+        return position_in(text, f"query.{name}")
     if name == "batch":
         return {"true": True, "false": False}.get(text, text)
     return [part for part in text.split(",") if part] if name in LISTS else text
