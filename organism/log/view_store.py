@@ -52,6 +52,9 @@ class SqliteViews:
         found = await self._row(model, key, None)
         return None if found is None else folded_row(model, *found)
 
+    async def live_rows(self, model: ReadModel[R], at: int | None = None) -> Sequence[R]:
+        return (await self._live_at(at)).all_of(model)
+
     async def rows(self, model: str, query: Query) -> Page:
         kind = self._models[model]
         statement = pages.page_statement(kind, replace(query, at=self._bounded(query.at)), self._models)

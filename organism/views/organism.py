@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
+from msgspec.structs import replace
 
 from organism.events import vocabulary as events
 from organism.events.entity import Entity
@@ -276,6 +277,17 @@ def _complete(row: AgentRow) -> None:
     else:
         public.current_thread = None
         public.state = "paused" if public.paused else "error" if row.private.failed else "idle"
+
+
+def handlings_of(rows: Iterable[AgentRow], thread: str) -> list[OpenHandling]:
+    """The thread's handlings under way, the oldest first, of the rows of all listeners."""
+    found = [
+        replace(handling, waits_for=_wait(row.private, handling.message_id))
+        for row in rows
+        for handling in row.private.running.values()
+        if handling.thread_id == thread
+    ]
+    return sorted(found, key=lambda each: each.started_at)
 
 
 def _wait(private: Handlings, message: str) -> WaitsFor | None:

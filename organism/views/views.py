@@ -234,6 +234,12 @@ class ViewStore(Protocol):
     async def private_row(self, model: ReadModel[R], key: str) -> R | None:
         """One row with its private fields, for decisions that rest on what is no longer in memory."""
 
+    async def live_rows(self, model: ReadModel[R], at: int | None = None) -> Sequence[R]:
+        """Every row of a live model with its private fields, to look at and not to change.
+
+        Without a position, or at the head, it does not wait.
+        """
+
 
 def rows_of(page: Page, kind: type[T]) -> list[T]:
     """The page's rows, which are of this class."""

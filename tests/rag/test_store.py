@@ -169,6 +169,9 @@ class Late:
         old, self._old = self._old, None
         return old or await self._views.private_row(model, key)
 
+    async def live_rows(self, model: ReadModel[R], at: int | None = None) -> Sequence[R]:
+        return await self._views.live_rows(model, at)
+
 
 READS: dict[str, Callable[[Library], Any]] = {
     "a document": lambda library: library.document("x", "b"),

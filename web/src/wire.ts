@@ -2971,7 +2971,7 @@ export interface ThreadUpdated {
   last_activity: string;
 }
 
-/** A thread with its first 500 messages. */
+/** A thread with its first 500 messages, and what works on it. */
 export interface ThreadWithMessages {
   id: string;
   status: ThreadStatus;
@@ -3004,6 +3004,10 @@ export interface ThreadWithMessages {
   messages: Message[];
   /** The `cursor` for `/threads/{id}/messages` to go on with. */
   next: string | null;
+  /** Those under way, which a kill ends; the oldest first, at most twenty. */
+  handlings: OpenHandling[];
+  /** How many are under way. */
+  open_handlings: number;
 }
 
 /** Opens `/ws?ticket=…`, once. */

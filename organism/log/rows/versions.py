@@ -121,6 +121,9 @@ class LiveRows:
         row: R | None = self._rows[model.name][key]
         return row
 
+    def all_of(self, model: ReadModel[R]) -> list[R]:
+        return [row for row in self._rows[model.name].values() if row is not None]
+
     def checkpoint(self) -> Snapshot:
         rows = {
             model.name: {key: _whole(model, row) for key, row in self._rows[model.name].items()}

@@ -21,6 +21,9 @@ async def works(payload: Ask, metadata: HandlerMetadata):
     await metadata.effect("job", work)
     return HandlerResponse.respond(Told("done"))
 
+async def many(payload: Ask, metadata: HandlerMetadata):
+    await asyncio.gather(*(metadata.ask("decides", Ask(str(number))) for number in range(22)))
+
 async def plain(payload: Ask, metadata: HandlerMetadata):
     await gate("plain")
 """
@@ -28,7 +31,9 @@ async def plain(payload: Ask, metadata: HandlerMetadata):
 
 def waiting(world: MakeWorld) -> World:
     """Listeners that wait for one another, for a person, in an effect, and for nothing."""
-    return world(WAITING, {"asks": {"peers": ["decides"]}, "decides": {}, "works": {}, "plain": {"max_concurrent": 8}})
+    asks = {"peers": ["decides"]}
+    listeners = {"asks": asks, "many": asks, "decides": {}, "works": {}, "plain": {"max_concurrent": 8}}
+    return world(WAITING, listeners)
 
 
 async def handlings(server: Served, agent: str) -> list[dict[str, Any]]:
@@ -62,6 +67,13 @@ async def test_each_handling_says_what_it_waits_for(world: MakeWorld) -> None:
         assert (decides["thread_id"], decides["payload_type"], decides["attempt"]) == (thread, "Ask", 1)
         assert state["handlings"] == [decides]
         assert (state["open_handlings"], state["state"]) == (1, "waiting")
+        shown = await server.get(f"/threads/{thread}")
+        assert (shown["handlings"], shown["open_handlings"]) == ([asks, decides], 2)
+        before = server.log.head
+        await server.call("POST", f"/threads/{thread}/kill")
+        killed = await server.get(f"/threads/{thread}")
+        assert (killed["handlings"], killed["open_handlings"]) == ([], 0)
+        assert await server.get(f"/threads/{thread}?at={before}") == shown
 
 
 async def test_an_effect_is_waited_for_by_its_key_and_plain_code_for_nothing(world: MakeWorld) -> None:
@@ -78,6 +90,17 @@ async def test_an_effect_is_waited_for_by_its_key_and_plain_code_for_nothing(wor
         assert (len(starts), row["open_handlings"]) == (5, 7)
         assert starts == sorted(starts)
         assert (await server.get(f"/agents/plain?at={server.log.head}")) == row
+
+
+async def test_a_thread_counts_all_that_works_on_it_and_shows_the_oldest(world: MakeWorld) -> None:
+    async with served(waiting(world).config) as server, server.socket() as socket:
+        thread = (await server.inject("many", {"text": "x"}, wait=None))["thread_id"]
+        other = (await server.inject("asks", {"text": "x"}, wait=None))["thread_id"]
+        await Frames(socket).until("agent_state", agent="decides", open_handlings=23)
+        shown = await server.get(f"/threads/{thread}")
+        assert (shown["open_handlings"], len(shown["handlings"]), shown["handlings"][0]["agent"]) == (23, 20, "many")
+        assert {each["thread_id"] for each in shown["handlings"]} == {thread}
+        assert (await server.get(f"/threads/{other}"))["open_handlings"] == 2
 
 
 async def test_a_paused_agent_says_who_paused_it_and_how_long_its_queue_has_waited(hello: Served) -> None:
