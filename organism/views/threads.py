@@ -19,7 +19,7 @@ from organism.model.money import plain
 from organism.model.times import iso
 from organism.views.approvals import APPROVALS, PENDING
 from organism.views.dead_letters import DEAD_LETTERS, HANGS_ON_NONE, INDETERMINATE
-from organism.views.views import Counted, ReadModel
+from organism.views.views import Counted, Cut, ReadModel
 from organism.views.who import By, by
 
 # Messages: one row each; a message never changes once it is sent.
@@ -34,6 +34,7 @@ class Message(Entity, kw_only=True):
     to: words.AgentName
     payload_type: words.PayloadType
     payload: words.Content = UNSET
+    payload_cut: Cut = UNSET
     timestamp: words.Time
     position: words.Position
     cause: Annotated[words.MessageId | None, Meta(description="The message whose handling led to it.")]

@@ -94,6 +94,8 @@ export interface Approval {
   why: string | null;
   /** Of the receiver's schema; `{"erased":true}` once it was erased. */
   preview: unknown;
+  /** With `payloads`: the beginning of a longer payload, which is null then. */
+  payload_cut?: PayloadCut;
   /** What `edits` of the payload may be. */
   form_schema?: Record<string, unknown>;
   /** Of the preview's canonical bytes, to which a decision is bound. */
@@ -724,6 +726,8 @@ export interface DeadLetter {
   traceback?: CodeLine[];
   /** Of the receiver's schema; `{"erased":true}` once it was erased. */
   payload: unknown;
+  /** With `payloads`: the beginning of a longer payload, which is null then. */
+  payload_cut?: PayloadCut;
 }
 
 /** A dead letter was sent again or discarded. */
@@ -1136,12 +1140,14 @@ export interface FellBehind {
   position: number;
 }
 
-/** The lists that were sent. */
+/** What was sent of it. */
 export interface FilterSaid {
   threads?: string[];
   agents?: string[];
   /** Only frames of these, separated by commas. */
   events?: FrameName[];
+  /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+  payloads?: number;
 }
 
 /** What the caller wants; null counts as absent. */
@@ -1552,6 +1558,8 @@ export interface Message {
   payload_type: string;
   /** Of the receiver's schema; `{"erased":true}` once it was erased. */
   payload: unknown;
+  /** With `payloads`: the beginning of a longer payload, which is null then. */
+  payload_cut?: PayloadCut;
   /** UTC, ISO 8601. */
   timestamp: string;
   /** Where it stands in the log. */
@@ -1973,6 +1981,14 @@ export interface PauseCommand {
   thread_id?: string | null;
   /** Of any kind, up to 200 bytes of JSON; the answer carries it too. */
   id?: unknown;
+}
+
+/** What is shown of a payload that is longer than was asked for. */
+export interface PayloadCut {
+  /** How long its JSON is. */
+  bytes: number;
+  /** The beginning of its JSON. */
+  text: string;
 }
 
 /** A part of a message; only text is read. */
@@ -2663,7 +2679,7 @@ export interface StreamOptions {
   include_obfuscation?: boolean | null;
 }
 
-/** Replace the filter; with `since`, go on from that position of the timeline `log`. With `batch` what is pushed comes as JSON arrays, one for each commit. */
+/** Replace the filter; with `since`, go on from that position of the timeline `log`. With `batch` what is pushed comes as JSON arrays, one for each commit; of payloads longer than `payloads` bytes the beginning comes. */
 export interface SubscribeCommand {
   cmd: "subscribe";
   threads?: string[] | null;
@@ -2672,6 +2688,7 @@ export interface SubscribeCommand {
   since?: number | null;
   log?: string | null;
   batch?: boolean;
+  payloads?: number | null;
   /** Of any kind, up to 200 bytes of JSON; the answer carries it too. */
   id?: unknown;
 }
@@ -3388,6 +3405,8 @@ export interface Routes {
       order?: "asc" | "desc";
       /** Only what has this text in its payload. */
       q?: string;
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3396,6 +3415,8 @@ export interface Routes {
   };
   "GET /api/v1/threads/{id}": {
     query: {
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
       /** With the recorded envelopes. */
       xml?: boolean;
       /** As it stood at this position, or the last one of this time. */
@@ -3485,6 +3506,8 @@ export interface Routes {
       order?: "asc" | "desc";
       /** Only what has this text in its payload. */
       q?: string;
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3493,6 +3516,8 @@ export interface Routes {
   };
   "GET /api/v1/messages/{id}/why": {
     query: {
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3501,6 +3526,8 @@ export interface Routes {
   };
   "GET /api/v1/messages/{id}": {
     query: {
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3635,6 +3662,8 @@ export interface Routes {
       since?: string;
       /** Only what has this text in its payload. */
       q?: string;
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
     };
     body: undefined;
     answer: DeadLetterList;
@@ -3776,6 +3805,8 @@ export interface Routes {
       agents?: string[];
       /** Only frames of these, separated by commas. */
       events?: FrameName[];
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
     };
     body: undefined;
     answer: string;

@@ -79,7 +79,7 @@ async def thread(call: Call) -> Response:
     query = Query((Where("thread_id", "=", call.path_params["id"]),), "position", limit=lists.MAX_LIMIT, at=at)
     page = await call.tenant.views.rows("messages", query)
     more = lists.next_cursor(call, page, at, call.path + "/messages")
-    messages = await lists.with_xml(call, page.rows) if given.get("xml") else page.rows
+    messages = await lists.rows_as_asked(call, page.rows, given)
     tag = f'"{orjson.loads(row)["position"]}"'
     return JsonResponse(splice(row, {"messages": messages, "next": more}), headers={"etag": tag})
 
@@ -160,7 +160,7 @@ ROUTES: Final = tagged(
         thread,
         right=READ_THREAD,
         gives=gives(ThreadWithMessages),
-        query=("xml", lists.AT),
+        query=(*lists.IN_ROWS, lists.AT),
         is_tagged=True,
         refuses=(NotFound,),
     ),
