@@ -12,7 +12,7 @@ from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.model import words
 from organism.model.times import iso
-from organism.views.views import Keys, PrivateFields, ReadModel, Stored, fold_each
+from organism.views.views import Cut, Keys, PrivateFields, ReadModel, Stored, fold_each
 
 Closed = Literal["approved", "rejected", "expired", "cancelled"]
 DECIDED: Final[Mapping[events.Verdict, Closed]] = {"approve": "approved", "reject": "rejected"}
@@ -40,6 +40,7 @@ class Approval(Entity, kw_only=True):
     ]
     why: Annotated[str | None, Meta(description="Of a tainted run's call that cannot be undone: why a person decides.")]
     preview: words.Content = UNSET
+    payload_cut: Cut = UNSET
     form_schema: Annotated[words.Object | UnsetType, Meta(description="What `edits` of the payload may be.")] = UNSET
     digest: Annotated[words.Digest, Meta(description="Of the preview's canonical bytes, to which a decision is bound.")]
     status: words.ApprovalStatus

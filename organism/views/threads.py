@@ -17,7 +17,7 @@ from organism.model import words
 from organism.model.ids import session_of
 from organism.model.money import plain
 from organism.model.times import iso
-from organism.views.views import ReadModel
+from organism.views.views import Cut, ReadModel
 from organism.views.waiting import OF_A_THREAD
 from organism.views.who import By, by
 
@@ -33,6 +33,7 @@ class Message(Entity, kw_only=True):
     to: words.AgentName
     payload_type: words.PayloadType
     payload: words.Content = UNSET
+    payload_cut: Cut = UNSET
     timestamp: words.Time
     position: words.Position
     cause: Annotated[words.MessageId | None, Meta(description="The message whose handling led to it.")]

@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import Any, Final, Generic, NamedTuple, Protocol
+from typing import Annotated, Any, Final, Generic, NamedTuple, Protocol
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Raw, Struct, UnsetType
 from msgspec.structs import fields
 from typing_extensions import TypeVar  # the one of typing has a default from Python 3.13 on
 
@@ -264,3 +264,40 @@ async def all_rows(views: ViewStore, model: str, query: Query, kind: type[T]) ->
 def with_payload(public: bytes, payload: bytes | None) -> bytes:
     """The row completed by its content; None was erased."""
     return b'%b,"payload":%b}' % (public[:-1], ERASED if payload is None else payload)
+
+
+class PayloadCut(Entity):
+    """What is shown of a payload that is longer than was asked for."""
+
+    bytes: Annotated[int, Meta(ge=1, description="How long its JSON is.", examples=[20_000])]
+    text: Annotated[str, Meta(description="The beginning of its JSON.", examples=['{"name":"D'])]
+
+
+Cut = Annotated[
+    PayloadCut | UnsetType, Meta(description="With `payloads`: the beginning of a longer payload, which is null then.")
+]
+MOST_PAYLOAD_BYTES: Final = 1 << 16
+"""The most that ``payloads`` may ask for."""
+_FIELDS: Final = msgspec.json.Decoder(dict[str, Raw])
+_ROWS: Final = msgspec.json.Decoder(list[Raw])
+
+
+def cut_payload(row: bytes, most_bytes: int, name: str = "payload") -> bytes:
+    """A row in which a payload of more bytes of JSON is null, with its beginning as ``payload_cut`` beside it.
+
+    That it was erased is said in any case. ``name`` is that of the field.
+    """
+    if len(row) <= most_bytes:
+        return row
+    fields = _FIELDS.decode(row)
+    payload = bytes(fields.get(name, b""))
+    if len(payload) <= most_bytes or payload == ERASED:
+        return row
+    beginning = payload[:most_bytes].decode("utf-8", "ignore")  # a character in two parts is left out
+    cut = Raw(msgspec.json.encode(PayloadCut(len(payload), beginning)))
+    return msgspec.json.encode({**fields, name: Raw(b"null"), "payload_cut": cut})
+
+
+def cut_payloads(rows: bytes, most_bytes: int, name: str = "payload") -> bytes:
+    """The rows of a JSON array, each with its payload cut."""
+    return msgspec.json.encode([Raw(cut_payload(bytes(row), most_bytes, name)) for row in _ROWS.decode(rows)])

@@ -110,6 +110,8 @@ export interface Approval {
   why: string | null;
   /** Of the receiver's schema; `{"erased":true}` once it was erased. */
   preview: unknown;
+  /** With `payloads`: the beginning of a longer payload, which is null then. */
+  payload_cut?: PayloadCut;
   /** What `edits` of the payload may be. */
   form_schema?: Record<string, unknown>;
   /** Of the preview's canonical bytes, to which a decision is bound. */
@@ -751,6 +753,8 @@ export interface DeadLetter {
   traceback?: CodeLine[];
   /** Of the receiver's schema; `{"erased":true}` once it was erased. */
   payload: unknown;
+  /** With `payloads`: the beginning of a longer payload, which is null then. */
+  payload_cut?: PayloadCut;
 }
 
 /** A dead letter was sent again or discarded. */
@@ -1165,12 +1169,14 @@ export interface FellBehind {
   position: number;
 }
 
-/** The lists that were sent. */
+/** What was sent of it. */
 export interface FilterSaid {
   threads?: string[];
   agents?: string[];
   /** Only frames of these, separated by commas. */
   events?: FrameName[];
+  /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+  payloads?: number;
 }
 
 /** What the caller wants; null counts as absent. */
@@ -1581,6 +1587,8 @@ export interface Message {
   payload_type: string;
   /** Of the receiver's schema; `{"erased":true}` once it was erased. */
   payload: unknown;
+  /** With `payloads`: the beginning of a longer payload, which is null then. */
+  payload_cut?: PayloadCut;
   /** UTC, ISO 8601. */
   timestamp: string;
   /** Where it stands in the log. */
@@ -2023,6 +2031,14 @@ export interface PauseCommand {
   thread_id?: string | null;
   /** Of any kind, up to 200 bytes of JSON; the answer carries it too. */
   id?: unknown;
+}
+
+/** What is shown of a payload that is longer than was asked for. */
+export interface PayloadCut {
+  /** How long its JSON is. */
+  bytes: number;
+  /** The beginning of its JSON. */
+  text: string;
 }
 
 /** A part of a message; only text is read. */
@@ -2721,7 +2737,7 @@ export interface StreamOptions {
   include_obfuscation?: boolean | null;
 }
 
-/** Replace the filter; with `since`, go on from that position of the timeline `log`. With `batch` what is pushed comes as JSON arrays, one for each commit. */
+/** Replace the filter; with `since`, go on from that position of the timeline `log`. With `batch` what is pushed comes as JSON arrays, one for each commit; of payloads longer than `payloads` bytes the beginning comes. */
 export interface SubscribeCommand {
   cmd: "subscribe";
   threads?: string[] | null;
@@ -2730,6 +2746,7 @@ export interface SubscribeCommand {
   since?: number | null;
   log?: string | null;
   batch?: boolean;
+  payloads?: number | null;
   /** Of any kind, up to 200 bytes of JSON; the answer carries it too. */
   id?: unknown;
 }
@@ -3462,6 +3479,8 @@ export interface Routes {
       order?: "asc" | "desc";
       /** Only what has this text in its payload. */
       q?: string;
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3470,6 +3489,8 @@ export interface Routes {
   };
   "GET /api/v1/threads/{id}": {
     query: {
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
       /** With the recorded envelopes. */
       xml?: boolean;
       /** As it stood at this position, or the last one of this time. */
@@ -3559,6 +3580,8 @@ export interface Routes {
       order?: "asc" | "desc";
       /** Only what has this text in its payload. */
       q?: string;
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3567,6 +3590,8 @@ export interface Routes {
   };
   "GET /api/v1/messages/{id}/why": {
     query: {
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3575,6 +3600,8 @@ export interface Routes {
   };
   "GET /api/v1/messages/{id}": {
     query: {
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3709,6 +3736,8 @@ export interface Routes {
       since?: string;
       /** Only what has this text in its payload. */
       q?: string;
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
     };
     body: undefined;
     answer: DeadLetterList;
@@ -3850,6 +3879,8 @@ export interface Routes {
       agents?: string[];
       /** Only frames of these, separated by commas. */
       events?: FrameName[];
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
     };
     body: undefined;
     answer: string;

@@ -46,6 +46,7 @@ DEAD_LETTERS: Final = Listing(
     descending=True,
     filters={**OF_THREAD_OR_AGENT, "since": since("died_at")},
     has_text=True,
+    has_payloads=True,
 )
 APPROVALS: Final = Listing(
     "approvals",

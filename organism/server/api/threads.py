@@ -95,7 +95,7 @@ async def thread(call: Call) -> Response:
     query = Query((Where("thread_id", "=", thread_id),), "position", limit=lists.MAX_LIMIT, at=position)
     page = await views.rows("messages", query)
     more = lists.next_cursor(call, page, at, call.path + "/messages")
-    messages = await lists.with_xml(call, page.rows) if given.get("xml") else page.rows
+    messages = await lists.rows_as_asked(call, page.rows, given)
     tag = f'"{orjson.loads(row)["position"]}"'
     shown = {
         "messages": messages,
@@ -182,7 +182,7 @@ ROUTES: Final = tagged(
         thread,
         right=READ_THREAD,
         gives=gives(ThreadWithMessages),
-        query=("xml", lists.AT),
+        query=(*lists.IN_ROWS, lists.AT),
         is_tagged=True,
         refuses=(NotFound,),
     ),

@@ -31,6 +31,7 @@ from organism.errors import (
 )
 from organism.model import words
 from organism.server.json import microseconds, whole_number
+from organism.views.views import MOST_PAYLOAD_BYTES
 
 JSON: Final = "application/json"
 XML: Final = "application/xml"
@@ -84,6 +85,15 @@ def _text(description: str, example: str | None = None, **more: Any) -> Any:
     return Annotated[str, Meta(description=description, examples=None if example is None else [example], **more)]
 
 
+PayloadBytes = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=MOST_PAYLOAD_BYTES,
+        description="Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`.",
+        examples=[4096],
+    ),
+]
 QUERY: Final[Mapping[str, Any]] = {
     "limit": Annotated[int, Meta(ge=1, le=500, description="How many at most.", examples=[50])],
     "offset": Annotated[int, Meta(ge=0, le=1 << 40, description="How many to pass over.", examples=[0])],
@@ -100,6 +110,7 @@ QUERY: Final[Mapping[str, Any]] = {
     "cause": Annotated[words.MessageId, Meta(description="Only messages that this one's handling sent.")],
     "q": _text("Only what has this text in its payload.", "Dan", min_length=1),
     "xml": Annotated[bool, Meta(description="With the recorded envelopes.")],
+    "payloads": PayloadBytes,
     "after": Annotated[words.Position, Meta(description="What follows this position.")],
     "until": Annotated[words.Position, Meta(description="Up to this position; by default to the head.")],
     "thread": _text("Only events of this thread.", min_length=1),

@@ -20,7 +20,7 @@ from organism.server.http.bodies import Faults
 from organism.server.http.call import Call, JsonResponse
 from organism.server.json import MAX_POSITION, encoded, microseconds, splice
 from organism.views.threads import Message
-from organism.views.views import Among, Amount, Elapsed, HasCounted, Page, PageKey, Query, Where
+from organism.views.views import Among, Amount, Elapsed, HasCounted, Page, PageKey, Query, Where, cut_payloads
 
 AT: Final = "at"
 
@@ -61,6 +61,8 @@ MAX_LIMIT: Final = 500
 LAST_US: Final = 253_402_300_799_999_999
 """The end of the year 9999: later times do not sort as text."""
 PAGING: Final = ("limit", "offset", "cursor")
+IN_ROWS: Final = ("payloads", "xml")
+"""The parameters that change what is shown of the rows, and not which there are."""
 
 Condition = Where | Among | HasCounted
 Filter = Callable[[Any], Condition]
@@ -85,6 +87,7 @@ class Listing:
     filters: Mapping[str, Filter] = field(default_factory=dict)
     has_past: bool = True
     has_text: bool = False
+    has_payloads: bool = False
     has_xml: bool = False
     shown_as: str = ""
     reshape: Callable[[Call, bytes], Awaitable[bytes]] | None = None
@@ -92,7 +95,7 @@ class Listing:
     @property
     def takes(self) -> tuple[str, ...]:
         """The names of all parameters."""
-        more = {"order": self.orders, "q": self.has_text, "xml": self.has_xml}
+        more = {"order": self.orders, "q": self.has_text, "payloads": self.has_payloads, "xml": self.has_xml}
         return (*PAGING, *((AT,) * self.has_past), *self.filters, *(name for name, takes in more.items() if takes))
 
 
@@ -101,15 +104,15 @@ async def list_of(call: Call, listing: Listing, *fixed: Condition, of: str = "",
 
     Raises ``NotFound`` if the list belongs to the row ``key`` of the read model ``of``, and there is no such row.
     """
-    query, is_xml = await _query(call, listing, fixed)
+    query, given = await _query(call, listing, fixed)
     if listing.moves and query.at is None:
         query = replace(query, at=call.tenant.log.head)
     page = await call.tenant.views.rows(listing.name, query)
     if of and not page.total:
         await call.row(of, key, query.at)
     rows = page.rows if listing.reshape is None else await listing.reshape(call, page.rows)
-    if is_xml:
-        rows = await with_xml(call, rows)
+    if listing.has_payloads:
+        rows = await rows_as_asked(call, rows, given)
     return JsonResponse(
         envelope(listing.shown_as or listing.name, rows, page, query, next_cursor(call, page, query.at))
     )
@@ -155,8 +158,8 @@ def next_cursor(call: Call, page: Page, at: int | None, path: str = "") -> str |
     return call.process.cursors.seal(_listing_id(call, path), [*page.last, at])
 
 
-async def _query(call: Call, listing: Listing, fixed: tuple[Condition, ...]) -> tuple[Query, bool]:
-    """The query, and whether with envelopes. Raises an ``InvalidRequest`` that names all that is wrong."""
+async def _query(call: Call, listing: Listing, fixed: tuple[Condition, ...]) -> tuple[Query, Mapping[str, Any]]:
+    """The query, and all parameters. Raises an ``InvalidRequest`` that names all that is wrong."""
     faults, after = Faults(), None
     given = call.parameters(faults)
     conditions = [*fixed, *(make(given[name]) for name, make in listing.filters.items() if name in given)]
@@ -180,7 +183,7 @@ async def _query(call: Call, listing: Listing, fixed: tuple[Condition, ...]) -> 
         tuple(each for each in conditions if isinstance(each, Among)),
         next((each for each in conditions if isinstance(each, HasCounted)), None),
     )
-    return query, given.get("xml", False)
+    return query, given
 
 
 def _opened(call: Call) -> tuple[PageKey, int | None]:
@@ -193,7 +196,7 @@ def _opened(call: Call) -> tuple[PageKey, int | None]:
 
 def _listing_id(call: Call, path: str = "") -> str:
     """What a cursor is bound to: all that chooses the rows."""
-    chosen = sorted((name, value) for name, value in call.query.items() if name not in {*PAGING, "xml"})
+    chosen = sorted((name, value) for name, value in call.query.items() if name not in {*PAGING, *IN_ROWS})
     return repr((call.tenant.id, call.end_user, call.tenant.log.timeline, path or call.path, chosen))
 
 
@@ -231,6 +234,7 @@ MESSAGES: Final = Listing(
     },
     orders={"asc": ("position", False), "desc": ("position", True)},
     has_text=True,
+    has_payloads=True,
     has_xml=True,
 )
 """All messages, and those of a thread."""
@@ -244,13 +248,17 @@ NARROW_MESSAGES: Final = {
 """What parameters of these lists are."""
 
 
-async def with_xml(call: Call, rows: bytes) -> bytes:
-    """The messages of a JSON array, each with ``xml``: its envelope byte for byte, or null once it was erased."""
-    finished = [await message_with_xml(call, orjson.dumps(row)) for row in orjson.loads(rows)]
-    return b"[" + b",".join(finished) + b"]"
+async def rows_as_asked(call: Call, rows: bytes, given: Mapping[str, Any]) -> bytes:
+    """The rows of a JSON array: with ``payloads`` cut to so many bytes, with ``xml`` each with its envelope."""
+    if "payloads" in given:
+        rows = cut_payloads(rows, given["payloads"])
+    if given.get("xml"):
+        finished = [await _with_xml(call, orjson.dumps(row)) for row in orjson.loads(rows)]
+        rows = b"[" + b",".join(finished) + b"]"
+    return rows
 
 
-async def message_with_xml(call: Call, row: bytes) -> bytes:
-    """One message with ``xml``."""
+async def _with_xml(call: Call, row: bytes) -> bytes:
+    """A message with ``xml``: its envelope byte for byte, or null once it was erased."""
     content = await call.tenant.log.content(orjson.loads(row)["position"])
     return splice(row, {"xml": content[1].decode() if content else None})

@@ -27,13 +27,14 @@ from organism.model.commands import (
 from organism.server.http.auth import TICKET
 from organism.server.http.bodies import Faults, Name, Names, NoBody, Position, body, parsed, refuse_unknown
 from organism.server.http.rights import READ, Right
-from organism.server.json import MAX_POSITION
+from organism.server.json import MAX_POSITION, whole_number
 from organism.server.push.filter import Filter, as_array, singly
 from organism.server.push.frames import FRAMES
 from organism.server.ws.answers import FilterSaid
+from organism.views.views import MOST_PAYLOAD_BYTES
 
 LISTS: Final = ("threads", "agents", "events")
-IN_QUERY: Final = ("since", "until", "log", *LISTS, "batch", TICKET)
+IN_QUERY: Final = ("since", "until", "log", *LISTS, "payloads", "batch", TICKET)
 IN_ADDRESS: Final = {"/since": "query.since", "/until": "query.until", "/log": "query.log"}
 """Where the fields of an ``Opening`` are in the address."""
 
@@ -42,7 +43,8 @@ IN_ADDRESS: Final = {"/since": "query.since", "/until": "query.until", "/log": "
 class Subscribe:
     """Replace the filter; with ``since``, go on from that position of the timeline ``log``.
 
-    With ``batch`` what is pushed comes as JSON arrays, one for each commit.
+    With ``batch`` what is pushed comes as JSON arrays, one for each commit; of payloads longer than ``payloads`` bytes
+    the beginning comes.
     """
 
     threads: Names | None = None
@@ -51,6 +53,7 @@ class Subscribe:
     since: Position | None = None
     log: Name | None = None
     batch: Annotated[bool, Strict()] = False
+    payloads: Annotated[int, Strict(), Field(ge=0, le=MOST_PAYLOAD_BYTES)] | None = None
 
     @property
     def resumes(self) -> bool:
@@ -69,14 +72,14 @@ class Subscribe:
         threads, agents, events = (
             None if names is None else frozenset(names) for names in (self.threads, self.agents, self.events)
         )
-        return Filter(threads, agents, events, as_array if self.batch else singly)
+        return Filter(threads, agents, events, as_array if self.batch else singly, self.payloads)
 
     def shown(self) -> FilterSaid:
         """The filter as its answer shows it: the lists that were sent."""
         threads, agents, events = (
             UNSET if names is None else names for names in (self.threads, self.agents, self.events)
         )
-        return FilterSaid(threads, agents, events)
+        return FilterSaid(threads, agents, events, UNSET if self.payloads is None else self.payloads)
 
 
 @body
@@ -222,6 +225,8 @@ def opening_of(query: Mapping[str, str], allowed: Sequence[str] = IN_QUERY, seen
 def _value(name: str, text: str) -> Any:
     if name in {"since", "until"}:
         return position_in(text, f"query.{name}")
+    if name == "payloads":
+        return whole_number(text, "query.payloads", 0, MOST_PAYLOAD_BYTES)
     if name == "batch":
         return {"true": True, "false": False}.get(text, text)
     return [part for part in text.split(",") if part] if name in LISTS else text

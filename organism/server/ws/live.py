@@ -28,7 +28,7 @@ from organism.server.push.viewer import Tail, Viewer
 from organism.server.ws.answers import UNTIL
 from organism.server.ws.commands import IN_ADDRESS, LISTS, Opening, opening_of, position_in
 
-TAKEN: Final = ("since", "until", "log", *LISTS)
+TAKEN: Final = ("since", "until", "log", *LISTS, "payloads")
 LAST_SEEN: Final = "headers.last-event-id"
 
 
