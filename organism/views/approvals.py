@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Final, Literal
 
+import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from organism.codec import Codec, UnknownPayload
 from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
@@ -54,6 +57,23 @@ class _Asked(PrivateFields):
 
 
 Row = Stored[Approval, _Asked]
+
+
+class _WithPayload(Approval):
+    """An approval as it is stored, completed by the content of its request."""
+
+    payload: words.Content = UNSET
+
+
+def shown(rows: bytes, codec: Codec) -> list[Approval]:
+    """The approvals of a JSON array as they are shown: each with its preview, a call that waits with its form."""
+    found = msgspec.json.decode(rows, type=list[_WithPayload])
+    for row in found:
+        row.preview, row.payload = row.payload, UNSET
+        with suppress(UnknownPayload):
+            if row.payload_type is not None and row.status == "pending":
+                row.form_schema = codec.schema(row.payload_type).json_schema
+    return list[Approval](found)
 
 
 def requested(record: Record[events.ApprovalRequested]) -> Approval:

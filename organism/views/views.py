@@ -48,6 +48,7 @@ Fold = Callable[[dict[str, Any], Sequence[Record[events.Event]]], None]
 be changed in place or set. Rows of a model that ``is_final`` are only set."""
 Keys = Callable[[Record[Any]], Sequence[str]]  # The keys of the rows that an event touches
 Types = Collection[type[events.Event]]
+KEY: Final = "key"
 CHANGED: Final = "changed"  # `Query.order_by` for rows in the order of their last change
 ERASED: Final = b'{"erased":true}'
 PAGE_ROWS: Final = 500  # So many rows are read at once where all are wanted
@@ -69,8 +70,8 @@ def fold_each(keys: Mapping[type[events.Event], Keys], apply: Callable[[str, Any
 class Where:
     """One condition on a column, or on one of the columns ``any_of``.
 
-    ``op`` is ``=``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (a list) or ``has`` (a name in a list column, which holds
-    names joined and enclosed by ``|``, as ``|console|greeter|``).
+    ``op`` is ``=``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (a list), ``has`` or ``has_any`` (one of some names in a list
+    column, which holds names joined and enclosed by ``|``, as ``|console|greeter|``). The column ``KEY`` is the key.
     """
 
     column: str

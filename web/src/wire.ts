@@ -686,6 +686,12 @@ export interface Connected {
   /** The newest 500 active ones and the newest 100 others. */
   threads: Thread[];
   threads_total: number;
+  /** The newest 100 that are pending; long previews are cut. */
+  approvals: Approval[];
+  /** The newest 100 that are open; long payloads are cut. */
+  dead_letters: DeadLetter[];
+  /** The newest 100. */
+  indeterminate: Indeterminate[];
 }
 
 /** The contents of an owner, a session or thread, up to here were erased. */
@@ -3689,6 +3695,20 @@ export interface Routes {
     query: {};
     body: undefined;
     answer: Configuration;
+  };
+  "GET /api/v1/organism/snapshot": {
+    query: {
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
+      /** Only these threads, separated by commas. */
+      threads?: string[];
+      /** Only these agents, separated by commas. */
+      agents?: string[];
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
+    };
+    body: undefined;
+    answer: Connected;
   };
   "POST /api/v1/organism/pause": {
     query: {};

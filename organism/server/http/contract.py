@@ -33,6 +33,9 @@ from organism.model import words
 from organism.server.json import microseconds, whole_number
 from organism.views.views import MOST_PAYLOAD_BYTES
 
+MOST_NAMES: Final = 1000
+MOST_NAME_CHARS: Final = 200
+"""Of a list of names, in a query or a body."""
 JSON: Final = "application/json"
 XML: Final = "application/xml"
 
@@ -131,7 +134,9 @@ QUERY: Final[Mapping[str, Any]] = {
 
 
 def read_parameter(kind: Any, text: str, name: str) -> Any:
-    """The value of a query parameter of this kind: a whole number, yes or no, one of some words, a time (µs) or text.
+    """The value of a query parameter of this kind.
+
+    That is a whole number, yes or no, names with commas, one of some words, a time (µs) or text.
 
     Raises ``InvalidField``.
     """
@@ -141,6 +146,13 @@ def read_parameter(kind: Any, text: str, name: str) -> Any:
     named = get_args(kind) if get_origin(kind) is Literal else ("true", "false") if kind is bool else extra.get("enum")
     if named is not None and text not in named:
         raise InvalidField(f"`{name}` is one of {', '.join(named)}; came {text[:40]!r}.", param=place)
+    if get_origin(kind) is list:
+        names = [part for part in text.split(",") if part]
+        if len(names) > MOST_NAMES or any(len(each) > MOST_NAME_CHARS for each in names):
+            raise InvalidField(
+                f"`{name}` lists at most {MOST_NAMES} names of at most {MOST_NAME_CHARS} characters.", param=place
+            )
+        return names
     if kind is int:
         least = max(meta.ge for meta in metas if meta.ge is not None)
         most = min(meta.le for meta in metas if meta.le is not None)

@@ -389,6 +389,13 @@ class Connected(FrameOf, tag="connected"):
         list[threads.Thread] | Raw, Meta(description="The newest 500 active ones and the newest 100 others.")
     ]
     threads_total: words.Count
+    approvals: Annotated[
+        list[approvals.Approval] | Raw, Meta(description="The newest 100 that are pending; long previews are cut.")
+    ]
+    dead_letters: Annotated[
+        list[dead_letters.DeadLetter] | Raw, Meta(description="The newest 100 that are open; long payloads are cut.")
+    ]
+    indeterminate: Annotated[list[dead_letters.Indeterminate] | Raw, Meta(description="The newest 100.")]
 
 
 class Resumed(FrameOf, tag="connected"):
