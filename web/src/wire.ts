@@ -130,6 +130,9 @@ export interface ApprovalClosed {
   position: number;
   thread_id: string;
   approval: ClosedApproval;
+  by: By | null;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** The approval was not decided in time. */
@@ -163,6 +166,8 @@ export interface ApprovalRequested {
   thread_id: string;
   agent: string;
   approval: Approval;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** A person was asked; the content is the preview, `digest` its digest. `type` is the class of the payload if it is one, `why` says why a tainted run's call needs consent. */
@@ -202,7 +207,7 @@ export type ApprovalStatus =
     | "expired"
     | "cancelled";
 
-/** An attempt to handle a message failed; `next_at` is when the next one begins, null after the last. */
+/** An attempt to handle a message ended by failing; `next_at` is when the next one begins, null after the last. */
 export interface AttemptFailed {
   event: "error";
   /** Where it stands in the log. */
@@ -215,6 +220,10 @@ export interface AttemptFailed {
   message_id: string;
   attempt: number;
   next_at: string | null;
+  outcome: "retried" | "failed";
+  duration_ms: number | null;
+  line: CodeLine | null;
+  phase: "ended";
 }
 
 /** The first message of a client that could send no header. */
@@ -241,6 +250,9 @@ export type Batch = Array<
     | RunShown
     | TextHeard
     | ModelCalled
+    | HandlingStarted
+    | HandlingEnded
+    | StepShown
     | AgentChanged>;
 
 /** What models cost in a span. */
@@ -330,6 +342,16 @@ export interface BudgetSettledData {
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
+}
+
+/** Who did it: a person, or the organism itself for a `reason`. */
+export interface By {
+  /** Whose token it was. */
+  principal: string | null;
+  /** The user for whom it was done. */
+  user: string | null;
+  /** Why, if it was the organism itself. */
+  reason: "failures" | "crash_loop" | "removal" | null;
 }
 
 /** A request with an idempotency key was answered; `body` lacks its position, which lies `back` before this. The content is the whole body of an answer that shows how something then stood. */
@@ -724,6 +746,9 @@ export interface DeadLetterClosed {
   thread_id: string;
   status: "replayed" | "discarded";
   dead_letter: ClosedDeadLetter;
+  by: By | null;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** A message that failed for good, or a send that was refused. */
@@ -771,9 +796,11 @@ export interface DeadLetterOpened {
   agent: string;
   status: "open";
   dead_letter: DeadLetterHead;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
-/** A listener as the configuration declares it. */
+/** A listener as the configuration declares it; `group` is where it is shown, `tools` are what it calls. */
 export interface Declared {
   name: string;
   description: string;
@@ -782,6 +809,8 @@ export interface Declared {
   payload_class: string;
   model: string | null;
   version: string;
+  group?: string | null;
+  tools?: string[];
 }
 
 /** Whether there was anything to delete. */
@@ -824,7 +853,7 @@ export interface Edge {
   to: string;
 }
 
-/** An effect was found begun and not finished, or an operator resolved it. */
+/** An effect was found begun and not finished, or an operator resolved it: `done` and `fail` end the step. */
 export interface EffectInDoubt {
   event: "indeterminate";
   /** Where it stands in the log. */
@@ -832,6 +861,13 @@ export interface EffectInDoubt {
   thread_id: string;
   agent: string;
   indeterminate: Question;
+  message_id: string;
+  step: number;
+  kind: "effect";
+  key: string | null;
+  by: By | null;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** The vectors, in the order of the inputs. */
@@ -1215,11 +1251,13 @@ export type FrameName =
     | "approval"
     | "dead_letter"
     | "error"
+    | "handling"
     | "indeterminate"
     | "message"
     | "organism_state"
     | "reload"
     | "run"
+    | "step"
     | "thread_created"
     | "thread_updated"
     | "usage";
@@ -1242,6 +1280,39 @@ export interface Given {
 export interface Graph {
   nodes: Node[];
   edges: Edge[];
+}
+
+/** An attempt to handle a message ended; one that failed ends with `error`. */
+export interface HandlingEnded {
+  event: "handling";
+  /** Where it stands in the log. */
+  position: number;
+  thread_id: string;
+  message_id: string;
+  agent: string;
+  phase: "ended";
+  attempt: number | null;
+  outcome: "done" | "killed";
+  /** In milliseconds, to the microsecond. */
+  duration_ms: number;
+  /** UTC, ISO 8601. */
+  timestamp: string;
+}
+
+/** An attempt to handle a message began, and ends the one before it that a crash or a stop left open. */
+export interface HandlingStarted {
+  event: "handling";
+  /** Where it stands in the log. */
+  position: number;
+  thread_id: string;
+  message_id: string;
+  agent: string;
+  phase: "started";
+  attempt: number;
+  /** Why again: empty for the first. */
+  after: "" | "retry" | "death" | "stop";
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** The process answers. */
@@ -1599,19 +1670,21 @@ export interface MessageDroppedData {
   content_owner?: string;
 }
 
-/** The last attempt failed; `message_dead` follows in the same unit. */
+/** The last attempt failed in the `line` of the handler; `message_dead` follows in the same unit. */
 export interface MessageFailedData {
   message: string;
   agent: string;
   attempt: number;
   error: string;
+  duration?: number;
+  line?: CodeLine;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
 }
 
-/** The message was handled. Or `delivered` to the console, `answered` an ask, `appended` to a running turn, or `unread` by anyone. */
+/** The message was handled by its `attempt`; 0 if none had begun. Or `delivered` to the console, `answered` an ask, `appended` to a running turn, or `unread` by anyone. */
 export interface MessageHandledData {
   message: string;
   agent: string;
@@ -1623,6 +1696,7 @@ export interface MessageHandledData {
     | "killed"
     | "unread";
   duration: number;
+  attempt?: number;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -1686,13 +1760,15 @@ export interface MessageReplayedData {
   content_owner?: string;
 }
 
-/** The attempt failed, and another one follows at `next_at`. */
+/** The attempt failed in the `line` of the handler, and another one follows at `next_at`. */
 export interface MessageRetriedData {
   message: string;
   agent: string;
   attempt: number;
   error: string;
   next_at: number;
+  duration?: number;
+  line?: CodeLine;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -1768,6 +1844,10 @@ export interface ModelCalled {
   cost_source: "upstream" | "price" | "zero";
   attempts: number;
   error: string | null;
+  /** In milliseconds, to the microsecond. */
+  duration_ms: number;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** A model was called; `prompt` is the digest of what was sent. Error `lost`: the process died meanwhile. */
@@ -1863,6 +1943,9 @@ export interface OrganismChanged {
   /** Where it stands in the log. */
   position: number;
   status: "running" | "paused" | "stopping";
+  by: By | null;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** The organism was paused: no message starts. */
@@ -2015,6 +2098,8 @@ export interface ReloadDone {
   added: string[];
   removed: string[];
   updated: string[];
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** What a reload changed: the names of listeners. */
@@ -2243,6 +2328,8 @@ export interface RunShown {
   type: EntryType;
   /** What the entry says, by its type; `{"erased":true}` once it was erased. */
   data: Record<string, unknown>;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** A whole thought. */
@@ -2563,7 +2650,13 @@ export interface StepError {
   retry_after_s?: number | null;
 }
 
-/** A step got its result, which is the record's content (an ask has its reply instead), or its error. */
+/** How a step failed. */
+export interface StepFailure {
+  code: string;
+  message: string;
+}
+
+/** A step got its result, which is the record's content (an ask has its reply instead), or its error. What it waited for stands here as in `step_started`, which a pure effect has none of. */
 export interface StepRecordedData {
   message: string;
   agent: string;
@@ -2580,25 +2673,52 @@ export interface StepRecordedData {
   input: string;
   error?: StepError;
   place?: string;
+  effect?: "idempotent" | "pure" | "unsafe";
+  approval?: string;
+  key?: string;
+  to?: string;
+  model?: string;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
 }
 
-/** An operator said how an unsafe effect ended; with `done` the content is its result. */
+/** An operator said how the unsafe effect `key` ended; with `done` the content is its result. */
 export interface StepResolvedData {
   message: string;
   agent: string;
   step: number;
   outcome: "done" | "fail" | "redo";
+  key?: string;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
 }
 
-/** A step of a handling began, the `step`-th (0: the consent to the message itself); `input` is its digest. `place` is where the handler calls it: `2/1/3` is the third step of the first task of the handler's second task. `key` is an effect's, or the id of the tool call that an ask is. `expires`: when an ask or approval is over. `unknown`: this unsafe effect was begun before, and its outcome is unknown. */
+/** A handling began to wait in a step, or waits no more: what it waits for depends on `kind`. A step that has no end of its own is over with its attempt. */
+export interface StepShown {
+  event: "step";
+  /** Where it stands in the log. */
+  position: number;
+  thread_id: string;
+  message_id: string;
+  agent: string;
+  step: number;
+  kind: "ask" | "complete" | "approve" | "effect";
+  phase: "started" | "ended";
+  /** UTC, ISO 8601. */
+  timestamp: string;
+  error: StepFailure | null;
+  to?: string | null;
+  model?: string | null;
+  approval?: string | null;
+  key?: string | null;
+  effect?: "pure" | "idempotent" | "unsafe" | null;
+}
+
+/** A step of a handling began, the `step`-th (0: the consent to the message itself); `input` is its digest. `place` is where the handler calls it: `2/1/3` is the third step of the first task of the handler's second task. `key` is an effect's, or the id of the tool call that an ask is. `expires`: when an ask or approval is over. `unknown`: this unsafe effect was begun before, and its outcome is unknown. `to` is whom an ask asks, `model` the model that is called. */
 export interface StepStartedData {
   message: string;
   agent: string;
@@ -2619,6 +2739,8 @@ export interface StepStartedData {
   key?: string;
   unknown?: boolean;
   place?: string;
+  to?: string;
+  model?: string;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -2869,6 +2991,7 @@ export interface ThreadUpdated {
   error: string | null;
   /** UTC, ISO 8601. */
   last_activity: string;
+  by: By | null;
 }
 
 /** A thread with its first 500 messages. */
@@ -3173,6 +3296,9 @@ export type Pushed =
   | RunShown
   | TextHeard
   | ModelCalled
+  | HandlingStarted
+  | HandlingEnded
+  | StepShown
   | AgentChanged;
 
 /** Whatever may come over the socket. */
@@ -3191,6 +3317,9 @@ export type Frame =
   | RunShown
   | TextHeard
   | ModelCalled
+  | HandlingStarted
+  | HandlingEnded
+  | StepShown
   | AgentChanged
   | Connected
   | Resumed

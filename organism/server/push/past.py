@@ -16,7 +16,7 @@ from organism.events import vocabulary as events
 from organism.events.record import ORGANISM_STREAM, Record
 from organism.log.log import SPAN_EVENTS, EventFilter, EventLog, span_of
 from organism.server.push.filter import Chunk, Filter
-from organism.server.push.frames import FOLDED, PAUSES, WITH_CONTENT, Folded, types_of
+from organism.server.push.frames import FOLDED, PAUSES, WITH_CONTENT, Details, Folded, types_of
 from organism.views import threads
 from organism.views.threads import Thread
 from organism.views.views import ViewStore
@@ -89,7 +89,7 @@ class Past:
             self._plan = await planned(self._log, self.wanted, after)
         records, reached = await self._page(self._plan, after)
         await load_threads(self._log, self._views, self._folded, records)
-        chunk = Chunk(after, reached, self._folded.frames(records))
+        chunk = Chunk(after, reached, self._folded.frames(records), Details.of(records))
         self._folded.position = reached
         if chunk.size_bytes > 2 * PAGE_BYTES:
             self._events = max(LEAST_PAGE, self._events // 2)
