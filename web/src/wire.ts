@@ -2450,6 +2450,7 @@ export interface Section {
   rag_index?: string;
   rag_top_k?: number;
   taint?: "escalate" | "allow";
+  group?: string;
 }
 
 /** A user's conversation with an agent; what it was not given is as the tenant's configuration says now. */
