@@ -35,6 +35,11 @@ class CodeLine(Entity):
     code: Annotated[str, Meta(description="The line as it was loaded.", examples=["name = NAMES[payload.name]"])]
 
 
+def code_line(line: events.CodeLine) -> CodeLine:
+    """The line as it is shown."""
+    return CodeLine(line.file, line.line, line.function, line.code)
+
+
 class DeadLetterHead(Entity, kw_only=True):
     """A message that failed for good, or a send that was refused."""
 
@@ -74,7 +79,7 @@ def died(record: Record[events.MessageDead | events.MessageRefused]) -> DeadLett
     event = record.event
     if isinstance(event, events.MessageDead):
         agent, to, attempts, position, root = event.agent, event.agent, event.attempts, event.sent, event.root
-        traceback = [CodeLine(line.file, line.line, line.function, line.code) for line in event.traceback]
+        traceback = [code_line(line) for line in event.traceback]
     else:
         agent, to, attempts, position, root = event.sender, event.to, 0, record.position, ""
         traceback = []

@@ -148,6 +148,9 @@ export interface ApprovalClosed {
   position: number;
   thread_id: string;
   approval: ClosedApproval;
+  by: By | null;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** The approval was not decided in time. */
@@ -181,6 +184,8 @@ export interface ApprovalRequested {
   thread_id: string;
   agent: string;
   approval: Approval;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** A person was asked; the content is the preview, `digest` its digest. `type` is the class of the payload if it is one, `why` says why a tainted run's call needs consent. */
@@ -220,7 +225,7 @@ export type ApprovalStatus =
     | "expired"
     | "cancelled";
 
-/** An attempt to handle a message failed; `next_at` is when the next one begins, null after the last. */
+/** An attempt to handle a message ended by failing; `next_at` is when the next one begins, null after the last. */
 export interface AttemptFailed {
   event: "error";
   /** Where it stands in the log. */
@@ -233,6 +238,10 @@ export interface AttemptFailed {
   message_id: string;
   attempt: number;
   next_at: string | null;
+  outcome: "retried" | "failed";
+  duration_ms: number | null;
+  line: CodeLine | null;
+  phase: "ended";
 }
 
 /** The first message of a client that could send no header. */
@@ -259,6 +268,9 @@ export type Batch = Array<
     | RunShown
     | TextHeard
     | ModelCalled
+    | HandlingStarted
+    | HandlingEnded
+    | StepShown
     | AgentChanged>;
 
 /** What models cost in a span. */
@@ -771,6 +783,9 @@ export interface DeadLetterClosed {
   thread_id: string;
   status: "replayed" | "discarded";
   dead_letter: ClosedDeadLetter;
+  by: By | null;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** A message that failed for good, or a send that was refused. */
@@ -818,6 +833,8 @@ export interface DeadLetterOpened {
   agent: string;
   status: "open";
   dead_letter: DeadLetterHead;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** A listener as the configuration declares it; `group` is where it is shown, `tools` are what it calls. */
@@ -873,7 +890,7 @@ export interface Edge {
   to: string;
 }
 
-/** An effect was found begun and not finished, or an operator resolved it. */
+/** An effect was found begun and not finished, or an operator resolved it: `done` and `fail` end the step. */
 export interface EffectInDoubt {
   event: "indeterminate";
   /** Where it stands in the log. */
@@ -881,6 +898,13 @@ export interface EffectInDoubt {
   thread_id: string;
   agent: string;
   indeterminate: Question;
+  message_id: string;
+  step: number;
+  kind: "effect";
+  key: string | null;
+  by: By | null;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** The vectors, in the order of the inputs. */
@@ -1266,11 +1290,13 @@ export type FrameName =
     | "approval"
     | "dead_letter"
     | "error"
+    | "handling"
     | "indeterminate"
     | "message"
     | "organism_state"
     | "reload"
     | "run"
+    | "step"
     | "thread_created"
     | "thread_updated"
     | "usage";
@@ -1293,6 +1319,39 @@ export interface Given {
 export interface Graph {
   nodes: Node[];
   edges: Edge[];
+}
+
+/** An attempt to handle a message ended; one that failed ends with `error`. */
+export interface HandlingEnded {
+  event: "handling";
+  /** Where it stands in the log. */
+  position: number;
+  thread_id: string;
+  message_id: string;
+  agent: string;
+  phase: "ended";
+  attempt: number | null;
+  outcome: "done" | "killed";
+  /** In milliseconds, to the microsecond. */
+  duration_ms: number;
+  /** UTC, ISO 8601. */
+  timestamp: string;
+}
+
+/** An attempt to handle a message began, and ends the one before it that a crash or a stop left open. */
+export interface HandlingStarted {
+  event: "handling";
+  /** Where it stands in the log. */
+  position: number;
+  thread_id: string;
+  message_id: string;
+  agent: string;
+  phase: "started";
+  attempt: number;
+  /** Why again: empty for the first. */
+  after: "" | "retry" | "death" | "stop";
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** The process answers. */
@@ -1841,6 +1900,10 @@ export interface ModelCalled {
   cost_source: "upstream" | "price" | "zero";
   attempts: number;
   error: string | null;
+  /** In milliseconds, to the microsecond. */
+  duration_ms: number;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** A model was called; `prompt` is the digest of what was sent. Error `lost`: the process died meanwhile. */
@@ -1952,6 +2015,9 @@ export interface OrganismChanged {
   /** Where it stands in the log. */
   position: number;
   status: "running" | "paused" | "stopping";
+  by: By | null;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** The organism was paused: no message starts. */
@@ -2112,6 +2178,8 @@ export interface ReloadDone {
   added: string[];
   removed: string[];
   updated: string[];
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** What a reload changed: the names of listeners. */
@@ -2340,6 +2408,8 @@ export interface RunShown {
   type: EntryType;
   /** What the entry says, by its type; `{"erased":true}` once it was erased. */
   data: Record<string, unknown>;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** A whole thought. */
@@ -2460,6 +2530,7 @@ export interface Section {
   rag_index?: string;
   rag_top_k?: number;
   taint?: "escalate" | "allow";
+  group?: string;
 }
 
 /** A user's conversation with an agent; what it was not given is as the tenant's configuration says now. */
@@ -2660,6 +2731,12 @@ export interface StepError {
   retry_after_s?: number | null;
 }
 
+/** How a step failed. */
+export interface StepFailure {
+  code: string;
+  message: string;
+}
+
 /** A step got its result, which is the record's content (an ask has its reply instead), or its error. What it waited for stands here as in `step_started`, which a pure effect has none of. */
 export interface StepRecordedData {
   message: string;
@@ -2699,6 +2776,27 @@ export interface StepResolvedData {
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
+}
+
+/** A handling began to wait in a step, or waits no more: what it waits for depends on `kind`. A step that has no end of its own is over with its attempt. */
+export interface StepShown {
+  event: "step";
+  /** Where it stands in the log. */
+  position: number;
+  thread_id: string;
+  message_id: string;
+  agent: string;
+  step: number;
+  kind: "ask" | "complete" | "approve" | "effect";
+  phase: "started" | "ended";
+  /** UTC, ISO 8601. */
+  timestamp: string;
+  error: StepFailure | null;
+  to?: string | null;
+  model?: string | null;
+  approval?: string | null;
+  key?: string | null;
+  effect?: "pure" | "idempotent" | "unsafe" | null;
 }
 
 /** A step of a handling began, the `step`-th (0: the consent to the message itself); `input` is its digest. `place` is where the handler calls it: `2/1/3` is the third step of the first task of the handler's second task. `key` is an effect's, or the id of the tool call that an ask is. `expires`: when an ask or approval is over. `unknown`: this unsafe effect was begun before, and its outcome is unknown. `to` is whom an ask asks, `model` the model that is called. */
@@ -2992,6 +3090,7 @@ export interface ThreadUpdated {
   error: string | null;
   /** UTC, ISO 8601. */
   last_activity: string;
+  by: By | null;
 }
 
 /** A thread with its first 500 messages, and what works on it. */
@@ -3322,6 +3421,9 @@ export type Pushed =
   | RunShown
   | TextHeard
   | ModelCalled
+  | HandlingStarted
+  | HandlingEnded
+  | StepShown
   | AgentChanged;
 
 /** Whatever may come over the socket. */
@@ -3340,6 +3442,9 @@ export type Frame =
   | RunShown
   | TextHeard
   | ModelCalled
+  | HandlingStarted
+  | HandlingEnded
+  | StepShown
   | AgentChanged
   | Connected
   | Resumed

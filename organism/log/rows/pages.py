@@ -113,7 +113,7 @@ def _counted(model: ReadModel, models: Mapping[str, ReadModel], at: int | None) 
     counts = []
     for counted in model.counted:
         other = models[counted.model]
-        named = (f"r.{column_of(other, counted.column)} = shown.key", [])
+        named: Statement = (f"r.{column_of(other, counted.column)} = shown.key", [])
         counts.append(_count(other, [*_counted_where(counted, other, at), named], ""))
     return ", ".join(part for part, _ in counts), [value for _, given in counts for value in given]
 

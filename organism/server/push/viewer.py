@@ -24,6 +24,7 @@ from organism.server.push.frames import (
     WITH_CONTENT,
     CaughtUp,
     Checkpoint,
+    Details,
     FellBehind,
     Folded,
     FrameOf,
@@ -139,7 +140,8 @@ class Tail:
         folded = Folded(self.position)
         async for records in self.log.follow(self.position, WITH_CONTENT):
             await load_threads(self.log, self.views, folded, records)
-            self._offer(Chunk(self.position, records[-1].position, folded.frames(records)))
+            frames, details = folded.frames(records), Details.of(records)
+            self._offer(Chunk(self.position, records[-1].position, frames, details))
             self._offer_waiting_text(records)
             if any(type(record.event) in AGENT_KEYS for record in records):
                 self.states.is_due.set()
@@ -219,11 +221,11 @@ class Tail:
             chunk = self._window[number - self._first]
             number += 1
             if chunk.is_logged:
-                frames = wanted.passing([frame for frame in chunk.frames if frame.position > position])
+                frames = [frame for frame in chunk.passing(wanted) if frame.position > position]
                 position = max(position, chunk.last)
                 announced = position if frames else announced
             else:
-                frames = wanted.passing(chunk.frames) if is_live else ()
+                frames = chunk.passing(wanted) if is_live else ()
             if frames:
                 parts.append(wanted.form(frames))
                 size_bytes += len(parts[-1])
@@ -336,7 +338,7 @@ class Viewer:
     def _read_page(self, page: Chunk) -> bytes:
         """A page of the past, and a checkpoint where the filter passes nothing for long."""
         self.position = page.last
-        if frames := self.filter.passing(page.frames):
+        if frames := page.passing(self.filter):
             self._announced = page.last
             return self.filter.form(frames)
         return self._checkpoint(QUIET_EVENTS)
