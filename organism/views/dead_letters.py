@@ -12,6 +12,7 @@ from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.model import words
 from organism.model.times import iso
+from organism.views.handlings import CodeLine, code_line
 from organism.views.views import Cut, Keys, PrivateFields, ReadModel, Stored, fold_each
 
 # Dead letters: messages whose handling failed for good, and sends that were refused. Each stays until it is replayed
@@ -24,20 +25,6 @@ Closing = events.MessageReplayed | events.MessageDiscarded
 def _own_id(record: Record[events.MessageDead | events.MessageRefused | events.MessageDiscarded]) -> Sequence[str]:
     """The message that died, was refused or is discarded."""
     return (record.event.message,)
-
-
-class CodeLine(Entity):
-    """A line of a handler's own code; no values."""
-
-    file: Annotated[str, Meta(examples=["handlers/hello.py"])]
-    line: words.Count
-    function: Annotated[str, Meta(examples=["greet"])]
-    code: Annotated[str, Meta(description="The line as it was loaded.", examples=["name = NAMES[payload.name]"])]
-
-
-def code_line(line: events.CodeLine) -> CodeLine:
-    """The line as it is shown."""
-    return CodeLine(line.file, line.line, line.function, line.code)
 
 
 class DeadLetterHead(Entity, kw_only=True):

@@ -17,6 +17,7 @@ from organism.model import words
 from organism.model.ids import session_of
 from organism.model.money import plain
 from organism.model.times import iso
+from organism.views.handlings import MessageHandling
 from organism.views.views import Cut, ReadModel
 from organism.views.waiting import OF_A_THREAD
 from organism.views.who import By, by
@@ -37,6 +38,9 @@ class Message(Entity, kw_only=True):
     timestamp: words.Time
     position: words.Position
     cause: Annotated[words.MessageId | None, Meta(description="The message whose handling led to it.")]
+    handling: Annotated[
+        MessageHandling | UnsetType, Meta(description="With `?handlings=true`: what has become of it.")
+    ] = UNSET
     xml: Annotated[
         Annotated[str, Meta(examples=["<message/>"])] | UnsetType | None,
         Meta(description="With `?xml=true`: the recorded envelope, byte for byte; null once it was erased."),

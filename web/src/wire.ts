@@ -225,6 +225,18 @@ export type ApprovalStatus =
     | "expired"
     | "cancelled";
 
+/** An attempt to handle a message. What has not ended is null, and so is the end that a crash left out. */
+export interface Attempt {
+  attempt: number;
+  /** UTC, ISO 8601. */
+  started_at: string;
+  ended_at: string | null;
+  duration_ms: number | null;
+  outcome: "done" | "killed" | "retried" | "failed" | null;
+  error: string | null;
+  line: CodeLine | null;
+}
+
 /** An attempt to handle a message ended by failing; `next_at` is when the next one begins, null after the last. */
 export interface AttemptFailed {
   event: "error";
@@ -1660,6 +1672,8 @@ export interface Message {
   position: number;
   /** The message whose handling led to it. */
   cause: string | null;
+  /** With `?handlings=true`: what has become of it. */
+  handling?: MessageHandling;
   /** With `?xml=true`: the recorded envelope, byte for byte; null once it was erased. */
   xml?: string | null;
 }
@@ -1757,6 +1771,19 @@ export interface MessageHandledData {
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
+}
+
+/** What has become of a message. */
+export interface MessageHandling {
+  state: 
+    | "queued"
+    | "running"
+    | "retrying"
+    | "done"
+    | "failed"
+    | "killed"
+    | "unread";
+  attempts: Attempt[];
 }
 
 /** A message that a successor begins with; it is the content. */
@@ -3592,6 +3619,8 @@ export interface Routes {
       q?: string;
       /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
       payloads?: number;
+      /** With what has become of each message: the attempts to handle it. */
+      handlings?: boolean;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3602,6 +3631,8 @@ export interface Routes {
     query: {
       /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
       payloads?: number;
+      /** With what has become of each message: the attempts to handle it. */
+      handlings?: boolean;
       /** With the recorded envelopes. */
       xml?: boolean;
       /** As it stood at this position, or the last one of this time. */
@@ -3693,6 +3724,8 @@ export interface Routes {
       q?: string;
       /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
       payloads?: number;
+      /** With what has become of each message: the attempts to handle it. */
+      handlings?: boolean;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3703,6 +3736,8 @@ export interface Routes {
     query: {
       /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
       payloads?: number;
+      /** With what has become of each message: the attempts to handle it. */
+      handlings?: boolean;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3713,8 +3748,12 @@ export interface Routes {
     query: {
       /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
       payloads?: number;
+      /** With what has become of each message: the attempts to handle it. */
+      handlings?: boolean;
       /** With the recorded envelopes. */
       xml?: boolean;
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
     };
     body: undefined;
     answer: Message;

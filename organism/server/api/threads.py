@@ -95,7 +95,7 @@ async def thread(call: Call) -> Response:
     query = Query((Where("thread_id", "=", thread_id),), "position", limit=lists.MAX_LIMIT, at=position)
     page = await views.rows("messages", query)
     more = lists.next_cursor(call, page, at, call.path + "/messages")
-    messages = await lists.rows_as_asked(call, page.rows, given)
+    messages = await lists.rows_as_asked(call, page.rows, given, position)
     tag = f'"{orjson.loads(row)["position"]}"'
     shown = {
         "messages": messages,

@@ -112,6 +112,7 @@ QUERY: Final[Mapping[str, Any]] = {
     "waiting": Annotated[bool, Meta(description="Only what waits for a person; `false`: only what does not.")],
     "cause": Annotated[words.MessageId, Meta(description="Only messages that this one's handling sent.")],
     "q": _text("Only what has this text in its payload.", "Dan", min_length=1),
+    "handlings": Annotated[bool, Meta(description="With what has become of each message: the attempts to handle it.")],
     "xml": Annotated[bool, Meta(description="With the recorded envelopes.")],
     "payloads": PayloadBytes,
     "after": Annotated[words.Position, Meta(description="What follows this position.")],

@@ -23,7 +23,7 @@ from organism.pump.run.feed import Delta
 from organism.server.push.filter import FRAME_BYTES, ON_REQUEST, UNLOGGED, Filter, Frame
 from organism.views import approvals, dead_letters, threads, who
 from organism.views.dead_letters import Indeterminate
-from organism.views.handlings import OpenHandling
+from organism.views.handlings import CodeLine, OpenHandling, code_line
 from organism.views.organism import Agent, Organism
 from organism.views.run import data_of, kind_of
 from organism.views.threads import Thread
@@ -120,7 +120,7 @@ class AttemptFailed(FrameOf, tag="error"):
     next_at: words.Time | None
     outcome: Literal["retried", "failed"]
     duration_ms: words.Milliseconds | None
-    line: Annotated[dead_letters.CodeLine, Meta(description="The handler's own line that raised.")] | None
+    line: Annotated[CodeLine, Meta(description="The handler's own line that raised.")] | None
     phase: Literal["ended"]
 
     @classmethod
@@ -138,7 +138,7 @@ class AttemptFailed(FrameOf, tag="error"):
             next_at=next_at,
             outcome="retried" if next_at is not None else "failed",
             duration_ms=None if event.duration is None else milliseconds(event.duration),
-            line=dead_letters.code_line(event.line) if event.line is not None else None,
+            line=code_line(event.line) if event.line is not None else None,
             phase="ended",
         )
 
