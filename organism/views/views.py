@@ -70,7 +70,7 @@ def fold_each(keys: Mapping[type[events.Event], Keys], apply: Callable[[str, Any
 class Where:
     """One condition on a column, or on one of the columns ``any_of``.
 
-    ``op`` is ``=``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (a list), ``has`` or ``has_any`` (one of some names in a list
+    ``op`` is ``=``, ``<>``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (a list), ``has`` or ``has_any`` (one of some names in a list
     column, which holds names joined and enclosed by ``|``, as ``|console|greeter|``). The column ``KEY`` is the key.
     """
 

@@ -33,10 +33,7 @@ PAYLOAD_BYTES: Final = 4096
 SNAPSHOTS_KEPT: Final = 8
 _EVERY_AGENT: Final = Query(order_by="ordinal", limit=1_000_000)
 _ACTIVE: Final = Query((Where("status", "=", "active"),), CHANGED, descending=True, limit=ACTIVE_SHOWN)
-_OTHERS: Final = Query(
-    (Where("status", "in", ["completed", "error", "killed"]),), CHANGED, descending=True, limit=OTHERS_SHOWN
-)
-
+_OTHERS: Final = Query((Where("status", "<>", "active"),), CHANGED, descending=True, limit=OTHERS_SHOWN)
 _OPEN: Final[Mapping[str, Query]] = {
     "approvals": Query((Where("status", "=", "pending"),), "position", descending=True, limit=OPEN_SHOWN),
     "dead_letters": Query((), "died_at", descending=True, limit=OPEN_SHOWN),
