@@ -64,6 +64,7 @@ class Limits:
 
     max_concurrent_handlers: Count = 256
     max_concurrent_per_agent: Given[Count] = None
+    max_blocking_threads: Count = 20
     max_queue_per_agent: Count = 10_000
     max_open_per_thread: Count = 10_000
     max_depth: Count = 50

@@ -256,7 +256,7 @@ class Pump:
         while (due := self.state.folded.next_due(now)) is not None:
             self._do_due(due)
         for handling in tuple(self.handlings.values()):
-            if handling.is_paused():  # its running time stands still too
+            if handling.waits_for_thread or handling.is_paused():  # its running time stands still too
                 handling.ran_at += passed_us
             elif handling.is_overdue(now):
                 text = f"TimedOut: The handler ran longer than {handling.listener.timeout_s:g} s."

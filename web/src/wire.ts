@@ -1478,6 +1478,7 @@ export interface LibraryIndexList {
 export interface Limits {
   max_concurrent_handlers?: number;
   max_concurrent_per_agent?: number;
+  max_blocking_threads?: number;
   max_queue_per_agent?: number;
   max_open_per_thread?: number;
   max_depth?: number;
