@@ -18,8 +18,9 @@ def test_what_is_left_out_has_the_defaults_of_the_table(place: Place) -> None:
     place.yaml(MINIMAL)
     loaded = place.load()
     assert asdict(loaded.limits) == {
-        "max_concurrent_handlers": 20,
-        "max_concurrent_per_agent": 5,
+        "max_concurrent_handlers": 256,
+        "max_concurrent_per_agent": None,
+        "max_blocking_threads": 20,
         "max_queue_per_agent": 10000,
         "max_open_per_thread": 10000,
         "max_depth": 50,

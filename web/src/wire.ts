@@ -1474,10 +1474,11 @@ export interface LibraryIndexList {
   indices: LibraryIndex[];
 }
 
-/** Bounds of the whole organism. Times are in seconds; `pause_after_failures` 0 means never (G8). */
+/** Bounds of the whole organism. Times are in seconds; `pause_after_failures` 0 means never (G8). Where `max_concurrent_per_agent` is left out, it depends on what a listener does. */
 export interface Limits {
   max_concurrent_handlers?: number;
   max_concurrent_per_agent?: number;
+  max_blocking_threads?: number;
   max_queue_per_agent?: number;
   max_open_per_thread?: number;
   max_depth?: number;
