@@ -182,7 +182,7 @@ def test_a_file_up_to_the_limit_is_read_and_one_byte_more_is_refused(place: Plac
     place.yaml(f"{MINIMAL}#{'x' * padding}")
     assert place.load().name == "hello"
     faults = place.faults(f"{MINIMAL}#{'x' * (padding + 1)}")
-    assert faults == {"1": "expected at most 262144 bytes, came more; put long prompts into their own files"}
+    assert faults == {"1": f"expected at most {MAX_FILE_BYTES} bytes, came more; put long prompts into their own files"}
 
 
 def test_text_that_is_not_utf_8_is_refused_with_its_line(place: Place) -> None:
