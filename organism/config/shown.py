@@ -68,6 +68,7 @@ class Section(TypedDict, total=False):
     rag_index: Annotated[str, Meta(examples=["berlin-info"])]
     rag_top_k: Annotated[int, Meta(examples=[5])]
     taint: Taint
+    group: Annotated[str, Meta(examples=["Front office"])]
 
 
 class Configuration(TypedDict):

@@ -33,6 +33,17 @@ export interface Agent {
   message_count: number;
   model: string | null;
   version: string | null;
+  /** Those under way, the oldest first, at most five. */
+  handlings: OpenHandling[];
+  /** How many are under way. */
+  open_handlings: number;
+  /** Since when the oldest waits of what waits for a start. */
+  oldest_waiting_at: string | null;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
+  /** Which others it is shown with, if it says. */
+  group: string | null;
 }
 
 /** What an agent does now. It is a view and no event of the log: the latest wins. */
@@ -43,6 +54,11 @@ export interface AgentChanged {
   current_thread: string | null;
   paused: boolean;
   queue_depth: number;
+  handlings: OpenHandling[];
+  open_handlings: number;
+  oldest_waiting_at: string | null;
+  paused_by: By | null;
+  paused_at: string | null;
 }
 
 /** The listeners, in the order of organism.yaml. */
@@ -94,6 +110,8 @@ export interface Approval {
   why: string | null;
   /** Of the receiver's schema; `{"erased":true}` once it was erased. */
   preview: unknown;
+  /** With `payloads`: the beginning of a longer payload, which is null then. */
+  payload_cut?: PayloadCut;
   /** What `edits` of the payload may be. */
   form_schema?: Record<string, unknown>;
   /** Of the preview's canonical bytes, to which a decision is bound. */
@@ -130,6 +148,9 @@ export interface ApprovalClosed {
   position: number;
   thread_id: string;
   approval: ClosedApproval;
+  by: By | null;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** The approval was not decided in time. */
@@ -163,6 +184,8 @@ export interface ApprovalRequested {
   thread_id: string;
   agent: string;
   approval: Approval;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** A person was asked; the content is the preview, `digest` its digest. `type` is the class of the payload if it is one, `why` says why a tainted run's call needs consent. */
@@ -202,7 +225,19 @@ export type ApprovalStatus =
     | "expired"
     | "cancelled";
 
-/** An attempt to handle a message failed; `next_at` is when the next one begins, null after the last. */
+/** An attempt to handle a message. What has not ended is null, and so is the end that a crash left out. */
+export interface Attempt {
+  attempt: number;
+  /** UTC, ISO 8601. */
+  started_at: string;
+  ended_at: string | null;
+  duration_ms: number | null;
+  outcome: "done" | "killed" | "retried" | "failed" | null;
+  error: string | null;
+  line: CodeLine | null;
+}
+
+/** An attempt to handle a message ended by failing; `next_at` is when the next one begins, null after the last. */
 export interface AttemptFailed {
   event: "error";
   /** Where it stands in the log. */
@@ -215,6 +250,10 @@ export interface AttemptFailed {
   message_id: string;
   attempt: number;
   next_at: string | null;
+  outcome: "retried" | "failed";
+  duration_ms: number | null;
+  line: CodeLine | null;
+  phase: "ended";
 }
 
 /** The first message of a client that could send no header. */
@@ -241,6 +280,9 @@ export type Batch = Array<
     | RunShown
     | TextHeard
     | ModelCalled
+    | HandlingStarted
+    | HandlingEnded
+    | StepShown
     | AgentChanged>;
 
 /** What models cost in a span. */
@@ -332,6 +374,16 @@ export interface BudgetSettledData {
   content_owner?: string;
 }
 
+/** Who did it: a person, or the organism itself for a `reason`. */
+export interface By {
+  /** Whose token it was. */
+  principal: string | null;
+  /** The user for whom it was done. */
+  user: string | null;
+  /** Why, if it was the organism itself. */
+  reason: "failures" | "crash_loop" | "removal" | null;
+}
+
 /** A request with an idempotency key was answered; `body` lacks its position, which lies `back` before this. The content is the whole body of an answer that shows how something then stood. */
 export interface CallAnsweredData {
   key: string;
@@ -353,7 +405,7 @@ export interface CalledFunction {
   arguments?: string | null;
 }
 
-/** You are live. */
+/** You are live, or have all up to the `until` of the address; then the connection ends. */
 export interface CaughtUp {
   event: "caught_up";
   /** Where it stands in the log. */
@@ -658,6 +710,12 @@ export interface Connected {
   /** The newest 500 active ones and the newest 100 others. */
   threads: Thread[];
   threads_total: number;
+  /** The newest 100 that are pending; long previews are cut. */
+  approvals: Approval[];
+  /** The newest 100 that are open; long payloads are cut. */
+  dead_letters: DeadLetter[];
+  /** The newest 100. */
+  indeterminate: Indeterminate[];
 }
 
 /** The contents of an owner, a session or thread, up to here were erased. */
@@ -688,6 +746,17 @@ export interface ControlledAgent {
   message_count: number;
   model: string | null;
   version: string | null;
+  /** Those under way, the oldest first, at most five. */
+  handlings: OpenHandling[];
+  /** How many are under way. */
+  open_handlings: number;
+  /** Since when the oldest waits of what waits for a start. */
+  oldest_waiting_at: string | null;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
+  /** Which others it is shown with, if it says. */
+  group: string | null;
   /** Where it stands in the log. */
   position: number;
 }
@@ -714,6 +783,8 @@ export interface DeadLetter {
   traceback?: CodeLine[];
   /** Of the receiver's schema; `{"erased":true}` once it was erased. */
   payload: unknown;
+  /** With `payloads`: the beginning of a longer payload, which is null then. */
+  payload_cut?: PayloadCut;
 }
 
 /** A dead letter was sent again or discarded. */
@@ -724,6 +795,9 @@ export interface DeadLetterClosed {
   thread_id: string;
   status: "replayed" | "discarded";
   dead_letter: ClosedDeadLetter;
+  by: By | null;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** A message that failed for good, or a send that was refused. */
@@ -771,9 +845,11 @@ export interface DeadLetterOpened {
   agent: string;
   status: "open";
   dead_letter: DeadLetterHead;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
-/** A listener as the configuration declares it. */
+/** A listener as the configuration declares it; `group` is where it is shown, `tools` are what it calls. */
 export interface Declared {
   name: string;
   description: string;
@@ -782,6 +858,8 @@ export interface Declared {
   payload_class: string;
   model: string | null;
   version: string;
+  group?: string | null;
+  tools?: string[];
 }
 
 /** Whether there was anything to delete. */
@@ -824,7 +902,7 @@ export interface Edge {
   to: string;
 }
 
-/** An effect was found begun and not finished, or an operator resolved it. */
+/** An effect was found begun and not finished, or an operator resolved it: `done` and `fail` end the step. */
 export interface EffectInDoubt {
   event: "indeterminate";
   /** Where it stands in the log. */
@@ -832,6 +910,13 @@ export interface EffectInDoubt {
   thread_id: string;
   agent: string;
   indeterminate: Question;
+  message_id: string;
+  step: number;
+  kind: "effect";
+  key: string | null;
+  by: By | null;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** The vectors, in the order of the inputs. */
@@ -1126,12 +1211,14 @@ export interface FellBehind {
   position: number;
 }
 
-/** The lists that were sent. */
+/** What was sent of it. */
 export interface FilterSaid {
   threads?: string[];
   agents?: string[];
   /** Only frames of these, separated by commas. */
   events?: FrameName[];
+  /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+  payloads?: number;
 }
 
 /** What the caller wants; null counts as absent. */
@@ -1215,11 +1302,13 @@ export type FrameName =
     | "approval"
     | "dead_letter"
     | "error"
+    | "handling"
     | "indeterminate"
     | "message"
     | "organism_state"
     | "reload"
     | "run"
+    | "step"
     | "thread_created"
     | "thread_updated"
     | "usage";
@@ -1242,6 +1331,39 @@ export interface Given {
 export interface Graph {
   nodes: Node[];
   edges: Edge[];
+}
+
+/** An attempt to handle a message ended; one that failed ends with `error`. */
+export interface HandlingEnded {
+  event: "handling";
+  /** Where it stands in the log. */
+  position: number;
+  thread_id: string;
+  message_id: string;
+  agent: string;
+  phase: "ended";
+  attempt: number | null;
+  outcome: "done" | "killed";
+  /** In milliseconds, to the microsecond. */
+  duration_ms: number;
+  /** UTC, ISO 8601. */
+  timestamp: string;
+}
+
+/** An attempt to handle a message began, and ends the one before it that a crash or a stop left open. */
+export interface HandlingStarted {
+  event: "handling";
+  /** Where it stands in the log. */
+  position: number;
+  thread_id: string;
+  message_id: string;
+  agent: string;
+  phase: "started";
+  attempt: number;
+  /** Why again: empty for the first. */
+  after: "" | "retry" | "death" | "stop";
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** The process answers. */
@@ -1518,6 +1640,21 @@ export interface McpBody {
   error?: Record<string, unknown> | null;
 }
 
+/** Who calls, and what the token grants. */
+export interface Me {
+  tenant: string;
+  /** Who holds the token. */
+  principal: string;
+  /** The user for whom this request is, as its `SPASS-User-Id` names one. */
+  user: string | null;
+  /** As they were granted, narrowed ones too. */
+  scopes: string[];
+  /** The only models it may use; null: all. */
+  models: string[] | null;
+  /** When the token ends; null: never. */
+  expires_at: string | null;
+}
+
 /** A message. */
 export interface Message {
   id: string;
@@ -1528,12 +1665,16 @@ export interface Message {
   payload_type: string;
   /** Of the receiver's schema; `{"erased":true}` once it was erased. */
   payload: unknown;
+  /** With `payloads`: the beginning of a longer payload, which is null then. */
+  payload_cut?: PayloadCut;
   /** UTC, ISO 8601. */
   timestamp: string;
   /** Where it stands in the log. */
   position: number;
   /** The message whose handling led to it. */
   cause: string | null;
+  /** With `?handlings=true`: what has become of it. */
+  handling?: MessageHandling;
   /** With `?xml=true`: the recorded envelope, byte for byte; null once it was erased. */
   xml?: string | null;
 }
@@ -1600,19 +1741,21 @@ export interface MessageDroppedData {
   content_owner?: string;
 }
 
-/** The last attempt failed; `message_dead` follows in the same unit. */
+/** The last attempt failed in the `line` of the handler; `message_dead` follows in the same unit. */
 export interface MessageFailedData {
   message: string;
   agent: string;
   attempt: number;
   error: string;
+  duration?: number;
+  line?: CodeLine;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
 }
 
-/** The message was handled. Or `delivered` to the console, `answered` an ask, `appended` to a running turn, or `unread` by anyone. */
+/** The message was handled by its `attempt`; 0 if none had begun. Or `delivered` to the console, `answered` an ask, `appended` to a running turn, or `unread` by anyone. */
 export interface MessageHandledData {
   message: string;
   agent: string;
@@ -1624,10 +1767,24 @@ export interface MessageHandledData {
     | "killed"
     | "unread";
   duration: number;
+  attempt?: number;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
+}
+
+/** What has become of a message. */
+export interface MessageHandling {
+  state: 
+    | "queued"
+    | "running"
+    | "retrying"
+    | "done"
+    | "failed"
+    | "killed"
+    | "unread";
+  attempts: Attempt[];
 }
 
 /** A message that a successor begins with; it is the content. */
@@ -1640,7 +1797,7 @@ export interface MessageKeptData {
   content_owner?: string;
 }
 
-/** Messages, oldest first. */
+/** Messages, by default oldest first. */
 export interface MessageList {
   /** How many are here. */
   count: number;
@@ -1687,13 +1844,15 @@ export interface MessageReplayedData {
   content_owner?: string;
 }
 
-/** The attempt failed, and another one follows at `next_at`. */
+/** The attempt failed in the `line` of the handler, and another one follows at `next_at`. */
 export interface MessageRetriedData {
   message: string;
   agent: string;
   attempt: number;
   error: string;
   next_at: number;
+  duration?: number;
+  line?: CodeLine;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -1769,6 +1928,10 @@ export interface ModelCalled {
   cost_source: "upstream" | "price" | "zero";
   attempts: number;
   error: string | null;
+  /** In milliseconds, to the microsecond. */
+  duration_ms: number;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** A model was called; `prompt` is the digest of what was sent. Error `lost`: the process died meanwhile. */
@@ -1843,6 +2006,19 @@ export interface Node {
   payload_class: string | null;
 }
 
+/** A handling that is under way. */
+export interface OpenHandling {
+  message_id: string;
+  thread_id: string;
+  agent: string;
+  payload_type: string | null;
+  attempt: number;
+  /** UTC, ISO 8601. */
+  started_at: string;
+  /** Of several a person's word, else what it has waited for longest. */
+  waits_for: WaitsFor | null;
+}
+
 /** The organism as a whole. */
 export interface Organism {
   name: string;
@@ -1856,6 +2032,9 @@ export interface Organism {
   /** The head of the log. */
   position: number;
   waiting_for_people: WaitingForPeople;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
 }
 
 /** The organism was started, paused, resumed or stopped. */
@@ -1864,6 +2043,9 @@ export interface OrganismChanged {
   /** Where it stands in the log. */
   position: number;
   status: "running" | "paused" | "stopping";
+  by: By | null;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** The organism was paused: no message starts. */
@@ -1951,6 +2133,14 @@ export interface PauseCommand {
   id?: unknown;
 }
 
+/** What is shown of a payload that is longer than was asked for. */
+export interface PayloadCut {
+  /** How long its JSON is. */
+  bytes: number;
+  /** The beginning of its JSON. */
+  text: string;
+}
+
 /** A part of a message; only text is read. */
 export interface Piece {
   type: string;
@@ -2016,6 +2206,8 @@ export interface ReloadDone {
   added: string[];
   removed: string[];
   updated: string[];
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** What a reload changed: the names of listeners. */
@@ -2244,6 +2436,8 @@ export interface RunShown {
   type: EntryType;
   /** What the entry says, by its type; `{"erased":true}` once it was erased. */
   data: Record<string, unknown>;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** A whole thought. */
@@ -2364,6 +2558,7 @@ export interface Section {
   rag_index?: string;
   rag_top_k?: number;
   taint?: "escalate" | "allow";
+  group?: string;
 }
 
 /** A user's conversation with an agent; what it was not given is as the tenant's configuration says now. */
@@ -2564,7 +2759,13 @@ export interface StepError {
   retry_after_s?: number | null;
 }
 
-/** A step got its result, which is the record's content (an ask has its reply instead), or its error. */
+/** How a step failed. */
+export interface StepFailure {
+  code: string;
+  message: string;
+}
+
+/** A step got its result, which is the record's content (an ask has its reply instead), or its error. What it waited for stands here as in `step_started`, which a pure effect has none of. */
 export interface StepRecordedData {
   message: string;
   agent: string;
@@ -2581,25 +2782,52 @@ export interface StepRecordedData {
   input: string;
   error?: StepError;
   place?: string;
+  effect?: "idempotent" | "pure" | "unsafe";
+  approval?: string;
+  key?: string;
+  to?: string;
+  model?: string;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
 }
 
-/** An operator said how an unsafe effect ended; with `done` the content is its result. */
+/** An operator said how the unsafe effect `key` ended; with `done` the content is its result. */
 export interface StepResolvedData {
   message: string;
   agent: string;
   step: number;
   outcome: "done" | "fail" | "redo";
+  key?: string;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
 }
 
-/** A step of a handling began, the `step`-th (0: the consent to the message itself); `input` is its digest. `place` is where the handler calls it: `2/1/3` is the third step of the first task of the handler's second task. `key` is an effect's, or the id of the tool call that an ask is. `expires`: when an ask or approval is over. `unknown`: this unsafe effect was begun before, and its outcome is unknown. */
+/** A handling began to wait in a step, or waits no more: what it waits for depends on `kind`. A step that has no end of its own is over with its attempt. */
+export interface StepShown {
+  event: "step";
+  /** Where it stands in the log. */
+  position: number;
+  thread_id: string;
+  message_id: string;
+  agent: string;
+  step: number;
+  kind: "ask" | "complete" | "approve" | "effect";
+  phase: "started" | "ended";
+  /** UTC, ISO 8601. */
+  timestamp: string;
+  error: StepFailure | null;
+  to?: string | null;
+  model?: string | null;
+  approval?: string | null;
+  key?: string | null;
+  effect?: "pure" | "idempotent" | "unsafe" | null;
+}
+
+/** A step of a handling began, the `step`-th (0: the consent to the message itself); `input` is its digest. `place` is where the handler calls it: `2/1/3` is the third step of the first task of the handler's second task. `key` is an effect's, or the id of the tool call that an ask is. `expires`: when an ask or approval is over. `unknown`: this unsafe effect was begun before, and its outcome is unknown. `to` is whom an ask asks, `model` the model that is called. */
 export interface StepStartedData {
   message: string;
   agent: string;
@@ -2620,6 +2848,8 @@ export interface StepStartedData {
   key?: string;
   unknown?: boolean;
   place?: string;
+  to?: string;
+  model?: string;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -2639,7 +2869,7 @@ export interface StreamOptions {
   include_obfuscation?: boolean | null;
 }
 
-/** Replace the filter; with `since`, go on from that position of the timeline `log`. With `batch` what is pushed comes as JSON arrays, one for each commit. */
+/** Replace the filter; with `since`, go on from that position of the timeline `log`. With `batch` what is pushed comes as JSON arrays, one for each commit; of payloads longer than `payloads` bytes the beginning comes. */
 export interface SubscribeCommand {
   cmd: "subscribe";
   threads?: string[] | null;
@@ -2648,6 +2878,7 @@ export interface SubscribeCommand {
   since?: number | null;
   log?: string | null;
   batch?: boolean;
+  payloads?: number | null;
   /** Of any kind, up to 200 bytes of JSON; the answer carries it too. */
   id?: unknown;
 }
@@ -2752,6 +2983,16 @@ export interface Thread {
   cost_usd: string;
   /** That of its last event: its ETag, what `If-Match` compares. */
   position: number;
+  /** When it ended, if it has. */
+  ended_at: string | null;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
+  /** The thread whose past it shares. */
+  forked_from: string | null;
+  /** The first text of its first payload; null once erased. */
+  title: string | null;
+  waiting_for_people: ThreadQuestions;
 }
 
 /** The thread ended: no message of it is open. */
@@ -2811,7 +3052,7 @@ export interface ThreadKilledData {
   content_owner?: string;
 }
 
-/** Threads, newest activity first. */
+/** Threads, by default those with the newest activity first. */
 export interface ThreadList {
   /** How many are here. */
   count: number;
@@ -2831,6 +3072,13 @@ export interface ThreadPausedData {
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
+}
+
+/** How much of the thread waits for a person. */
+export interface ThreadQuestions {
+  approvals: number;
+  dead_letters: number;
+  indeterminate: number;
 }
 
 /** An ended thread was reopened, with what outlived its end: open dead letters, a pause, reminders, tokens. */
@@ -2870,9 +3118,10 @@ export interface ThreadUpdated {
   error: string | null;
   /** UTC, ISO 8601. */
   last_activity: string;
+  by: By | null;
 }
 
-/** A thread with its first 500 messages. */
+/** A thread with its first 500 messages, and what works on it. */
 export interface ThreadWithMessages {
   id: string;
   status: ThreadStatus;
@@ -2892,9 +3141,23 @@ export interface ThreadWithMessages {
   cost_usd: string;
   /** That of its last event: its ETag, what `If-Match` compares. */
   position: number;
+  /** When it ended, if it has. */
+  ended_at: string | null;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
+  /** The thread whose past it shares. */
+  forked_from: string | null;
+  /** The first text of its first payload; null once erased. */
+  title: string | null;
+  waiting_for_people: ThreadQuestions;
   messages: Message[];
   /** The `cursor` for `/threads/{id}/messages` to go on with. */
   next: string | null;
+  /** Those under way, which a kill ends; the oldest first, at most twenty. */
+  handlings: OpenHandling[];
+  /** How many are under way. */
+  open_handlings: number;
 }
 
 /** Opens `/ws?ticket=…`, once. */
@@ -3150,6 +3413,18 @@ export interface WaitingForPeople {
   foreign_tools: number;
 }
 
+/** What a handling waits for. */
+export interface WaitsFor {
+  kind: "agent" | "model" | "effect" | "person";
+  /** The agent, the model, the effect's key, or the id of the approval or the uncertain effect. */
+  name: string | null;
+  /** UTC, ISO 8601. */
+  since: string;
+  step: number;
+  /** Of an effect, an uncertain one too. */
+  effect: "pure" | "idempotent" | "unsafe" | null;
+}
+
 /** How a message came about: it, the one whose handling led to it, and so on; the injection comes last. */
 export interface Why {
   messages: Message[];
@@ -3174,6 +3449,9 @@ export type Pushed =
   | RunShown
   | TextHeard
   | ModelCalled
+  | HandlingStarted
+  | HandlingEnded
+  | StepShown
   | AgentChanged;
 
 /** Whatever may come over the socket. */
@@ -3192,6 +3470,9 @@ export type Frame =
   | RunShown
   | TextHeard
   | ModelCalled
+  | HandlingStarted
+  | HandlingEnded
+  | StepShown
   | AgentChanged
   | Connected
   | Resumed
@@ -3323,10 +3604,24 @@ export interface Routes {
       /** Only what this one takes part in, sent or got. */
       agent?: string;
       status?: ThreadStatus;
+      /** Only what this one sent. */
+      from?: string;
+      /** Only what this one got. */
+      to?: string;
+      /** Only messages whose payload is of this type. */
+      type?: string;
+      /** Only messages that this one's handling sent. */
+      cause?: string;
       /** Only what was sent, or last active, at this time or later. */
       since?: string;
+      /** `desc`: newest first. */
+      order?: "asc" | "desc";
       /** Only what has this text in its payload. */
       q?: string;
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
+      /** With what has become of each message: the attempts to handle it. */
+      handlings?: boolean;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3335,6 +3630,10 @@ export interface Routes {
   };
   "GET /api/v1/threads/{id}": {
     query: {
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
+      /** With what has become of each message: the attempts to handle it. */
+      handlings?: boolean;
       /** With the recorded envelopes. */
       xml?: boolean;
       /** As it stood at this position, or the last one of this time. */
@@ -3360,6 +3659,12 @@ export interface Routes {
       session?: string;
       /** Only what was sent, or last active, at this time or later. */
       since?: string;
+      /** Only what was last active at this time or earlier. */
+      until?: string;
+      /** Only what waits for a person; `false`: only what does not. */
+      waiting?: boolean;
+      /** Largest first: by its last activity, which is the default, when it began, how long it lasted (an open one: until its last activity), or what it cost. */
+      order?: "activity" | "created" | "duration" | "cost";
       /** Only what has this text in its payload. */
       q?: string;
     };
@@ -3404,10 +3709,24 @@ export interface Routes {
       /** Only what this one takes part in, sent or got. */
       agent?: string;
       status?: ThreadStatus;
+      /** Only what this one sent. */
+      from?: string;
+      /** Only what this one got. */
+      to?: string;
+      /** Only messages whose payload is of this type. */
+      type?: string;
+      /** Only messages that this one's handling sent. */
+      cause?: string;
       /** Only what was sent, or last active, at this time or later. */
       since?: string;
+      /** `desc`: newest first. */
+      order?: "asc" | "desc";
       /** Only what has this text in its payload. */
       q?: string;
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
+      /** With what has become of each message: the attempts to handle it. */
+      handlings?: boolean;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3416,6 +3735,10 @@ export interface Routes {
   };
   "GET /api/v1/messages/{id}/why": {
     query: {
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
+      /** With what has become of each message: the attempts to handle it. */
+      handlings?: boolean;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3424,8 +3747,14 @@ export interface Routes {
   };
   "GET /api/v1/messages/{id}": {
     query: {
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
+      /** With what has become of each message: the attempts to handle it. */
+      handlings?: boolean;
       /** With the recorded envelopes. */
       xml?: boolean;
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
     };
     body: undefined;
     answer: Message;
@@ -3512,6 +3841,20 @@ export interface Routes {
     body: undefined;
     answer: Configuration;
   };
+  "GET /api/v1/organism/snapshot": {
+    query: {
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
+      /** Only these threads, separated by commas. */
+      threads?: string[];
+      /** Only these agents, separated by commas. */
+      agents?: string[];
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
+    };
+    body: undefined;
+    answer: Connected;
+  };
   "POST /api/v1/organism/pause": {
     query: {};
     body: NoBody;
@@ -3558,6 +3901,8 @@ export interface Routes {
       since?: string;
       /** Only what has this text in its payload. */
       q?: string;
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
     };
     body: undefined;
     answer: DeadLetterList;
@@ -3689,6 +4034,8 @@ export interface Routes {
     query: {
       /** Where it stands in the log. */
       since?: number;
+      /** With `since`: what happened up to this position, then `caught_up`, then the end. */
+      until?: number;
       /** The timeline of `since`, as `connected` named it. */
       log?: string;
       /** Only these threads, separated by commas. */
@@ -3697,6 +4044,8 @@ export interface Routes {
       agents?: string[];
       /** Only frames of these, separated by commas. */
       events?: FrameName[];
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
     };
     body: undefined;
     answer: string;
@@ -3705,6 +4054,11 @@ export interface Routes {
     query: {};
     body: NoBody;
     answer: Ticket;
+  };
+  "GET /api/v1/me": {
+    query: {};
+    body: undefined;
+    answer: Me;
   };
   "GET /api/v1/healthz": {
     query: {};

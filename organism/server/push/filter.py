@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from operator import attrgetter
+from typing import Final, NamedTuple, Protocol
+
+import msgspec
+from msgspec import Raw
+
+from organism.views.views import cut_payload
 
 UNLOGGED: Final = -1
 """The position of a frame that does not come from the log."""
+ON_REQUEST: Final = frozenset({"handling", "step"})
+"""The names of frames that only those get who name them; nobody else pays for them."""
 
 
 class Frame(NamedTuple):
-    """One event for viewers: its JSON; the rest is what filters look at."""
+    """One event for viewers: its JSON; the rest is what filters look at. It passes by ``event`` and by ``also``."""
 
     position: int
     event: str
     thread_id: str | None
     agents: frozenset[str]
     json: bytes
+    also: str = ""
 
 
 def websocket_frame(payload: bytes) -> bytes:
@@ -59,25 +68,53 @@ def as_events(frames: Sequence[Frame]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a viewer wants. A frame passes if for each given list it names nothing of that kind or something in it."""
+    """What a viewer wants. A frame passes if for each given list it names nothing of that kind or something in it.
+
+    Payloads and previews of more than ``payload_bytes`` are cut.
+    """
 
     threads: frozenset[str] | None = None
     agents: frozenset[str] | None = None
     events: frozenset[str] | None = None
     form: Form = singly
+    payload_bytes: int | None = None
 
     def passes(self, frame: Frame) -> bool:
-        if self.events is not None and frame.event not in self.events:
+        if self.events is not None and frame.event not in self.events and frame.also not in self.events:
             return False
         if self.threads is not None and frame.thread_id is not None and frame.thread_id not in self.threads:
             return False
         return self.agents is None or not frame.agents or not self.agents.isdisjoint(frame.agents)
 
     def passing(self, frames: Sequence[Frame]) -> Sequence[Frame]:
-        """The frames that pass."""
-        if self.threads is None and self.agents is None and self.events is None:
-            return frames
-        return [frame for frame in frames if self.passes(frame)]
+        """The frames that pass, as this viewer gets them."""
+        if not (self.threads is None and self.agents is None and self.events is None):
+            frames = [frame for frame in frames if self.passes(frame)]
+        return frames if self.payload_bytes is None else [_cut(frame, self.payload_bytes) for frame in frames]
+
+
+CUT: Final[Mapping[str, str]] = {"message": "payload", "approval": "preview"}
+"""The events whose frames hold a payload, and its field in what is called as they are."""
+_SAID: Final = msgspec.json.Decoder(dict[str, Raw])
+
+
+def _cut(frame: Frame, most_bytes: int) -> Frame:
+    if frame.event not in CUT or len(frame.json) <= most_bytes:
+        return frame
+    said = _SAID.decode(frame.json)
+    said[frame.event] = Raw(cut_payload(bytes(said[frame.event]), most_bytes, CUT[frame.event]))
+    return frame._replace(json=msgspec.json.encode(said))
+
+
+class OnRequest(Protocol):
+    """Frames that only those get who name them."""
+
+    @property
+    def size_bytes(self) -> int:
+        """About what it takes in memory."""
+
+    def frames(self, wanted: Filter) -> Sequence[Frame]:
+        """Make them, in order, for this filter, which is still to be applied."""
 
 
 class Chunk(NamedTuple):
@@ -86,6 +123,15 @@ class Chunk(NamedTuple):
     after: int
     last: int
     frames: Sequence[Frame]
+    on_request: OnRequest | None = None
+
+    def passing(self, wanted: Filter) -> Sequence[Frame]:
+        """The frames that pass, in order."""
+        frames = wanted.passing(self.frames)
+        if self.on_request is None or wanted.events is None or wanted.events.isdisjoint(ON_REQUEST):
+            return frames
+        made = wanted.passing(self.on_request.frames(wanted))
+        return sorted((*frames, *made), key=attrgetter("position")) if made else frames
 
     @property
     def is_logged(self) -> bool:
@@ -94,7 +140,8 @@ class Chunk(NamedTuple):
     @property
     def size_bytes(self) -> int:
         """About what it takes in memory."""
-        return CHUNK_BYTES + sum(FRAME_BYTES + len(frame.json) for frame in self.frames)
+        size_bytes = CHUNK_BYTES + sum(FRAME_BYTES + len(frame.json) for frame in self.frames)
+        return size_bytes if self.on_request is None else size_bytes + self.on_request.size_bytes
 
 
 CHUNK_BYTES: Final = 300
