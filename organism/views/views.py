@@ -77,6 +77,8 @@ class ReadModel(Generic[R_co]):
     ``is_live``: all rows, which are few and change with nearly every event, are in memory.
     ``is_final``: rows never change, and each is stored once, at its ``position``.
     ``totals``: what ``ViewStore.sums`` says of each group of rows: a column's ``sum``, or its greatest value, ``max``.
+    ``span``: a final row is of so many positions, the last of which is its ``position``; ``fold`` gets all of their
+    records at once, without content, or if another model has a shorter span, the rows of that model that they hold.
     """
 
     name: str
@@ -92,6 +94,7 @@ class ReadModel(Generic[R_co]):
     text_in: tuple[str, str] | None = None
     is_final: bool = False
     totals: Mapping[str, str] = field(default_factory=dict)
+    span: int = 0
     values: tuple[Callable[[Any], Any], ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
