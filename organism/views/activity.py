@@ -68,8 +68,8 @@ class EdgeSums(Entity, array_like=True):
     types: dict[str, int] = field(default_factory=dict)
 
 
-class LongSpan(Entity, kw_only=True):
-    """The sums of the positions up to ``position``. ``edges`` are named ``from to``, of replies ``from to reply``."""
+class Sums(Entity, kw_only=True):
+    """What happened up to ``position``, since the span before."""
 
     position: int
     messages: int = 0
@@ -77,27 +77,41 @@ class LongSpan(Entity, kw_only=True):
     approvals: int = 0
     uncertain: int = 0
     agents: dict[str, AgentSums] = field(default_factory=dict)
-    edges: dict[str, EdgeSums] = field(default_factory=dict)
 
 
 class Detail(Entity, array_like=True):
     """What was where: ``times`` are (µs, position) of the first event of each time, ``sent`` (position, to)."""
 
-    times: list[tuple[int, int]] = field(default_factory=list)
-    sent: list[tuple[int, str]] = field(default_factory=list)
+    times: list[tuple[int, int]]
+    sent: list[tuple[int, str]]
 
 
-class Span(LongSpan, kw_only=True):
-    """A span with what a part of it is counted by; ``begin`` and ``end`` are the times of its first and last event."""
+class Parts(Sums, kw_only=True):
+    """The sums from ``first`` on, and what parts of them are counted by. ``begin`` and ``end`` are in µs.
+
+    ``detail`` is a ``Detail``; few readers need it.
+    """
 
     first: int
     begin: int
     end: int
     marks: list[Mark] = field(default_factory=list)
-    detail: msgspec.Raw = msgspec.Raw(b"[]")
+    detail: msgspec.Raw
 
     def details(self) -> Detail:
         return msgspec.json.decode(self.detail, type=Detail)
+
+
+class LongSpan(Sums, kw_only=True):
+    """The sums of a long span. ``edges`` are named ``from to``, those of replies ``from to reply``."""
+
+    edges: dict[str, EdgeSums] = field(default_factory=dict)
+
+
+class Span(Parts, kw_only=True):
+    """The sums of a span; ``edges`` as a long one has them."""
+
+    edges: dict[str, EdgeSums] = field(default_factory=dict)
 
 
 def duration_us(step: int) -> float:
@@ -121,14 +135,14 @@ def summed(records: Sequence[Record[Any]]) -> Span:
     What each hop has is counted by the library's loops instead of Python's, since each hop pays for it.
     """
     first, last, backward = records[0], records[-1], records[::-1]
-    span = Span(position=last.position, first=first.position, begin=first.at, end=last.at)
     sent = list(_where(records, map(_is, map(_KIND, records), repeat(events.MessageSent))))
     times = sorted(dict(zip(map(_AT, backward), map(_POSITION, backward), strict=True)).items())
+    detail = msgspec.Raw(msgspec.json.encode(Detail(times, list(map(_POSITION_TO, sent)))))
+    span = Span(position=last.position, first=first.position, begin=first.at, end=last.at, detail=detail)
     _count_sent(span, sent)
     _count_handled(span, list(_where(records, map(_is, map(_KIND, records), repeat(events.MessageHandled)))))
     for record in _where(records, map(_COUNTS.__contains__, map(_KIND, records))):
         _COUNTS[type(record.event)](span, record)
-    span.detail = msgspec.Raw(msgspec.json.encode(Detail(times, list(map(_POSITION_TO, sent)))))
     return span
 
 
@@ -151,7 +165,7 @@ def _count_handled(span: Span, handled: Sequence[Record[events.MessageHandled]])
         _agent(span, agent).durations[step] = count
 
 
-def add(sums: LongSpan, more: LongSpan) -> None:
+def add(sums: LongSpan, more: LongSpan | Span) -> None:
     """Add what happened after it."""
     sums.position = more.position
     for name in TOTALS:
@@ -175,13 +189,13 @@ def _add_counts(counts: dict[Any, int], more: Mapping[Any, int]) -> None:
         counts[key] = counts.get(key, 0) + count
 
 
-def _agent(span: LongSpan, name: str) -> AgentSums:
+def _agent(span: Sums, name: str) -> AgentSums:
     if (found := span.agents.get(name)) is None:
         found = span.agents[name] = AgentSums()
     return found
 
 
-def _edge(span: LongSpan, name: str) -> EdgeSums:
+def _edge(span: LongSpan | Span, name: str) -> EdgeSums:
     if (found := span.edges.get(name)) is None:
         found = span.edges[name] = EdgeSums()
     return found

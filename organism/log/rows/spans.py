@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from itertools import pairwise, repeat
+from itertools import repeat, zip_longest
 from operator import attrgetter
 from typing import Any, Final
 
@@ -70,7 +70,7 @@ class SpanFolding:
 
     def _rows(self, parts: list[Any]) -> Iterator[tuple[ReadModel, str, Any]]:
         """The rows of the shortest span, and of the longer ones that end with it."""
-        for model, longer in pairwise([*self._models, None]):
+        for model, longer in zip_longest(self._models, self._models[1:]):
             rows: dict[str, Any] = {}
             model.fold(rows, parts)
             ((key, row),) = rows.items()
