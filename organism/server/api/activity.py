@@ -15,6 +15,7 @@ from organism.errors import BadPosition, InvalidField, NotFound
 from organism.events.entity import Entity
 from organism.model import words
 from organism.model.times import iso
+from organism.server.http.bodies import Faults
 from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import gives
 from organism.server.http.lists import position_in, time_in
@@ -67,13 +68,21 @@ async def activity(call: Call) -> Response:
 
     A bucket of more than 1,024 positions begins behind a multiple of 1,024. Of an agent it is what the agent got.
     """
-    given = call.parameters()
-    wanted = await _wanted(call, given)
-    head = call.tenant.log.head
-    after, until = await position_in(call, "after") or 0, await position_in(call, "until")
-    until = head if until is None else until
-    if after > until:
-        raise InvalidField(f"`after` ({after}) lies behind `until` ({until}).", param="query.after")
+    head, faults = call.tenant.log.head, Faults()
+    given, after, until = call.parameters(faults), 0, head
+    with faults:
+        after = await position_in(call, "after") or 0
+    with faults:
+        found = await position_in(call, "until")
+        until = head if found is None else found
+    with faults:
+        if after > until:
+            raise InvalidField(f"`after` ({after}) lies behind `until` ({until}).", param="query.after")
+    with faults:
+        if "thread" in given and "agent" in given:
+            raise InvalidField("`thread` and `agent` both say of whom; send one of them.", param="query.agent")
+    faults.raise_found()
+    wanted = await _wanted(call, given, until)
     stretch, buckets = Stretch(await _parts(call, after, until), after, until), given.get("buckets", DEFAULT_BUCKETS)
     if given.get("by") == "time":
         bounds = stretch.by_time(buckets, time_in(call, "after"), time_in(call, "until"))
@@ -102,16 +111,14 @@ class Wanted:
         return self.thread in {None, mark.thread} and self.agent in {None, mark.agent}
 
 
-async def _wanted(call: Call, given: Mapping[str, Any]) -> Wanted:
-    """What the call asks for. Raises ``Forbidden``, ``InvalidField``, or ``NotFound``."""
-    thread, agent = given.get("thread"), given.get("agent")
+async def _wanted(call: Call, given: Mapping[str, Any], until: int) -> Wanted:
+    """What the call asks for. Raises ``Forbidden`` or ``NotFound``."""
     call.permit(**{name: given[name] for name in ("thread", "agent") if name in given})
-    if thread is not None and agent is not None:
-        raise InvalidField("`thread` and `agent` both say of whom; send one of them.", param="query.agent")
+    thread, agent = given.get("thread"), given.get("agent")
     if thread is not None:
         await call.row("threads", thread)
     if agent is not None and await call.tenant.views.row("agents", agent) is None:
-        await call.row("agents", agent, await position_in(call, "until"))  # it may have been there then
+        await call.row("agents", agent, until)  # it may have been there then
     return Wanted(thread, agent)
 
 
