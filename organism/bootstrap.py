@@ -508,6 +508,8 @@ def declared(listener: Listener) -> events.Declared:
         payload_class=listener.payload_class_path,
         model=listener.model,
         version=listener.version,
+        group=listener.group,
+        tools=listener.tools,
     )
 
 

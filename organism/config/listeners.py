@@ -18,6 +18,7 @@ from organism.config.check import (
     Seconds,
     Section,
     Text,
+    Title,
     matching,
 )
 from organism.config.code import Code, Named
@@ -59,6 +60,7 @@ class ShippedSection:
     max_payload_bytes: PayloadBytes = 0
     confirm: bool = False
     approval: bool = False
+    group: Title = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +220,7 @@ class ListenerReader:
         return replace(
             has_model,
             prompt=listener.prompt or agent.system_prompt,
+            group=listener.group or agent.group,
             tools=listener.tools or self._tools_there(agent),
             budget=listener.budget if listener.budget != Budget() else agent.budget,
         )
@@ -288,7 +291,7 @@ class ListenerReader:
             payload_class=Prompt,
             payload_class_path=PROMPT_PATH,
             accepts=frozenset({Prompt}),
-            **self._bounds(ListenerSection()),
+            **self._bounds(ListenerSection(group=agent.group or "")),
             prompt=agent.system_prompt,
             model=agent.model,
             tools=self._tools_there(agent),
@@ -325,13 +328,14 @@ class ListenerReader:
         )
 
     def _bounds(self, given: ShippedSection, timeout_s: float = 0.0) -> dict[str, Any]:
-        """The bounds and gates of a section; what it leaves out is the limits'."""
+        """The bounds, gates and group of a section; a bound that it leaves out is the limits'."""
         return {
             "max_concurrent": given.max_concurrent or self._limits.max_concurrent_per_agent,
             "timeout_s": given.timeout_s or timeout_s or self._limits.handler_timeout_s,
             "max_payload_bytes": given.max_payload_bytes or self._limits.max_payload_bytes,
             "confirm": given.confirm,
             "approval": given.approval,
+            "group": given.group or None,
         }
 
     def _with_shipped(self, own: tuple[Listener, ...]) -> Listeners:

@@ -28,6 +28,7 @@ from organism.config.check import (
     PayloadBytes,
     Seconds,
     Text,
+    Title,
     matching,
 )
 from organism.config.modules import ModuleSet
@@ -152,6 +153,7 @@ class AgentSettings:
     rag_top_k: Annotated[int, Field(ge=1, le=50)] = 5
     budget: Budget = Budget()
     taint: Given[Taint] = None
+    group: Given[Title] = None
 
 
 class Row(NamedTuple):
@@ -183,7 +185,8 @@ class Listener:
     ``scope`` is what a token needs to call it as a tool. ``is_internal``: it works for the organism's own commands
     alone, and nobody can send to it.
     ``check_turn`` raises ``MessageTooLarge`` for a message of a session that its model cannot take.
-    ``agent`` is the conversational agent that it is, or that its ``prompt_ref`` names.
+    ``agent`` is the conversational agent that it is, or that its ``prompt_ref`` names. ``group`` is the one that it is
+    shown in.
     """
 
     name: AgentName
@@ -223,6 +226,7 @@ class Listener:
     is_internal: bool = False
     check_turn: Check | None = None
     agent: AgentSettings | None = None
+    group: str | None = None
 
     def asks_people(self, taint: Taint) -> bool:
         """Whether it is an agent for whose tainted runs a person must agree to what cannot be undone (S20).

@@ -33,10 +33,12 @@ class SqliteViews:
         self._models = {model.name: model for model in models}
         self._folding: RowFolding
         self._digests: units.Digests = {}
+        self._past: LiveRows | None = None
         self._is_whole = True
 
     async def begin(self, position: int) -> RowFolding:
         """Fold what comes after ``position``: when the log is opened, and after each failed commit."""
+        self._past = None
         self._digests = {}  # what was read of units that are perhaps not on the disk counts no more
         store, models = self._store, list(self._models.values())
         live = await store.read(live_rows_at, store.snapshots, models, position)
@@ -55,6 +57,9 @@ class SqliteViews:
         found = await self._row(model, key, None)
         return None if found is None else folded_row(model, *found)
 
+    async def live_rows(self, model: ReadModel[R], at: int | None = None) -> Sequence[R]:
+        return (await self._live_at(at)).all_of(model)
+
     async def rows(self, model: str, query: Query) -> Page:
         kind = self._models[model]
         statement = pages.page_statement(kind, replace(query, at=self._bounded(query.at)), self._models)
@@ -71,7 +76,7 @@ class SqliteViews:
         if model.is_live:
             row = (await self._live_at(at)).row(model, key)
             return None if row is None else write(model, row)[:2]
-        return await self._store.read_quickly(pages.read_row, model, key, self._bounded(at))
+        return await self._store.read_quickly(pages.read_row, model, key, self._bounded(at), self._models)
 
     def _invalidate(self, error: Exception) -> None:
         """A fold has failed: no row is shown any more, and the next start rebuilds all of them."""
@@ -92,11 +97,14 @@ class SqliteViews:
         return committed if at is None else min(at, committed)
 
     async def _live_at(self, at: int | None) -> LiveRows:
-        """The live rows, now or at a position."""
-        live, position = self._folding.live, self._bounded(at)
-        if position == live.position:
-            return live
-        return await self._store.read(live_rows_at, self._store.snapshots, list(self._models.values()), position)
+        """The live rows, now or at a position; who looks at one asks for several rows of it."""
+        position = self._bounded(at)
+        for live in (self._folding.live, self._past):
+            if live is not None and live.position == position:
+                return live
+        models = list(self._models.values())
+        self._past = past = await self._store.read(live_rows_at, self._store.snapshots, models, position)
+        return past
 
 
 def live_rows_at(connection: Connection, snapshots: Snapshots, models: Sequence[ReadModel], position: int) -> LiveRows:

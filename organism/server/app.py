@@ -56,6 +56,7 @@ RESOURCES: Final = (
     *usage.ROUTES,
     *history.LOG,
     *live.ROUTES,
+    *introspection.ME,
     *introspection.ROUTES,
 )
 FOR_CLIENTS: Final = (

@@ -12,7 +12,7 @@ from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.model import words
 from organism.model.times import iso
-from organism.views.views import Keys, PrivateFields, ReadModel, Stored, fold_each
+from organism.views.views import Cut, Keys, PrivateFields, ReadModel, Stored, fold_each
 
 # Dead letters: messages whose handling failed for good, and sends that were refused. Each stays until it is replayed
 # or discarded.
@@ -61,6 +61,7 @@ class DeadLetter(DeadLetterHead, kw_only=True):
     """A message that failed for good, or a send that was refused, with its payload."""
 
     payload: words.Payload
+    payload_cut: Cut = UNSET
 
 
 class _Died(PrivateFields):
@@ -127,7 +128,7 @@ DEAD_LETTERS: ReadModel[Stored[DeadLetterHead, _Died]] = ReadModel(
         "died_at": "INTEGER",
         "hangs_on": "TEXT",
     },
-    indexes=(("died_at",), ("thread_id", "died_at"), ("hangs_on",)),
+    indexes=(("died_at",), ("thread_id", "died_at"), ("hangs_on", "thread_id")),
     with_content=True,
 )
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from organism.events.vocabulary import MessageDead, MessageHandled, MessageStarted
+from organism.events.vocabulary import MessageDead, MessageFailed, MessageHandled, MessageStarted
 from organism.model.commands import KillThread, PauseAgent, ResumeAgent
 from organism.testing import Outcome, Running
 from tests.flows.stage import at_gate, open_gate, play
@@ -150,6 +150,7 @@ async def test_a_started_message_whose_listener_is_gone_before_it_has_a_slot_is_
         open_gate(o, "worker 0", "worker 1")
         dead = await o.until(MessageDead, thread=sent[1].thread_id)
         assert dead.event.code == "listener_gone"
+        assert [each.event.attempt for each in await o.records(MessageFailed, thread=sent[1].thread_id)] == [1]
 
 
 async def test_after_a_crash_what_was_started_without_a_slot_runs_once(world: MakeWorld) -> None:

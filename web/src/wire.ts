@@ -45,6 +45,17 @@ export interface Agent {
   message_count: number;
   model: string | null;
   version: string | null;
+  /** Those under way, the oldest first, at most five. */
+  handlings: OpenHandling[];
+  /** How many are under way. */
+  open_handlings: number;
+  /** Since when the oldest waits of what waits for a start. */
+  oldest_waiting_at: string | null;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
+  /** Which others it is shown with, if it says. */
+  group: string | null;
 }
 
 /** What an agent does now. It is a view and no event of the log: the latest wins. */
@@ -55,6 +66,11 @@ export interface AgentChanged {
   current_thread: string | null;
   paused: boolean;
   queue_depth: number;
+  handlings: OpenHandling[];
+  open_handlings: number;
+  oldest_waiting_at: string | null;
+  paused_by: By | null;
+  paused_at: string | null;
 }
 
 /** The listeners, in the order of organism.yaml. */
@@ -106,6 +122,8 @@ export interface Approval {
   why: string | null;
   /** Of the receiver's schema; `{"erased":true}` once it was erased. */
   preview: unknown;
+  /** With `payloads`: the beginning of a longer payload, which is null then. */
+  payload_cut?: PayloadCut;
   /** What `edits` of the payload may be. */
   form_schema?: Record<string, unknown>;
   /** Of the preview's canonical bytes, to which a decision is bound. */
@@ -323,6 +341,16 @@ export interface BudgetSettledData {
   content_owner?: string;
 }
 
+/** Who did it: a person, or the organism itself for a `reason`. */
+export interface By {
+  /** Whose token it was. */
+  principal: string | null;
+  /** The user for whom it was done. */
+  user: string | null;
+  /** Why, if it was the organism itself. */
+  reason: "failures" | "crash_loop" | "removal" | null;
+}
+
 /** A request with an idempotency key was answered; `body` lacks its position, which lies `back` before this. The content is the whole body of an answer that shows how something then stood. */
 export interface CallAnsweredData {
   key: string;
@@ -344,7 +372,7 @@ export interface CalledFunction {
   arguments?: string | null;
 }
 
-/** You are live. */
+/** You are live, or have all up to the `until` of the address; then the connection ends. */
 export interface CaughtUp {
   event: "caught_up";
   /** Where it stands in the log. */
@@ -649,6 +677,12 @@ export interface Connected {
   /** The newest 500 active ones and the newest 100 others. */
   threads: Thread[];
   threads_total: number;
+  /** The newest 100 that are pending; long previews are cut. */
+  approvals: Approval[];
+  /** The newest 100 that are open; long payloads are cut. */
+  dead_letters: DeadLetter[];
+  /** The newest 100. */
+  indeterminate: Indeterminate[];
 }
 
 /** The contents of an owner, a session or thread, up to here were erased. */
@@ -679,6 +713,17 @@ export interface ControlledAgent {
   message_count: number;
   model: string | null;
   version: string | null;
+  /** Those under way, the oldest first, at most five. */
+  handlings: OpenHandling[];
+  /** How many are under way. */
+  open_handlings: number;
+  /** Since when the oldest waits of what waits for a start. */
+  oldest_waiting_at: string | null;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
+  /** Which others it is shown with, if it says. */
+  group: string | null;
   /** Where it stands in the log. */
   position: number;
 }
@@ -705,6 +750,8 @@ export interface DeadLetter {
   traceback?: CodeLine[];
   /** Of the receiver's schema; `{"erased":true}` once it was erased. */
   payload: unknown;
+  /** With `payloads`: the beginning of a longer payload, which is null then. */
+  payload_cut?: PayloadCut;
 }
 
 /** A dead letter was sent again or discarded. */
@@ -764,7 +811,7 @@ export interface DeadLetterOpened {
   dead_letter: DeadLetterHead;
 }
 
-/** A listener as the configuration declares it. */
+/** A listener as the configuration declares it; `group` is where it is shown, `tools` are what it calls. */
 export interface Declared {
   name: string;
   description: string;
@@ -773,6 +820,8 @@ export interface Declared {
   payload_class: string;
   model: string | null;
   version: string;
+  group?: string | null;
+  tools?: string[];
 }
 
 /** Whether there was anything to delete. */
@@ -1117,12 +1166,14 @@ export interface FellBehind {
   position: number;
 }
 
-/** The lists that were sent. */
+/** What was sent of it. */
 export interface FilterSaid {
   threads?: string[];
   agents?: string[];
   /** Only frames of these, separated by commas. */
   events?: FrameName[];
+  /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+  payloads?: number;
 }
 
 /** What the caller wants; null counts as absent. */
@@ -1508,6 +1559,21 @@ export interface McpBody {
   error?: Record<string, unknown> | null;
 }
 
+/** Who calls, and what the token grants. */
+export interface Me {
+  tenant: string;
+  /** Who holds the token. */
+  principal: string;
+  /** The user for whom this request is, as its `SPASS-User-Id` names one. */
+  user: string | null;
+  /** As they were granted, narrowed ones too. */
+  scopes: string[];
+  /** The only models it may use; null: all. */
+  models: string[] | null;
+  /** When the token ends; null: never. */
+  expires_at: string | null;
+}
+
 /** A message. */
 export interface Message {
   id: string;
@@ -1518,6 +1584,8 @@ export interface Message {
   payload_type: string;
   /** Of the receiver's schema; `{"erased":true}` once it was erased. */
   payload: unknown;
+  /** With `payloads`: the beginning of a longer payload, which is null then. */
+  payload_cut?: PayloadCut;
   /** UTC, ISO 8601. */
   timestamp: string;
   /** Where it stands in the log. */
@@ -1590,19 +1658,21 @@ export interface MessageDroppedData {
   content_owner?: string;
 }
 
-/** The last attempt failed; `message_dead` follows in the same unit. */
+/** The last attempt failed in the `line` of the handler; `message_dead` follows in the same unit. */
 export interface MessageFailedData {
   message: string;
   agent: string;
   attempt: number;
   error: string;
+  duration?: number;
+  line?: CodeLine;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
 }
 
-/** The message was handled. Or `delivered` to the console, `answered` an ask, `appended` to a running turn, or `unread` by anyone. */
+/** The message was handled by its `attempt`; 0 if none had begun. Or `delivered` to the console, `answered` an ask, `appended` to a running turn, or `unread` by anyone. */
 export interface MessageHandledData {
   message: string;
   agent: string;
@@ -1614,6 +1684,7 @@ export interface MessageHandledData {
     | "killed"
     | "unread";
   duration: number;
+  attempt?: number;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -1630,7 +1701,7 @@ export interface MessageKeptData {
   content_owner?: string;
 }
 
-/** Messages, oldest first. */
+/** Messages, by default oldest first. */
 export interface MessageList {
   /** How many are here. */
   count: number;
@@ -1677,13 +1748,15 @@ export interface MessageReplayedData {
   content_owner?: string;
 }
 
-/** The attempt failed, and another one follows at `next_at`. */
+/** The attempt failed in the `line` of the handler, and another one follows at `next_at`. */
 export interface MessageRetriedData {
   message: string;
   agent: string;
   attempt: number;
   error: string;
   next_at: number;
+  duration?: number;
+  line?: CodeLine;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -1833,6 +1906,19 @@ export interface Node {
   payload_class: string | null;
 }
 
+/** A handling that is under way. */
+export interface OpenHandling {
+  message_id: string;
+  thread_id: string;
+  agent: string;
+  payload_type: string | null;
+  attempt: number;
+  /** UTC, ISO 8601. */
+  started_at: string;
+  /** Of several a person's word, else what it has waited for longest. */
+  waits_for: WaitsFor | null;
+}
+
 /** The organism as a whole. */
 export interface Organism {
   name: string;
@@ -1846,6 +1932,9 @@ export interface Organism {
   /** The head of the log. */
   position: number;
   waiting_for_people: WaitingForPeople;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
 }
 
 /** The organism was started, paused, resumed or stopped. */
@@ -1939,6 +2028,14 @@ export interface PauseCommand {
   thread_id?: string | null;
   /** Of any kind, up to 200 bytes of JSON; the answer carries it too. */
   id?: unknown;
+}
+
+/** What is shown of a payload that is longer than was asked for. */
+export interface PayloadCut {
+  /** How long its JSON is. */
+  bytes: number;
+  /** The beginning of its JSON. */
+  text: string;
 }
 
 /** A part of a message; only text is read. */
@@ -2574,7 +2671,7 @@ export interface StepError {
   retry_after_s?: number | null;
 }
 
-/** A step got its result, which is the record's content (an ask has its reply instead), or its error. */
+/** A step got its result, which is the record's content (an ask has its reply instead), or its error. What it waited for stands here as in `step_started`, which a pure effect has none of. */
 export interface StepRecordedData {
   message: string;
   agent: string;
@@ -2591,25 +2688,31 @@ export interface StepRecordedData {
   input: string;
   error?: StepError;
   place?: string;
+  effect?: "idempotent" | "pure" | "unsafe";
+  approval?: string;
+  key?: string;
+  to?: string;
+  model?: string;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
 }
 
-/** An operator said how an unsafe effect ended; with `done` the content is its result. */
+/** An operator said how the unsafe effect `key` ended; with `done` the content is its result. */
 export interface StepResolvedData {
   message: string;
   agent: string;
   step: number;
   outcome: "done" | "fail" | "redo";
+  key?: string;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
 }
 
-/** A step of a handling began, the `step`-th (0: the consent to the message itself); `input` is its digest. `place` is where the handler calls it: `2/1/3` is the third step of the first task of the handler's second task. `key` is an effect's, or the id of the tool call that an ask is. `expires`: when an ask or approval is over. `unknown`: this unsafe effect was begun before, and its outcome is unknown. */
+/** A step of a handling began, the `step`-th (0: the consent to the message itself); `input` is its digest. `place` is where the handler calls it: `2/1/3` is the third step of the first task of the handler's second task. `key` is an effect's, or the id of the tool call that an ask is. `expires`: when an ask or approval is over. `unknown`: this unsafe effect was begun before, and its outcome is unknown. `to` is whom an ask asks, `model` the model that is called. */
 export interface StepStartedData {
   message: string;
   agent: string;
@@ -2630,6 +2733,8 @@ export interface StepStartedData {
   key?: string;
   unknown?: boolean;
   place?: string;
+  to?: string;
+  model?: string;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -2649,7 +2754,7 @@ export interface StreamOptions {
   include_obfuscation?: boolean | null;
 }
 
-/** Replace the filter; with `since`, go on from that position of the timeline `log`. With `batch` what is pushed comes as JSON arrays, one for each commit. */
+/** Replace the filter; with `since`, go on from that position of the timeline `log`. With `batch` what is pushed comes as JSON arrays, one for each commit; of payloads longer than `payloads` bytes the beginning comes. */
 export interface SubscribeCommand {
   cmd: "subscribe";
   threads?: string[] | null;
@@ -2658,6 +2763,7 @@ export interface SubscribeCommand {
   since?: number | null;
   log?: string | null;
   batch?: boolean;
+  payloads?: number | null;
   /** Of any kind, up to 200 bytes of JSON; the answer carries it too. */
   id?: unknown;
 }
@@ -2762,6 +2868,16 @@ export interface Thread {
   cost_usd: string;
   /** That of its last event: its ETag, what `If-Match` compares. */
   position: number;
+  /** When it ended, if it has. */
+  ended_at: string | null;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
+  /** The thread whose past it shares. */
+  forked_from: string | null;
+  /** The first text of its first payload; null once erased. */
+  title: string | null;
+  waiting_for_people: ThreadQuestions;
 }
 
 /** The thread ended: no message of it is open. */
@@ -2821,7 +2937,7 @@ export interface ThreadKilledData {
   content_owner?: string;
 }
 
-/** Threads, newest activity first. */
+/** Threads, by default those with the newest activity first. */
 export interface ThreadList {
   /** How many are here. */
   count: number;
@@ -2841,6 +2957,13 @@ export interface ThreadPausedData {
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
+}
+
+/** How much of the thread waits for a person. */
+export interface ThreadQuestions {
+  approvals: number;
+  dead_letters: number;
+  indeterminate: number;
 }
 
 /** An ended thread was reopened, with what outlived its end: open dead letters, a pause, reminders, tokens. */
@@ -2882,7 +3005,7 @@ export interface ThreadUpdated {
   last_activity: string;
 }
 
-/** A thread with its first 500 messages. */
+/** A thread with its first 500 messages, and what works on it. */
 export interface ThreadWithMessages {
   id: string;
   status: ThreadStatus;
@@ -2902,9 +3025,23 @@ export interface ThreadWithMessages {
   cost_usd: string;
   /** That of its last event: its ETag, what `If-Match` compares. */
   position: number;
+  /** When it ended, if it has. */
+  ended_at: string | null;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
+  /** The thread whose past it shares. */
+  forked_from: string | null;
+  /** The first text of its first payload; null once erased. */
+  title: string | null;
+  waiting_for_people: ThreadQuestions;
   messages: Message[];
   /** The `cursor` for `/threads/{id}/messages` to go on with. */
   next: string | null;
+  /** Those under way, which a kill ends; the oldest first, at most twenty. */
+  handlings: OpenHandling[];
+  /** How many are under way. */
+  open_handlings: number;
 }
 
 /** Opens `/ws?ticket=…`, once. */
@@ -3160,6 +3297,18 @@ export interface WaitingForPeople {
   foreign_tools: number;
 }
 
+/** What a handling waits for. */
+export interface WaitsFor {
+  kind: "agent" | "model" | "effect" | "person";
+  /** The agent, the model, the effect's key, or the id of the approval or the uncertain effect. */
+  name: string | null;
+  /** UTC, ISO 8601. */
+  since: string;
+  step: number;
+  /** Of an effect, an uncertain one too. */
+  effect: "pure" | "idempotent" | "unsafe" | null;
+}
+
 /** How a message came about: it, the one whose handling led to it, and so on; the injection comes last. */
 export interface Why {
   messages: Message[];
@@ -3373,10 +3522,22 @@ export interface Routes {
       /** Only what this one takes part in, sent or got. */
       agent?: string;
       status?: ThreadStatus;
+      /** Only what this one sent. */
+      from?: string;
+      /** Only what this one got. */
+      to?: string;
+      /** Only messages whose payload is of this type. */
+      type?: string;
+      /** Only messages that this one's handling sent. */
+      cause?: string;
       /** Only what was sent, or last active, at this time or later. */
       since?: string;
+      /** `desc`: newest first. */
+      order?: "asc" | "desc";
       /** Only what has this text in its payload. */
       q?: string;
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3385,6 +3546,8 @@ export interface Routes {
   };
   "GET /api/v1/threads/{id}": {
     query: {
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
       /** With the recorded envelopes. */
       xml?: boolean;
       /** As it stood at this position, or the last one of this time. */
@@ -3410,6 +3573,12 @@ export interface Routes {
       session?: string;
       /** Only what was sent, or last active, at this time or later. */
       since?: string;
+      /** Only what was last active at this time or earlier. */
+      until?: string;
+      /** Only what waits for a person; `false`: only what does not. */
+      waiting?: boolean;
+      /** Largest first: by its last activity, which is the default, when it began, how long it lasted (an open one: until its last activity), or what it cost. */
+      order?: "activity" | "created" | "duration" | "cost";
       /** Only what has this text in its payload. */
       q?: string;
     };
@@ -3454,10 +3623,22 @@ export interface Routes {
       /** Only what this one takes part in, sent or got. */
       agent?: string;
       status?: ThreadStatus;
+      /** Only what this one sent. */
+      from?: string;
+      /** Only what this one got. */
+      to?: string;
+      /** Only messages whose payload is of this type. */
+      type?: string;
+      /** Only messages that this one's handling sent. */
+      cause?: string;
       /** Only what was sent, or last active, at this time or later. */
       since?: string;
+      /** `desc`: newest first. */
+      order?: "asc" | "desc";
       /** Only what has this text in its payload. */
       q?: string;
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3466,6 +3647,8 @@ export interface Routes {
   };
   "GET /api/v1/messages/{id}/why": {
     query: {
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3474,6 +3657,8 @@ export interface Routes {
   };
   "GET /api/v1/messages/{id}": {
     query: {
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3562,6 +3747,20 @@ export interface Routes {
     body: undefined;
     answer: Configuration;
   };
+  "GET /api/v1/organism/snapshot": {
+    query: {
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
+      /** Only these threads, separated by commas. */
+      threads?: string[];
+      /** Only these agents, separated by commas. */
+      agents?: string[];
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
+    };
+    body: undefined;
+    answer: Connected;
+  };
   "POST /api/v1/organism/pause": {
     query: {};
     body: NoBody;
@@ -3626,6 +3825,8 @@ export interface Routes {
       since?: string;
       /** Only what has this text in its payload. */
       q?: string;
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
     };
     body: undefined;
     answer: DeadLetterList;
@@ -3757,6 +3958,8 @@ export interface Routes {
     query: {
       /** Where it stands in the log. */
       since?: number;
+      /** With `since`: what happened up to this position, then `caught_up`, then the end. */
+      until?: number;
       /** The timeline of `since`, as `connected` named it. */
       log?: string;
       /** Only these threads, separated by commas. */
@@ -3765,6 +3968,8 @@ export interface Routes {
       agents?: string[];
       /** Only frames of these, separated by commas. */
       events?: FrameName[];
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
     };
     body: undefined;
     answer: string;
@@ -3773,6 +3978,11 @@ export interface Routes {
     query: {};
     body: NoBody;
     answer: Ticket;
+  };
+  "GET /api/v1/me": {
+    query: {};
+    body: undefined;
+    answer: Me;
   };
   "GET /api/v1/healthz": {
     query: {};

@@ -124,6 +124,9 @@ class LiveRows:
         row: R | None = self._rows[model.name][key]
         return row
 
+    def all_of(self, model: ReadModel[R]) -> list[R]:
+        return [row for row in self._rows[model.name].values() if row is not None]
+
     def checkpoint(self) -> Snapshot:
         rows = {
             model.name: {key: _whole(model, row) for key, row in self._rows[model.name].items()}
@@ -237,7 +240,9 @@ def first_version(position: int) -> int:
 
 def write(model: ReadModel, row: Any) -> Written:
     """The one place where a row becomes bytes."""
-    values = [_column(value(row)) for value in model.values]
+    if model.complete is not None:
+        model.complete(row)
+    values = [_joined(value) if type(value := get(row)) is list else value for get in model.values]
     public, private = (row.public, row.private) if type(row) is Stored else (row, None)
     content_at = public.position if model.with_content or model.is_final else 0
     return _encode(public), b"" if private is None else _encode(private), content_at, values
@@ -268,6 +273,6 @@ def _of_whole(model: ReadModel, row: bytes) -> Any:
 _encode: Final = msgspec.json.Encoder().encode
 
 
-def _column(value: Any) -> Any:
-    """A field's value in its column."""
-    return f"|{'|'.join(value)}|" if type(value) is list else value
+def _joined(names: Sequence[str]) -> str:
+    """A list in its column."""
+    return f"|{'|'.join(names)}|"

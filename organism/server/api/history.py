@@ -71,9 +71,9 @@ async def messages(call: Call) -> Response:
 
 async def message(call: Call) -> Response:
     """One message; with ``?xml=true`` its recorded envelope too."""
-    is_xml = call.parameters().get("xml")
+    given = call.parameters()
     row = await call.row("messages", call.path_params["id"])
-    return JsonResponse(await lists.message_with_xml(call, row) if is_xml else row)
+    return JsonResponse((await lists.rows_as_asked(call, b"[%b]" % row, given))[1:-1])
 
 
 async def why(call: Call) -> Response:
@@ -81,14 +81,14 @@ async def why(call: Call) -> Response:
 
     Of a very long path these are the first 500; ``next`` is the message where it goes on.
     """
-    is_xml = call.parameters().get("xml")
+    given = call.parameters()
     found: list[bytes] = []
     wanted: str | None = call.path_params["id"]
     while wanted is not None and len(found) < lists.MAX_LIMIT:
         found.append(await call.row("messages", wanted))
         wanted = orjson.loads(found[-1])["cause"]
     rows = b"[" + b",".join(found) + b"]"
-    shown = await lists.with_xml(call, rows) if is_xml else rows
+    shown = await lists.rows_as_asked(call, rows, given)
     return JsonResponse(splice(b"{}", {"messages": shown, "count": len(found), "next": wanted}))
 
 
@@ -122,10 +122,16 @@ MESSAGES: Final = tagged(
         by_head=True,
         gives=gives(lists.MessageList),
         query=lists.MESSAGES.takes,
-        narrow={"status": words.ThreadStatus},
+        narrow=lists.NARROW_MESSAGES,
     ),
     Route(
-        "GET /messages/{id}/why", why, right=READ, by_head=True, gives=gives(Why), query=("xml",), refuses=(NotFound,)
+        "GET /messages/{id}/why",
+        why,
+        right=READ,
+        by_head=True,
+        gives=gives(Why),
+        query=lists.IN_ROWS,
+        refuses=(NotFound,),
     ),
     Route(
         "GET /messages/{id}",
@@ -133,7 +139,7 @@ MESSAGES: Final = tagged(
         right=Right("read", {"id": "message"}),
         by_head=True,
         gives=gives(Message),
-        query=("xml",),
+        query=lists.IN_ROWS,
         refuses=(NotFound,),
     ),
 )

@@ -21,11 +21,14 @@ from organism.events.entity import Entity
 from organism.model import words
 from organism.model.commands import PauseOrganism, ResumeOrganism
 from organism.model.ids import CONSOLE
-from organism.server.http.bodies import NoBody
+from organism.server.http.bodies import Faults, NoBody
 from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT, ACT_REFUSED, Gives, gives
 from organism.server.http.lists import AT, as_of
 from organism.server.http.rights import READ, Right
+from organism.server.push.filter import Filter
+from organism.server.push.frames import Connected
+from organism.server.push.snapshot import read_snapshot
 from organism.views.organism import Organism, OrganismRow, completed
 from organism.views.read_models import waiting_for_people
 
@@ -80,11 +83,33 @@ async def organism(call: Call) -> Response:
     return JsonResponse(shown)
 
 
+async def snapshot(call: Call) -> Response:
+    """Everything at a position, as ``connected`` shows it: the organism, its agents, threads and open questions."""
+    faults = Faults()
+    given = call.parameters(faults)
+    with faults:
+        at = await as_of(call)
+    faults.raise_found()
+    threads, agents = (frozenset(given[name]) if name in given else None for name in ("threads", "agents"))
+    wanted = Filter(threads, agents, payload_bytes=given.get("payloads"))
+    found = await read_snapshot(call.tenant.views, call.process.organism.codec, wanted, at)
+    if at is None:
+        now, status = call.tenant.clock.now_us(), call.process.organism.status
+    else:
+        now, status = await _time_of(call, at), found.organism.status
+    organism = completed(found.organism, found.waiting, now, status)
+    return JsonResponse(found.connected(call.tenant.log.timeline, organism))
+
+
 async def _as_of(call: Call, at: int) -> Organism:
     """How it stood at a position: running or paused, and up since the start before."""
     row = await _row(call, at)
+    return completed(row, await waiting_for_people(call.tenant.views, at), await _time_of(call, at), row.status)
+
+
+async def _time_of(call: Call, at: int) -> int:
     (record,) = await call.tenant.log.read(at - 1, at)
-    return completed(row, await waiting_for_people(call.tenant.views, at), record.at, row.status)
+    return record.at
 
 
 async def _row(call: Call, at: int | None = None) -> OrganismRow:
@@ -200,6 +225,15 @@ ROUTES: Final = (
             "GET /organism", organism, right=READ, by_head=True, gives=gives(Organism), query=(AT,), refuses=(NotFound,)
         ),
         Route("GET /organism/config", config, right=OPERATOR, by_head=True, gives=gives(Configuration)),
+        Route(
+            "GET /organism/snapshot",
+            snapshot,
+            right=READ,
+            by_head=True,
+            gives=gives(Connected),
+            query=(AT, "threads", "agents", "payloads"),
+            refuses=(NotFound,),
+        ),
         _pausing("POST /organism/pause", pause),
         _pausing("POST /organism/resume", resume),
         _control_route("POST /organism/reload", reload, gives=gives(Reloaded), refuses=(ConfigInvalid,)),

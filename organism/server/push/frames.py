@@ -22,10 +22,12 @@ from organism.model.words import one_of
 from organism.pump.run.feed import Delta
 from organism.server.push.filter import UNLOGGED, Frame
 from organism.views import approvals, dead_letters, threads
+from organism.views.handlings import OpenHandling
 from organism.views.organism import Agent, Organism
 from organism.views.run import data_of, kind_of
 from organism.views.threads import Thread
 from organism.views.views import ERASED, with_payload
+from organism.views.who import By
 
 MAX_THREADS: Final = 4096
 WITH_CONTENT: Final = EventFilter(content=True)
@@ -72,12 +74,14 @@ class ThreadCreated(FrameOf, tag="thread_created"):
 
     @classmethod
     def of(cls, record: Record[events.ThreadCreated], context: Context) -> ThreadCreated | None:
-        """The thread's first message is in the same unit: it says who takes part."""
+        """The thread's first message is in the same unit: it says who takes part, and what the thread is called."""
         if context.thread is None:
             return None
-        thread, first = context.thread, context.following
+        thread = replace(context.thread, title=None, waiting_for_people=threads.ThreadQuestions())
+        first = context.following
         if first is not None and isinstance(first.event, events.MessageSent) and first.thread == record.thread:
-            thread = replace(thread, participants=[first.event.sender, first.event.to])
+            thread.participants = [first.event.sender, first.event.to]
+            thread.title = threads.title(None if first.content is None else first.content.json)
         return cls(record.position, thread)
 
 
@@ -352,10 +356,26 @@ class AgentChanged(FrameOf, tag="agent_state"):
     current_thread: words.ThreadId | None
     paused: bool
     queue_depth: words.Count
+    handlings: list[OpenHandling]
+    open_handlings: words.Count
+    oldest_waiting_at: words.Time | None
+    paused_by: By | None
+    paused_at: words.Time | None
 
     @classmethod
     def of_row(cls, row: Agent) -> AgentChanged:
-        return cls(row.name, row.state, row.current_thread, row.paused, row.queue_depth)
+        return cls(
+            agent=row.name,
+            state=row.state,
+            current_thread=row.current_thread,
+            paused=row.paused,
+            queue_depth=row.queue_depth,
+            handlings=row.handlings,
+            open_handlings=row.open_handlings,
+            oldest_waiting_at=row.oldest_waiting_at,
+            paused_by=row.paused_by,
+            paused_at=row.paused_at,
+        )
 
 
 class Connected(FrameOf, tag="connected"):
@@ -369,6 +389,13 @@ class Connected(FrameOf, tag="connected"):
         list[threads.Thread] | Raw, Meta(description="The newest 500 active ones and the newest 100 others.")
     ]
     threads_total: words.Count
+    approvals: Annotated[
+        list[approvals.Approval] | Raw, Meta(description="The newest 100 that are pending; long previews are cut.")
+    ]
+    dead_letters: Annotated[
+        list[dead_letters.DeadLetter] | Raw, Meta(description="The newest 100 that are open; long payloads are cut.")
+    ]
+    indeterminate: Annotated[list[dead_letters.Indeterminate] | Raw, Meta(description="The newest 100.")]
 
 
 class Resumed(FrameOf, tag="connected"):
@@ -391,7 +418,7 @@ class FellBehind(FrameOf, tag="fell_behind"):
 
 
 class CaughtUp(FrameOf, tag="caught_up"):
-    """You are live."""
+    """You are live, or have all up to the `until` of the address; then the connection ends."""
 
     position: words.Position
 
