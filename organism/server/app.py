@@ -23,6 +23,7 @@ from organism.server import introspection
 from organism.server.api import (
     activity,
     agents,
+    graph,
     history,
     library,
     open_items,
@@ -52,6 +53,7 @@ RESOURCES: Final = (
     *agents.ROUTES,
     *organism.ROUTES,
     *activity.ROUTES,
+    *graph.ROUTES,
     *open_items.ROUTES,
     *usage.ROUTES,
     *history.LOG,

@@ -177,11 +177,15 @@ def add(sums: LongSpan, more: LongSpan | Span) -> None:
         _add_counts(agent.durations, other.durations)
         agent.cost_usd += other.cost_usd
     for name, sent in more.edges.items():
-        edge = _edge(sums, name)
-        edge.messages += sent.messages
-        edge.failed += sent.failed
-        edge.last_at = max(edge.last_at, sent.last_at)
-        _add_counts(edge.types, sent.types)
+        add_edge(_edge(sums, name), sent)
+
+
+def add_edge(edge: EdgeSums, more: EdgeSums) -> None:
+    """Add what else was sent there."""
+    edge.messages += more.messages
+    edge.failed += more.failed
+    edge.last_at = max(edge.last_at, more.last_at)
+    _add_counts(edge.types, more.types)
 
 
 def _add_counts(counts: dict[Any, int], more: Mapping[Any, int]) -> None:

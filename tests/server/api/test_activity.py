@@ -2,58 +2,21 @@
 
 from __future__ import annotations
 
-import random
 from collections import Counter
-from collections.abc import AsyncIterator, Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pytest
-import pytest_asyncio
 
 from organism.events import vocabulary as events
-from organism.events.record import Record, Unit
-from organism.log.log import EventLog
 from organism.model.times import iso
+from tests.server.long_past import tell
 from tests.server.served import Served, served
 from tests.server.tenanted import bearer, hello_with
 
 ALL = 1 << 20
 COUNTED = ("messages", "failures", "approvals", "uncertain")
-AGENTS = ("greeter", "shouter", "library")
-
-
-def happening(chance: random.Random, number: int) -> events.Event:
-    """An event, most often a message."""
-    message, (sender, agent) = f"msg-{number}", chance.sample(AGENTS, 2)
-    if chance.random() < 0.8:
-        return events.MessageSent(message, sender, agent, "Greeting", 1, "token", reply=chance.random() < 0.2)
-    rare: Sequence[events.Event] = (
-        events.MessageHandled(message, agent, "done", chance.randrange(1, 10_000_000)),
-        events.MessageDead(message, agent, sender, "Greeting", 1, "timeout", "It took too long.", 3),
-        events.MessageRefused(message, sender, agent, "Greeting", "routing", "not_a_peer", "Not a peer."),
-        events.ApprovalRequested(f"apr-{number}", message, agent, 1, "digest", 1),
-        events.StepStarted(message, agent, 1, "effect", "", unknown=True),
-        events.StepStarted(message, agent, 1, "effect", ""),
-        events.ThreadPaused(),
-    )
-    return chance.choice(rare)
-
-
-async def tell(log: EventLog, count: int, seed: int = 1) -> None:
-    """So many events of four threads, at times that leave gaps."""
-    chance, at, number = random.Random(seed), log.last_at, 0
-    for thread in range(4):
-        log.append(Unit(f"thr-{thread}", [Record(events.ThreadCreated())], at, {}))
-    while number < count:
-        at += chance.choice([0, 1, 1_000, 1_000_000, 60_000_000])
-        records: list[Record[Any]] = []
-        for _ in range(chance.randint(1, 5)):
-            number += 1
-            records.append(Record(happening(chance, number)))
-        log.append(Unit(f"thr-{chance.randrange(4)}", records, at, {}))
-    await log.commit(Unit("thr-0", [Record(events.ThreadPaused())], at, {}))
 
 
 def kind_of(event: events.Event) -> str | None:
@@ -77,14 +40,6 @@ def receiver(event: Any) -> str:
         case events.MessageRefused():
             return str(event.sender)
     return str(event.agent)
-
-
-@pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def shared_past() -> AsyncIterator[Served]:
-    """A server with a long past."""
-    async with served() as server:
-        await tell(server.log, 4_000)
-        yield server
 
 
 @pytest.mark.parametrize(
