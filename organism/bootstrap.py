@@ -518,7 +518,7 @@ def declared(listener: Listener) -> events.Declared:
         model=listener.model,
         version=listener.version,
         group=listener.group,
-        tools=listener.tools,
+        tools=tuple(dict.fromkeys((*listener.tools, *listener.looks_up))),
     )
 
 
