@@ -1155,11 +1155,13 @@ export interface Fault {
   message: string;
 }
 
-/** You read slowly, and are served from the log now. */
+/** You read slowly, and are served from the log now: said again once a second until `caught_up`. */
 export interface FellBehind {
   event: "fell_behind";
   /** Where it stands in the log. */
   position: number;
+  /** How old the first event is that you have not got. */
+  lag_ms: number;
 }
 
 /** The lists that were sent. */

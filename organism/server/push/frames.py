@@ -529,9 +529,10 @@ class Checkpoint(FrameOf, tag="checkpoint"):
 
 
 class FellBehind(FrameOf, tag="fell_behind"):
-    """You read slowly, and are served from the log now."""
+    """You read slowly, and are served from the log now: said again once a second until `caught_up`."""
 
     position: words.Position
+    lag_ms: Annotated[words.Milliseconds, Meta(description="How old the first event is that you have not got.")]
 
 
 class CaughtUp(FrameOf, tag="caught_up"):

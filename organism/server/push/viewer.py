@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
@@ -18,6 +18,7 @@ import structlog
 from organism.events import vocabulary as events
 from organism.events.record import Record
 from organism.log.log import EventLog
+from organism.model.times import milliseconds
 from organism.pump.run.feed import Delta, Feed, LiveText
 from organism.server.push.filter import UNLOGGED, Chunk, Filter, Frame, as_array, singly
 from organism.server.push.frames import (
@@ -39,6 +40,8 @@ from organism.views.views import ViewStore
 WINDOW_BYTES: Final = 4 << 20
 TICK_SECONDS: Final = 5.0
 QUIET_EVENTS: Final = 1000
+LAG_EVERY_US: Final = 1_000_000
+"""Who has fallen behind hears how far, again after so long."""
 
 _log = structlog.get_logger("organism.server")
 
@@ -63,9 +66,15 @@ class Tail:
     """
 
     def __init__(
-        self, log: EventLog, views: ViewStore, window_bytes: int = WINDOW_BYTES, feed: Feed | None = None
+        self,
+        log: EventLog,
+        views: ViewStore,
+        now: Callable[[], int],
+        window_bytes: int = WINDOW_BYTES,
+        feed: Feed | None = None,
     ) -> None:
         self.log, self.views = log, views
+        self.now = now  # the log's time in µs
         self.position = log.head
         self.states = AgentStates(views, self._offer_unlogged)
         self.snapshots = SnapshotReader(log, views, self.states)
@@ -254,6 +263,7 @@ class Viewer:
         """Go on from ``start``: what follows it is sent, then ``caught_up`` if it is to be announced."""
         self.position = self._announced = start.position
         self._announces = start.announce
+        self._lag_due_us: int | None = None
         self._states_at = start.states_at
         self._had: Filter | None = None
         self._number: int | None = None
@@ -286,10 +296,12 @@ class Viewer:
         past: Past | None = None
         while not self._is_over:
             news = self._tail.news
+            if self._lag_due_us is not None and self._tail.now() >= self._lag_due_us:
+                yield await self._lag()
             if not self._is_in_window():
                 if not self._announces:
-                    self._announces = True
-                    yield self.own(FellBehind(self.position))
+                    self._announces, self._lag_due_us = True, 0
+                    continue
                 if past is None or not past.goes_on(self.position, self.filter):
                     past = Past(self._tail.log, self._tail.views, self.filter, self.position)
                 page = await past.read()
@@ -301,6 +313,15 @@ class Viewer:
                 return
             else:
                 await news.wait()
+
+    async def _lag(self) -> bytes:
+        """Say how old the first event is that was not sent yet."""
+        self._lag_due_us = self._tail.now() + LAG_EVERY_US
+        position = self.position
+        unsent = await self._tail.log.read(position, limit=1)
+        if position != self.position or not unsent:
+            return b""
+        return self.own(FellBehind(position, milliseconds(max(0, self._tail.now() - unsent[0].at))))
 
     def _is_in_window(self) -> bool:
         """Whether the tail's window has what comes next."""
@@ -347,6 +368,6 @@ class Viewer:
         self._is_live, self._states_at, self._had = True, 0, None
         wire = self.filter.form(frames)
         if self._announces:
-            self._announces, self._announced = False, self.position
+            self._announces, self._announced, self._lag_due_us = False, self.position, None
             wire += self.own(CaughtUp(self.position))
         return wire
