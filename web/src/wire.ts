@@ -69,6 +69,12 @@ export interface AgentPausedData {
   content_owner?: string;
 }
 
+/** How many messages an agent has handled, and how many failed for good. */
+export interface AgentRate {
+  handled: number;
+  failed: number;
+}
+
 /** The agent was resumed. */
 export interface AgentResumedData {
   agent: string;
@@ -253,6 +259,7 @@ export type Batch = Array<
     | HandlingStarted
     | HandlingEnded
     | StepShown
+    | RatesShown
     | AgentChanged>;
 
 /** What models cost in a span. */
@@ -1257,6 +1264,7 @@ export type FrameName =
     | "indeterminate"
     | "message"
     | "organism_state"
+    | "rates"
     | "reload"
     | "run"
     | "step"
@@ -2055,6 +2063,14 @@ export interface Question {
   message_id: string;
   step: number;
   status: "open" | "done" | "redo" | "fail";
+}
+
+/** What moved in so many seconds: at most once a second, and never while nothing moves. */
+export interface RatesShown {
+  event: "rates";
+  seconds: number;
+  agents: Record<string, AgentRate>;
+  edges: [string, string, number, number][];
 }
 
 /** It takes work. */
@@ -3302,6 +3318,7 @@ export type Pushed =
   | HandlingStarted
   | HandlingEnded
   | StepShown
+  | RatesShown
   | AgentChanged;
 
 /** Whatever may come over the socket. */
@@ -3323,6 +3340,7 @@ export type Frame =
   | HandlingStarted
   | HandlingEnded
   | StepShown
+  | RatesShown
   | AgentChanged
   | Connected
   | Resumed

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple, Protocol
 
 UNLOGGED: Final = -1
 """The position of a frame that does not come from the log."""
-ON_REQUEST: Final = frozenset({"handling", "step"})
+ON_REQUEST: Final = frozenset({"handling", "step", "rates"})
 """The names of frames that only those get who name them; nobody else pays for them."""
 
 

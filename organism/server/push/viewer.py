@@ -33,6 +33,7 @@ from organism.server.push.frames import (
     frame_of_delta,
 )
 from organism.server.push.past import PAGE_BYTES, Past, load_threads
+from organism.server.push.rates import Counts, Rates
 from organism.server.push.snapshot import AgentStates, SnapshotReader, Start
 from organism.views.organism import KEYS as AGENT_KEYS
 from organism.views.views import ViewStore
@@ -78,6 +79,7 @@ class Tail:
         self.position = log.head
         self.states = AgentStates(views, self._offer_unlogged)
         self.snapshots = SnapshotReader(log, views, self.states)
+        self.rates = Rates(now, self._offer_counts)
         self.news, self.ended = asyncio.Event(), asyncio.Event()
         self.ticks = 0
         self._feed = feed or Feed()
@@ -130,7 +132,7 @@ class Tail:
 
     async def _work(self) -> None:
         async with asyncio.TaskGroup() as group:
-            others = [group.create_task(self.states.follow()), group.create_task(self._tick())]
+            others = [group.create_task(work) for work in (self.states.follow(), self.rates.follow(), self._tick())]
             await self._follow()
             for other in others:
                 other.cancel()
@@ -152,6 +154,7 @@ class Tail:
             frames, details = folded.frames(records), Details.of(records)
             self._offer(Chunk(self.position, records[-1].position, frames, details))
             self._offer_waiting_text(records)
+            self.rates.count(records)
             if any(type(record.event) in AGENT_KEYS for record in records):
                 self.states.is_due.set()
 
@@ -182,6 +185,9 @@ class Tail:
 
     def _offer_unlogged(self, frames: Sequence[Frame]) -> None:
         self._offer(Chunk(self.position, self.position, frames))
+
+    def _offer_counts(self, counts: Counts) -> None:
+        self._offer(Chunk(self.position, self.position, (), counts))
 
     def _on_delta(self, delta: Delta) -> None:
         new = self._live.take(delta)
@@ -230,7 +236,7 @@ class Tail:
             chunk = self._window[number - self._first]
             number += 1
             if chunk.is_logged:
-                frames = [frame for frame in chunk.passing(wanted) if frame.position > position]
+                frames: Sequence[Frame] = [frame for frame in chunk.passing(wanted) if frame.position > position]
                 position = max(position, chunk.last)
                 announced = position if frames else announced
             else:
@@ -257,6 +263,7 @@ class Viewer:
         self._tail = tail
         self._ticks = tail.ticks
         self._is_over = False
+        tail.rates.ask(self, wanted)
         self.begin(start)
 
     def begin(self, start: Start) -> None:
@@ -275,6 +282,7 @@ class Viewer:
         is_current = self._is_live and self._number == self._tail.end
         self._had = self.filter if is_current else None
         self.filter = wanted
+        self._tail.rates.ask(self, wanted)
         self._is_live = False
         self._tail.wake()
 
