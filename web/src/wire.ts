@@ -97,6 +97,12 @@ export interface AgentPausedData {
   content_owner?: string;
 }
 
+/** How many messages an agent has handled, and how many failed for good. */
+export interface AgentRate {
+  handled: number;
+  failed: number;
+}
+
 /** The agent was resumed. */
 export interface AgentResumedData {
   agent: string;
@@ -295,6 +301,7 @@ export type Batch = Array<
     | HandlingStarted
     | HandlingEnded
     | StepShown
+    | RatesShown
     | AgentChanged>;
 
 /** What models cost in a span. */
@@ -1201,11 +1208,13 @@ export interface Fault {
   message: string;
 }
 
-/** You read slowly, and are served from the log now. */
+/** You read slowly, and are served from the log now: said again once a second until `caught_up`. */
 export interface FellBehind {
   event: "fell_behind";
   /** Where it stands in the log. */
   position: number;
+  /** How old the first event is that you have not got. */
+  lag_ms: number;
 }
 
 /** What was sent of it. */
@@ -1303,6 +1312,7 @@ export type FrameName =
     | "indeterminate"
     | "message"
     | "organism_state"
+    | "rates"
     | "reload"
     | "run"
     | "step"
@@ -2172,6 +2182,14 @@ export interface Question {
   message_id: string;
   step: number;
   status: "open" | "done" | "redo" | "fail";
+}
+
+/** What moved in so many seconds: at most once a second, and never while nothing moves. */
+export interface RatesShown {
+  event: "rates";
+  seconds: number;
+  agents: Record<string, AgentRate>;
+  edges: [string, string, number, number][];
 }
 
 /** It takes work. */
@@ -3523,6 +3541,7 @@ export type Pushed =
   | HandlingStarted
   | HandlingEnded
   | StepShown
+  | RatesShown
   | AgentChanged;
 
 /** Whatever may come over the socket. */
@@ -3544,6 +3563,7 @@ export type Frame =
   | HandlingStarted
   | HandlingEnded
   | StepShown
+  | RatesShown
   | AgentChanged
   | Connected
   | Resumed
