@@ -501,7 +501,8 @@ class Library:
                 index_id, generation, len(written), written, replaced=True, embedding_model=other
             )
             return _Change(staging, said)
-        count = row.public.doc_count + len(written.keys() - (await self._digests(index_id)).keys())
+        there = await self._digests(index_id)
+        count = row.public.doc_count + sum(document_id not in there for document_id in written)
         return _Change(staging, events.DocumentsChanged(index_id, generation, count, written))
 
     def _model_of(self, index_id: str, row: StoredIndex | None, model: str | None, *, is_all: bool) -> str:
