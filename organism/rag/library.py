@@ -408,8 +408,8 @@ class Library:
 
         async def change(row: StoredIndex | None) -> _Change:
             old = await self.document(index_id, document_id)
-            new = replace(old, text=old.text if text is None else text)
-            new = replace(new, metadata=old.metadata if metadata is None else metadata)
+            new_metadata = old.metadata if metadata is None else metadata
+            new = Document(document_id, old.text if text is None else text, new_metadata)
             documents.check_one(new)
             self._refuse_secrets(documents.names_in([new], ""))
             return await self._written(index_id, [new], None, row, is_all=False, later=False)
