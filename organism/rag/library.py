@@ -158,7 +158,7 @@ class Library:
 
     @cached_property
     def _searcher(self) -> Searcher:
-        """Made by the first search, in the searching thread: numpy takes 0.2 s, and 15 MB for good."""
+        """Made in the searching thread; without an index by the first search, since numpy takes 0.2 s and 15 MB."""
         from organism.rag.search import Searcher
 
         return Searcher(self._graphs, self._key)
@@ -173,6 +173,8 @@ class Library:
             found: Damage = await self._store.write(store.open_tables, indices, self._key)
             self._incomplete, self._altered = set(found.incomplete), dict(found.changed)
             saved = await self._store.read(store.saved_graphs, self._key)
+            if indices:  # its import holds the interpreter's lock for 20 ms and more at a time
+                await self._store.search(lambda _: self._searcher)
         except (LibraryDamaged, LibraryUnavailable, LogDamaged) as damage:
             self._damage = damage.message
         else:
