@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from traceback import format_exception
 from typing import Any
 
@@ -15,10 +16,11 @@ from organism.log import units
 from organism.log.commits import invalidate
 from organism.log.disk import Disk, Memory
 from organism.log.rows import pages
+from organism.log.rows.spans import OpenSpans, spanned
 from organism.log.rows.versions import CHECKPOINT_EVENTS, LiveRows, RowFolding, folded_row, write
 from organism.log.snapshots import CHECKPOINT, Snapshots
 from organism.sqlite.driver import Connection
-from organism.views.views import Page, Query, R, ReadModel, Sums
+from organism.views.views import Page, Query, R, ReadModel, Sums, Where, rows_of
 
 _log = structlog.get_logger("organism")
 
@@ -43,7 +45,8 @@ class SqliteViews:
         load = partial(store.read_now, pages.newest_version)
         keep = partial(store.post, partial(store.snapshots.save, keeps_all=True))
         self._folding = RowFolding(models, load, live, keep, self._invalidate)
-        self._folding.greatest_keys(await store.read(pages.greatest_keys, models))
+        greatest = await store.read(pages.greatest_keys, models)
+        self._folding.go_on(greatest, await store.read(open_spans_at, models, position))
         return self._folding
 
     async def row(self, model: str, key: str, at: int | None = None) -> bytes | None:
@@ -114,3 +117,17 @@ def live_rows_at(connection: Connection, snapshots: Snapshots, models: Sequence[
         span = units.Span(live.position, min(live.position + CHECKPOINT_EVENTS, position), units.END)
         live.take(units.read(connection, span, units.WITHOUT_CONTENT))
     return live
+
+
+def open_spans_at(connection: Connection, models: Sequence[ReadModel], position: int) -> OpenSpans:
+    """What lies in the spans that go beyond a position: events, and for a longer span the rows of shorter ones."""
+    spans, opened = spanned(models), OpenSpans()
+    for shorter, longer in pairwise(spans):
+        where = (Where("position", ">", position - position % longer.span), Where("position", "<=", position))
+        query = Query(where, "position", limit=longer.span // shorter.span)
+        page = pages.read_page(connection, shorter, pages.page_statement(shorter, query, {}), {})
+        opened.parts[longer.name] = rows_of(page, shorter.row)
+    if spans and (more := position % spans[0].span):
+        events_after = units.Span(position - more, position, units.END)
+        opened.records = units.read(connection, events_after, units.WITHOUT_CONTENT)
+    return opened

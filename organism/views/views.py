@@ -103,6 +103,8 @@ class ReadModel(Generic[R_co]):
     ``complete`` sets what follows from a row's other fields whenever it is written: a live one changes far more often.
     ``is_final``: rows never change, and each is stored once, at its ``position``.
     ``totals``: what ``ViewStore.sums`` says of each group of rows: a column's ``sum``, or its greatest value, ``max``.
+    ``span``: a final row is of so many positions, the last of which is its ``position``; ``fold`` gets all of their
+    records at once, without content, or if another model has a shorter span, the rows of that model that they hold.
     """
 
     name: str
@@ -122,6 +124,7 @@ class ReadModel(Generic[R_co]):
     counted: tuple[Counted, ...] = ()
     is_final: bool = False
     totals: Mapping[str, str] = field(default_factory=dict)
+    span: int = 0
     values: tuple[Callable[[Any], Any], ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:

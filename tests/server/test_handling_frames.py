@@ -138,3 +138,49 @@ async def test_an_attempt_that_a_kill_ends_says_so(world: MakeWorld) -> None:
         (requested,) = [each.event for each in await server.log.read(0) if isinstance(each.event, ApprovalRequested)]
     assert (waits["phase"], waits["approval"]) == ("started", requested.approval)
     assert (ended["outcome"], ended["attempt"], ended["duration_ms"] > 0) == ("killed", 1, True)
+
+
+async def test_rates_say_what_moved_to_whom_asks(world: MakeWorld) -> None:
+    made = world(SOURCE, LISTENERS, retry={"attempts": 1})
+    async with (
+        served(made.config) as server,
+        watching(server, "?events=rates") as all_of_it,
+        watching(server, "?events=rates&agents=flaky") as of_one,
+        watching(server, "?events=rates&agents=nobody") as of_none,
+    ):
+        await server.inject("asking", {"text": "0"})
+        await server.inject("asking", {"text": "1"})
+        agents, edges = await moved(all_of_it, {"asking": 2, "flaky": 2})
+        one_agents, one_edges = await moved(of_one, {"flaky": 2})
+        assert await of_none.ask("ping")
+    assert agents == {"asking": (2, 0), "flaky": (1, 1)}
+    assert edges == {
+        ("console", "asking"): (2, 0),
+        ("asking", "flaky"): (2, 1),
+        ("flaky", "asking"): (1, 0),
+        ("asking", "console"): (2, 0),
+    }
+    assert one_agents == {"flaky": (1, 1)}
+    assert one_edges == {edge: said for edge, said in edges.items() if "flaky" in edge}
+
+
+Pairs = dict[Any, tuple[int, int]]
+
+
+async def moved(frames: Frames, until: dict[str, int]) -> tuple[Pairs, Pairs]:
+    """What the frames with rates say together, once the agents have ended so much."""
+    agents: Pairs = {}
+    edges: Pairs = {}
+    while {name: sum(said) for name, said in agents.items()} != until:
+        frame = (await frames.until("rates"))[-1]
+        assert "position" not in frame
+        assert frame["seconds"] > 0
+        for name, rate in frame["agents"].items():
+            agents[name] = added(agents.get(name), (rate["handled"], rate["failed"]))
+        for sender, to, *said in frame["edges"]:
+            edges[sender, to] = added(edges.get((sender, to)), (said[0], said[1]))
+    return agents, edges
+
+
+def added(one: tuple[int, int] | None, other: tuple[int, int]) -> tuple[int, int]:
+    return other if one is None else (one[0] + other[0], one[1] + other[1])

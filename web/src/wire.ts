@@ -6,6 +6,18 @@ export interface AcceptToolBody {
   digest: string;
 }
 
+/** What happened after a position and up to another; buckets in which nothing is counted are left out. */
+export interface Activity {
+  /** Where it stands in the log. */
+  after: number;
+  /** Where it stands in the log. */
+  until: number;
+  buckets: organism__server__api__activity__Bucket[];
+  /** All up to 500; of more, one a kind and bucket. */
+  marks: ShownMark[];
+  marks_total: number;
+}
+
 /** Who caused it. */
 export interface Actor {
   tenant: string;
@@ -83,6 +95,12 @@ export interface AgentPausedData {
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
+}
+
+/** How many messages an agent has handled, and how many failed for good. */
+export interface AgentRate {
+  handled: number;
+  failed: number;
 }
 
 /** The agent was resumed. */
@@ -283,6 +301,7 @@ export type Batch = Array<
     | HandlingStarted
     | HandlingEnded
     | StepShown
+    | RatesShown
     | AgentChanged>;
 
 /** What models cost in a span. */
@@ -294,7 +313,7 @@ export interface Billed {
   granularity: "hour" | "day";
   total: BilledTotal;
   /** The oldest first; those without a call are left out. */
-  buckets: Bucket[];
+  buckets: organism__server__api__usage__Bucket[];
 }
 
 /** The sum of the buckets. */
@@ -307,27 +326,6 @@ export interface BilledTotal {
   /** Exact, as text. */
   cost_usd: string;
   cost_eur: string | null;
-}
-
-/** The calls of an hour or a day. */
-export interface Bucket {
-  calls: number;
-  /** Those that gave no answer, or died with the process. */
-  failed_calls: number;
-  input_tokens: number;
-  output_tokens: number;
-  /** Both together. */
-  tokens: number;
-  /** Exact, as text. */
-  cost_usd: string;
-  /** By `fx.eur_per_usd` of organism.yaml; null without it. */
-  cost_eur: string | null;
-  model_seconds: number;
-  last_called: string | null;
-  /** The same by the model that answered. */
-  models: ModelUsage[];
-  /** Of the hour or day. */
-  start: string;
 }
 
 /** What one run may spend, and what all runs of a day may. */
@@ -896,10 +894,16 @@ export interface EarlierCall {
   function: CalledFunction;
 }
 
-/** Who may write to whom. */
+/** Who may write to whom, or did: replies, and what anyone sent who may write to all. */
 export interface Edge {
   from: string;
   to: string;
+  kind: "peer" | "tool" | "reply" | "outside";
+  messages: number;
+  failed: number;
+  last_at: string | null;
+  /** At most five, the most frequent first. */
+  types: string[];
 }
 
 /** An effect was found begun and not finished, or an operator resolved it: `done` and `fail` end the step. */
@@ -1204,11 +1208,13 @@ export interface Fault {
   message: string;
 }
 
-/** You read slowly, and are served from the log now. */
+/** You read slowly, and are served from the log now: said again once a second until `caught_up`. */
 export interface FellBehind {
   event: "fell_behind";
   /** Where it stands in the log. */
   position: number;
+  /** How old the first event is that you have not got. */
+  lag_ms: number;
 }
 
 /** What was sent of it. */
@@ -1306,6 +1312,7 @@ export type FrameName =
     | "indeterminate"
     | "message"
     | "organism_state"
+    | "rates"
     | "reload"
     | "run"
     | "step"
@@ -1327,7 +1334,7 @@ export interface Given {
   inputs: Inputs;
 }
 
-/** Who may write to whom. */
+/** Who may write to whom, and what they did lately. */
 export interface Graph {
   nodes: Node[];
   edges: Edge[];
@@ -1596,10 +1603,11 @@ export interface LibraryIndexList {
   indices: LibraryIndex[];
 }
 
-/** Bounds of the whole organism. Times are in seconds; `pause_after_failures` 0 means never (G8). */
+/** Bounds of the whole organism. Times are in seconds; `pause_after_failures` 0 means never (G8). Where `max_concurrent_per_agent` is left out, it depends on what a listener does. */
 export interface Limits {
   max_concurrent_handlers?: number;
   max_concurrent_per_agent?: number;
+  max_blocking_threads?: number;
   max_queue_per_agent?: number;
   max_open_per_thread?: number;
   max_depth?: number;
@@ -1997,12 +2005,26 @@ export interface NamedFunction {
 /** A command that needs no fields. */
 export interface NoBody {}
 
-/** Who writes or is written to. */
+/** Who writes or is written to, and what it did in the window. */
 export interface Node {
   name: string;
-  kind: "agent" | "listener" | "console" | "system";
+  kind: "agent" | "listener" | "tool" | "console" | "system";
   description: string | null;
   payload_class: string | null;
+  /** Which others it is shown with, if it says. */
+  group: string | null;
+  /** It may write to anyone. */
+  any_peer: boolean;
+  handled: number;
+  failed: number;
+  /** How often it asked a person. */
+  asked: number;
+  /** Exact, as text. */
+  cost_usd: string;
+  /** Half of its handlings took at most so long, within 6 %. */
+  p50_ms: number | null;
+  /** 19 of 20 handlings took at most so long, within 6 %. */
+  p95_ms: number | null;
 }
 
 /** A handling that is under way. */
@@ -2160,6 +2182,14 @@ export interface Question {
   message_id: string;
   step: number;
   status: "open" | "done" | "redo" | "fail";
+}
+
+/** What moved in so many seconds: at most once a second, and never while nothing moves. */
+export interface RatesShown {
+  event: "rates";
+  seconds: number;
+  agents: Record<string, AgentRate>;
+  edges: [string, string, number, number][];
 }
 
 /** It takes work. */
@@ -2719,6 +2749,26 @@ export interface SessionUncompactedData {
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
+}
+
+/** Something that stands out; of `count` of its kind in a bucket the last one. */
+export interface ShownMark {
+  /** Where it stands in the log. */
+  position: number;
+  /** UTC, ISO 8601. */
+  at: string;
+  kind: 
+    | "failure"
+    | "question"
+    | "uncertain"
+    | "start"
+    | "stop"
+    | "reload"
+    | "pause"
+    | "resume";
+  count: number;
+  thread_id?: string;
+  agent?: string;
 }
 
 /** Upper bounds of what may be spent; None is no bound, 0 forbids. */
@@ -3432,6 +3482,46 @@ export interface Why {
   next: string | null;
 }
 
+/** What happened from one position to another, the times of both, and how much of each. */
+export interface organism__server__api__activity__Bucket {
+  /** Where it stands in the log. */
+  first: number;
+  /** Where it stands in the log. */
+  last: number;
+  /** UTC, ISO 8601. */
+  from: string;
+  /** UTC, ISO 8601. */
+  until: string;
+  messages: number;
+  /** Dead letters: messages that failed for good, refused sends. */
+  failures: number;
+  /** How often a person was asked. */
+  approvals: number;
+  /** Unsafe effects that were found open. */
+  uncertain: number;
+}
+
+/** The calls of an hour or a day. */
+export interface organism__server__api__usage__Bucket {
+  calls: number;
+  /** Those that gave no answer, or died with the process. */
+  failed_calls: number;
+  input_tokens: number;
+  output_tokens: number;
+  /** Both together. */
+  tokens: number;
+  /** Exact, as text. */
+  cost_usd: string;
+  /** By `fx.eur_per_usd` of organism.yaml; null without it. */
+  cost_eur: string | null;
+  model_seconds: number;
+  last_called: string | null;
+  /** The same by the model that answered. */
+  models: ModelUsage[];
+  /** Of the hour or day. */
+  start: string;
+}
+
 /** What is pushed to all whose filter it passes. */
 export type Pushed =
   | MessageSent
@@ -3451,6 +3541,7 @@ export type Pushed =
   | HandlingStarted
   | HandlingEnded
   | StepShown
+  | RatesShown
   | AgentChanged;
 
 /** Whatever may come over the socket. */
@@ -3472,6 +3563,7 @@ export type Frame =
   | HandlingStarted
   | HandlingEnded
   | StepShown
+  | RatesShown
   | AgentChanged
   | Connected
   | Resumed
@@ -3874,10 +3966,32 @@ export interface Routes {
     body: NoBody;
     answer: StopBegun;
   };
+  "GET /api/v1/organism/activity": {
+    query: {
+      /** What follows this position, or the last one of this time. */
+      after?: number | string;
+      /** Up to this position, or the last one of this time; by default to the head. */
+      until?: number | string;
+      /** Buckets of as many positions, or of as much time. */
+      by?: "position" | "time";
+      /** How many at most; 200 by default. */
+      buckets?: number;
+      /** Only of this thread. */
+      thread?: string;
+      /** Only what this one got. */
+      agent?: string;
+    };
+    body: undefined;
+    answer: Activity;
+  };
   "GET /api/v1/organism/graph": {
     query: {
       /** As data, or as the text of a flowchart. */
       format?: "json" | "mermaid";
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
+      /** Of so many seconds before; 3,600 by default. */
+      window?: number;
     };
     body: undefined;
     answer: Graph | string;

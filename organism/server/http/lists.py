@@ -45,17 +45,31 @@ class MessageList(ListPage):
 
 async def as_of(call: Call) -> int | None:
     """The position that ``at`` asks for, None for now. Raises ``BadPosition`` if it is ahead, or ``InvalidField``."""
-    text = call.query.get(AT)
+    at = await position_in(call, AT)
+    return None if at == call.tenant.log.head else at
+
+
+async def position_in(call: Call, name: str) -> int | None:
+    """The position that a parameter gives, itself or as a time; None without one. Raises as ``as_of`` does."""
+    text = call.query.get(name)
     if text is None:
         return None
     log = call.tenant.log
-    if not (text.isascii() and text.isdigit()):
-        at = await log.position_at(microseconds(text, "query.at"))
-    elif len(text) > len(str(MAX_POSITION)) or int(text) > log.head:
-        raise BadPosition(f"The position {text[:40]} is ahead of the log; its head is {log.head}.", param="query.at")
-    else:
-        at = int(text)
-    return None if at == log.head else at
+    if (at_us := time_in(call, name)) is not None:
+        return await log.position_at(at_us)
+    if len(text) > len(str(MAX_POSITION)) or int(text) > log.head:
+        raise BadPosition(
+            f"The position {text[:40]} is ahead of the log; its head is {log.head}.", param=f"query.{name}"
+        )
+    return int(text)
+
+
+def time_in(call: Call, name: str) -> int | None:
+    """The time (µs) that a parameter gives, None if it gives a position or is missing. Raises ``InvalidField``."""
+    text = call.query.get(name)
+    if text is None or (text.isascii() and text.isdigit()):
+        return None
+    return microseconds(text, f"query.{name}")
 
 
 DEFAULT_LIMIT: Final = 50

@@ -15,7 +15,7 @@ from organism.views.views import cut_payload
 
 UNLOGGED: Final = -1
 """The position of a frame that does not come from the log."""
-ON_REQUEST: Final = frozenset({"handling", "step"})
+ON_REQUEST: Final = frozenset({"handling", "step", "rates"})
 """The names of frames that only those get who name them; nobody else pays for them."""
 
 

@@ -427,7 +427,7 @@ class HandlingEnded(FrameOf, tag="handling"):
             agent=event.agent,
             phase="ended",
             attempt=event.attempt or None,
-            outcome=event.outcome,  # type: ignore[arg-type]  # one of the two
+            outcome=event.outcome,
             duration_ms=milliseconds(event.duration),
             timestamp=iso(record.at),
         )
@@ -522,6 +522,30 @@ class AgentChanged(FrameOf, tag="agent_state"):
         )
 
 
+class AgentRate(Struct):
+    """How many messages an agent has handled, and how many failed for good."""
+
+    handled: words.Count
+    failed: words.Count
+
+
+EdgeRate = Annotated[
+    tuple[words.AgentName, str, words.Count, words.Count],  # to whom as the sender wrote it: perhaps no listener's name
+    Meta(
+        description="From whom, to whom, how many messages, and how many failed for good or were refused.",
+        examples=[["console", "greeter", 12, 0]],
+    ),
+]
+
+
+class RatesShown(FrameOf, tag="rates"):
+    """What moved in so many seconds: at most once a second, and never while nothing moves."""
+
+    seconds: Annotated[float, Meta(ge=0, examples=[1.002])]
+    agents: dict[words.AgentName, AgentRate]
+    edges: list[EdgeRate]
+
+
 class Connected(FrameOf, tag="connected"):
     """The first frame: how everything stands at this position."""
 
@@ -556,9 +580,10 @@ class Checkpoint(FrameOf, tag="checkpoint"):
 
 
 class FellBehind(FrameOf, tag="fell_behind"):
-    """You read slowly, and are served from the log now."""
+    """You read slowly, and are served from the log now: said again once a second until `caught_up`."""
 
     position: words.Position
+    lag_ms: Annotated[words.Milliseconds, Meta(description="How old the first event is that you have not got.")]
 
 
 class CaughtUp(FrameOf, tag="caught_up"):
@@ -601,11 +626,14 @@ class Details(NamedTuple):
     def size_bytes(self) -> int:
         return FRAME_BYTES * len(self.records)
 
-    def frames(self, _wanted: Filter) -> list[Frame]:
-        """All of them."""
+    def frames(self, wanted: Filter) -> list[Frame]:
+        """Those that the filter names."""
         made: list[Frame] = []
         for record in self.records:
-            said = DETAILED[type(record.event)].of(record)
+            maker = DETAILED[type(record.event)]
+            if wanted.events is None or event_of(maker) not in wanted.events:
+                continue
+            said = maker.of(record)
             if said is not None:
                 made.append(frame_of(said, record.thread, (said.agent,), record.position))
         return made
@@ -726,6 +754,7 @@ PUSHED: Final[tuple[type[FrameOf], ...]] = (
     HandlingStarted,
     HandlingEnded,
     StepShown,
+    RatesShown,
     AgentChanged,
 )
 """What is pushed to all whose filter it passes."""
