@@ -31,7 +31,9 @@ NOTHING = {"ended_at": None, "duration_ms": None, "outcome": None, "error": None
 
 def failing(world: MakeWorld) -> World:
     """Listeners that fail once, that fail always, and one that waits."""
-    return world(SOURCE, {"flaky": {}, "bad": {}, "slow": {"max_concurrent": 1}}, retry={"attempts": 2, "base_delay_s": 0})
+    return world(
+        SOURCE, {"flaky": {}, "bad": {}, "slow": {"max_concurrent": 1}}, retry={"attempts": 2, "base_delay_s": 0}
+    )
 
 
 async def handling(server: Served, sent: dict[str, Any], at: int | None = None) -> dict[str, Any]:
