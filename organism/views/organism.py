@@ -279,6 +279,11 @@ def _complete(row: AgentRow) -> None:
         public.state = "paused" if public.paused else "error" if row.private.failed else "idle"
 
 
+def shown_agents(rows: Iterable[AgentRow]) -> list[Agent]:
+    """The listeners as they are shown, in the order of organism.yaml."""
+    return [row.public for row in sorted(rows, key=lambda row: (row.private.ordinal, row.public.name))]
+
+
 def handlings_of(rows: Iterable[AgentRow], thread: str) -> list[OpenHandling]:
     """The thread's handlings under way, the oldest first, of the rows of all listeners."""
     found = [

@@ -240,9 +240,9 @@ class ViewStore(Protocol):
         """One row with its private fields, for decisions that rest on what is no longer in memory."""
 
     async def live_rows(self, model: ReadModel[R], at: int | None = None) -> Sequence[R]:
-        """Every row of a live model with its private fields, to look at and not to change.
+        """Every row of a live model with its private fields, to look at at once and not to change.
 
-        Without a position, or at the head, it does not wait.
+        Without a position, or at the head, it does not wait, and the next events change these very rows.
         """
 
 
