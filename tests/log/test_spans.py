@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -28,7 +29,7 @@ async def tell(log: SqliteLog, until: int) -> None:
     unit = None
     for number in range(log.head, until, UNIT_EVENTS):
         names = [f"agent-{each % 5}" for each in range(number, min(number + UNIT_EVENTS, until))]
-        records = [
+        records: list[Record[Any]] = [
             Record(MessageHandled("m", name, "done", number))
             if at % 2
             else Record(MessageSent("m", "console", name, f"T{at}", 1, "t"), Content("thr-1", b'{"text":"long"}'))
