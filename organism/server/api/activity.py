@@ -9,6 +9,7 @@ from itertools import pairwise
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
+from msgspec.json import Decoder
 from starlette.responses import Response
 
 from organism.errors import BadPosition, InvalidField, NotFound
@@ -20,12 +21,15 @@ from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import gives
 from organism.server.http.lists import position_in, time_in
 from organism.server.http.rights import Right
-from organism.views.activity import SPAN, SPANS, TOTALS, Detail, Mark, MarkKind, Parts, summed
+from organism.views.activity import SPAN, SPANS, TOTALS, AgentSums, Detail, Mark, MarkKind, Parts, parts_of, summed
 from organism.views.threads import MESSAGES
 from organism.views.views import Query, Sums, Where, all_rows
 
 DEFAULT_BUCKETS: Final = 200
 MOST_MARKS: Final = 500
+_MARKS: Final = Decoder(list[Mark])
+_AGENTS: Final = Decoder(dict[str, AgentSums])
+_DETAIL: Final = Decoder(Detail)
 _OF_KIND: Final[Mapping[MarkKind, str]] = {"failure": "failures", "question": "approvals", "uncertain": "uncertain"}
 
 
@@ -90,8 +94,7 @@ async def activity(call: Call) -> Response:
         bounds = by_position(after, until, buckets)
     sent = None if wanted.thread is None else await _sent(call, wanted.thread, after, until)
     counts = stretch.counts(bounds, wanted, sent)
-    marks = [mark for part in stretch.parts for mark in part.marks if after < mark.position <= until]
-    marks = [mark for mark in marks if wanted.has(mark)]
+    marks = [mark for part in stretch.parts for mark in stretch.marks(part) if wanted.has(mark)]
     shown = [
         Bucket(low + 1, high, iso(stretch.time_at(low + 1)), iso(stretch.time_at(high)), *count)
         for (low, high), count in zip(pairwise(bounds), counts, strict=True)
@@ -130,7 +133,7 @@ async def _parts(call: Call, after: int, until: int) -> list[Parts]:
     found = await all_rows(call.tenant.views, SPANS.name, Query(where, order_by="position"), Parts)
     reached = found[-1].position if found else after - after % SPAN
     if reached < until:
-        found.append(summed(await call.tenant.log.read(reached, until, limit=SPAN)))
+        found.append(parts_of(summed(await call.tenant.log.read(reached, until, limit=SPAN))))
     return found
 
 
@@ -174,6 +177,7 @@ class Stretch:
         self._ends = [part.position for part in parts]
         self._begins = [part.begin for part in parts]
         self._details: dict[int, Detail] = {}
+        self._marks: dict[int, list[Mark]] = {}
 
     def time_at(self, position: int) -> int:
         """When the event at a position was, in µs."""
@@ -181,7 +185,14 @@ class Stretch:
         if position == part.position:
             return part.end
         times = self._detail(part).times
-        return times[bisect_right(times, position, key=_second) - 1][0]
+        return part.begin + times[bisect_right(times, position - part.first, key=_second) - 1][0]
+
+    def marks(self, part: Parts) -> list[Mark]:
+        """What stands out in the part, as far as it belongs to the stretch."""
+        if part.position not in self._marks:
+            found = _MARKS.decode(part.marks)
+            self._marks[part.position] = [mark for mark in found if self._after < mark.position <= self._until]
+        return self._marks[part.position]
 
     def by_time(self, buckets: int, begin: int | None, end: int | None) -> list[int]:
         """Where buckets of as much time end, the beginning of the first before them.
@@ -209,16 +220,15 @@ class Stretch:
         for part in self.parts:
             low, high = bisect_right(bounds, part.first - 1), bisect_left(bounds, part.position)
             if wanted.thread is None and low == high and 0 < low < len(bounds):
-                sums = part if wanted.agent is None else part.agents.get(wanted.agent)
+                sums = part if wanted.agent is None else _AGENTS.decode(part.agents).get(wanted.agent)
                 if sums is not None:
                     for place, name in enumerate(TOTALS):
                         counts[low - 1][place] += getattr(sums, name)
                 continue
             if wanted.thread is None:
-                of_part = self._detail(part).sent
-                _count(counts, bounds, 0, [at for at, to in of_part if wanted.agent in {None, to}])
+                _count(counts, bounds, 0, self._sent(part, wanted.agent))
             for kind, name in _OF_KIND.items():
-                found = [mark.position for mark in part.marks if mark.kind == kind and wanted.has(mark)]
+                found = [mark.position for mark in self.marks(part) if mark.kind == kind and wanted.has(mark)]
                 _count(counts, bounds, TOTALS.index(name), found)
         return counts
 
@@ -228,11 +238,20 @@ class Stretch:
         if part.end <= at:
             return part.position
         times = self._detail(part).times
-        return times[bisect_right(times, at, key=_first)][1] - 1
+        return part.first + times[bisect_right(times, at - part.begin, key=_first)][1] - 1
+
+    def _sent(self, part: Parts, agent: str | None) -> list[int]:
+        """The positions of the messages, all or those that the agent got."""
+        detail = self._detail(part)
+        if agent is None:
+            return [part.first + at for at in detail.sent]
+        place = detail.names.index(agent) if agent in detail.names else None
+        got = zip(detail.sent, detail.receivers, strict=True)
+        return [part.first + at for at, receiver in got if receiver == place]
 
     def _detail(self, part: Parts) -> Detail:
         if part.position not in self._details:
-            self._details[part.position] = part.details()
+            self._details[part.position] = _DETAIL.decode(part.detail)
         return self._details[part.position]
 
 
