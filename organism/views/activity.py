@@ -80,12 +80,14 @@ class Sums(Entity, kw_only=True):
     agents: dict[str, AgentSums] = field(default_factory=dict)
 
 
-class Detail(Entity, array_like=True):
-    """What was where. ``times`` are (µs, position) of the first event of each time, after the span's first event.
+class Detail(Entity, kw_only=True):
+    """What was where in a span. ``times`` are (µs, position) of the first event of each time.
 
-    ``sent`` are the positions of the messages, also after it, and ``receivers`` their places in ``names``.
+    ``sent`` are the positions of the messages, and ``receivers`` their places in ``names``. Times and positions are
+    counted from those of the span's first event.
     """
 
+    position: int
     times: list[tuple[int, int]]
     sent: list[int]
     receivers: list[int]
@@ -96,7 +98,7 @@ class Parts(Entity, kw_only=True):
     """What a span's reader needs to count parts of it; what few need is decoded when it is needed.
 
     ``begin`` and ``end`` are the times of its first and last event in µs. ``agents`` are an ``AgentSums`` each, by
-    name, ``marks`` a list of ``Mark``, ``detail`` is a ``Detail``.
+    name, ``marks`` a list of ``Mark``.
     """
 
     position: int
@@ -109,7 +111,6 @@ class Parts(Entity, kw_only=True):
     uncertain: int
     agents: msgspec.Raw
     marks: msgspec.Raw
-    detail: msgspec.Raw
 
 
 class LongSpan(Sums, kw_only=True):
@@ -125,7 +126,6 @@ class Span(LongSpan, kw_only=True):
     begin: int
     end: int
     marks: list[Mark] = field(default_factory=list)
-    detail: Detail
 
 
 def parts_of(span: Span) -> Parts:
@@ -153,24 +153,32 @@ def summed(records: Sequence[Record[Any]]) -> Span:
 
     What each hop has is counted by the library's loops instead of Python's, since each hop pays for it.
     """
-    first, last, backward = records[0], records[-1], records[::-1]
-    sent = list(_where(records, map(_is, map(_KIND, records), repeat(events.MessageSent))))
-    ats, positions = _after(first.at, map(_AT, backward)), _after(first.position, map(_POSITION, backward))
-    times = sorted(dict(zip(ats, positions, strict=True)).items())
-    receivers = list(map(_RECEIVER, sent))
-    places = {name: place for place, name in enumerate(dict.fromkeys(receivers))}
-    detail = Detail(
-        times,
-        list(_after(first.position, map(_POSITION, sent))),
-        list(map(places.__getitem__, receivers)),
-        list(places),
-    )
-    span = Span(position=last.position, first=first.position, begin=first.at, end=last.at, detail=detail)
-    _count_sent(span, sent)
-    _count_handled(span, list(_where(records, map(_is, map(_KIND, records), repeat(events.MessageHandled)))))
+    first, last = records[0], records[-1]
+    span = Span(position=last.position, first=first.position, begin=first.at, end=last.at)
+    _count_sent(span, _of_kind(records, events.MessageSent))
+    _count_handled(span, _of_kind(records, events.MessageHandled))
     for record in _where(records, map(_COUNTS.__contains__, map(_KIND, records))):
         _COUNTS[type(record.event)](span, record)
     return span
+
+
+def detailed(records: Sequence[Record[Any]]) -> Detail:
+    """What is where in these events, which follow each other."""
+    first, backward, sent = records[0], records[::-1], _of_kind(records, events.MessageSent)
+    ats, positions = _after(first.at, map(_AT, backward)), _after(first.position, map(_POSITION, backward))
+    receivers = list(map(_RECEIVER, sent))
+    places = {name: place for place, name in enumerate(dict.fromkeys(receivers))}
+    return Detail(
+        position=records[-1].position,
+        times=sorted(dict(zip(ats, positions, strict=True)).items()),
+        sent=list(_after(first.position, map(_POSITION, sent))),
+        receivers=list(map(places.__getitem__, receivers)),
+        names=list(places),
+    )
+
+
+def _of_kind(records: Sequence[Record[Any]], kind: type[events.Event]) -> list[Record[Any]]:
+    return list(_where(records, map(_is, map(_KIND, records), repeat(kind))))
 
 
 def _after(begin: int, numbers: Iterable[int]) -> Iterator[int]:
@@ -300,12 +308,26 @@ def _fold_span(rows: dict[str, Span], records: Sequence[Record[Any]]) -> None:
     rows[str(records[-1].position)] = summed(records)
 
 
+def _fold_detail(rows: dict[str, Detail], records: Sequence[Record[Any]]) -> None:
+    rows[str(records[-1].position)] = detailed(records)
+
+
 def _fold_long_span(rows: dict[str, LongSpan], parts: Sequence[Any]) -> None:
     long = rows[str(parts[-1].position)] = LongSpan(position=0)
     for part in parts:
         add(long, part)
 
 
+DETAILS: ReadModel[Detail] = ReadModel(
+    name="span_details",
+    version=1,
+    types=frozenset(events.EVENTS.values()),
+    fold=_fold_detail,
+    row=Detail,
+    columns={"position": "INTEGER"},
+    is_final=True,
+    span=SPAN,
+)
 SPANS: ReadModel[Span] = ReadModel(
     name="spans",
     version=1,
