@@ -25,7 +25,9 @@ from organism.config.code import Code, Named
 from organism.config.faults import near, written
 from organism.config.prompts import prompt_path
 from organism.config.settings import (
+    COSTLY_AT_ONCE,
     INDEX_TOOL,
+    PLAIN_AT_ONCE,
     AgentSettings,
     Budget,
     Limits,
@@ -240,6 +242,7 @@ class ListenerReader:
             return None
         handler, accepts = found or (None, frozenset({kind}))
         is_thinking = bool(given.prompt or given.prompt_ref or given.model)
+        is_plain = handler is not None and not (given.blocking or given.model or given.prompt_ref)
         plain = node.node.plain()
         return Listener(
             name=given.name,
@@ -254,7 +257,7 @@ class ListenerReader:
             accepts=accepts,
             broadcast=given.broadcast,
             blocking=given.blocking,
-            **self._bounds(given),
+            **self._bounds(given, is_plain=is_plain),
             prompt=given.prompt or None,
             prompt_ref=given.prompt_ref or None,
             model=given.model or None,
@@ -327,10 +330,11 @@ class ListenerReader:
             scope=tool.scope,
         )
 
-    def _bounds(self, given: ShippedSection, timeout_s: float = 0.0) -> dict[str, Any]:
-        """The bounds, gates and group of a section; a bound that it leaves out is the limits'."""
+    def _bounds(self, given: ShippedSection, timeout_s: float = 0.0, *, is_plain: bool = False) -> dict[str, Any]:
+        """Bounds, gates and group of a section; a bound that it leaves out is the limits', or fits its kind."""
+        at_once = given.max_concurrent or self._limits.max_concurrent_per_agent
         return {
-            "max_concurrent": given.max_concurrent or self._limits.max_concurrent_per_agent,
+            "max_concurrent": at_once or (PLAIN_AT_ONCE if is_plain else COSTLY_AT_ONCE),
             "timeout_s": given.timeout_s or timeout_s or self._limits.handler_timeout_s,
             "max_payload_bytes": given.max_payload_bytes or self._limits.max_payload_bytes,
             "confirm": given.confirm,

@@ -57,11 +57,17 @@ INSERT INTO meta (id, epoch, timeline, mac) VALUES (1, 0, ?, ?);
 -- stream_head: the last unit that holds events of a stream
 SELECT max(first) FROM streams WHERE stream = ?;
 
--- streams_up: units of some streams, in order; each is [stream, the last position that is wanted of it]
+-- streams_up: units of some streams, in order; each is [stream, the last position that is wanted of it]; of each stream
+-- it looks at no more than may be given, or the pages of a long one would be read in the square of its length
 SELECT u.first, u.digest, u.body FROM units AS u
 WHERE u.first IN (
     SELECT s.first FROM json_each(?1) AS t CROSS JOIN streams AS s ON s.stream = t.value ->> 0
-    AND s.first >= coalesce((SELECT max(first) FROM units WHERE first <= ?2), 0) AND s.first <= min(?3, t.value ->> 1)
+    AND s.first >= coalesce((SELECT max(first) FROM units WHERE first <= ?2), 0)
+    AND s.first <= min(?3, t.value ->> 1, coalesce((
+        SELECT e.first FROM streams AS e WHERE e.stream = t.value ->> 0
+        AND e.first >= coalesce((SELECT max(first) FROM units WHERE first <= ?2), 0)
+        ORDER BY e.first LIMIT 1 OFFSET CAST(?4 AS INTEGER)
+    ), ?3))
 )
 ORDER BY u.first LIMIT ?4;
 
@@ -69,7 +75,11 @@ ORDER BY u.first LIMIT ?4;
 SELECT u.first, u.digest, u.body FROM units AS u
 WHERE u.first IN (
     SELECT s.first FROM json_each(?1) AS t CROSS JOIN streams AS s ON s.stream = t.value ->> 0
-    AND s.first >= coalesce((SELECT max(first) FROM units WHERE first <= ?2), 0) AND s.first <= min(?3, t.value ->> 1)
+    AND s.first <= min(?3, t.value ->> 1)
+    AND s.first >= max(coalesce((SELECT max(first) FROM units WHERE first <= ?2), 0), coalesce((
+        SELECT e.first FROM streams AS e WHERE e.stream = t.value ->> 0 AND e.first <= min(?3, t.value ->> 1)
+        ORDER BY e.first DESC LIMIT 1 OFFSET CAST(?4 AS INTEGER)
+    ), 0))
 )
 ORDER BY u.first DESC LIMIT ?4;
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from itertools import pairwise
 from types import MappingProxyType
@@ -46,18 +47,20 @@ def read(
     found: list[Record[events.Event]] = []
     low, high = span.after + 1, span.until
     while low <= high and len(found) < span.limit:
-        rows = connection.execute(*_portion(span, wanted, origins, low, high)).fetchall()
-        if wanted.threads and wanted.types:
-            rows = _naming(rows, wanted.types)
-        records = _decode(rows[::-1] if span.is_reverse else rows)
+        records: list[Record[events.Event]] = []
+        with closing(connection.execute(*_portion(span, wanted, origins, low, high))) as rows:
+            for unit in _units(rows, wanted):
+                ordered = unit.records()[::-1] if span.is_reverse else unit.records()
+                found += [each for each in ordered if span.after < each.position <= span.until and is_wanted(each)]
+                records += ordered
+                if len(found) >= span.limit:
+                    break
         if not wanted.threads:
-            _check_dense(records, low, high, is_reverse=span.is_reverse)
+            _check_dense(records[::-1] if span.is_reverse else records, low, high, is_reverse=span.is_reverse)
         if not records:
             break
-        ordered = reversed(records) if span.is_reverse else records
-        found += [each for each in ordered if span.after < each.position <= span.until and is_wanted(each)]
         if span.is_reverse:
-            high = records[0].position - 1
+            high = records[-1].position - 1
         else:
             low = records[-1].position + 1
     del found[span.limit :]
@@ -218,13 +221,19 @@ def _of_erasures(connection: Connection, rows: Mapping[int, ContentRow]) -> dict
     return records_at(connection, {*erased, *erased.values()}) if erased else {}
 
 
-def _naming(rows: list[Row], types: Sequence[type[events.Event]]) -> list[Row]:
-    """The rows whose text names one of the types, and the last one, which tells where the next portion begins.
+def _units(rows: Iterable[Row], wanted: EventFilter) -> Iterator[StoredUnit]:
+    """The units of rows whose text may name one of the types, and the last one, behind which the next portion begins.
 
     In a long stream with few such events, searching the text costs a tenth of decoding it.
     """
-    tags = [b'"%b"' % each.event_type.encode() for each in types]
-    return [row for row in rows[:-1] if any(tag in row[2] for tag in tags)] + rows[-1:]
+    tags = [b'"%b"' % each.event_type.encode() for each in wanted.types] if wanted.threads else []
+    passed: Row | None = None
+    for row in rows:
+        passed = row if tags and not any(tag in row[2] for tag in tags) else None
+        if passed is None:
+            yield parse(*row[:3])
+    if passed is not None:
+        yield parse(*passed[:3])
 
 
 def _check_dense(records: Sequence[Record[events.Event]], low: int, high: int, *, is_reverse: bool) -> None:

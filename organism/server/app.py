@@ -20,7 +20,19 @@ from starlette.staticfiles import StaticFiles
 
 from organism.errors import Fault, MethodNotAllowed, NotFound, OrganismError
 from organism.server import introspection
-from organism.server.api import agents, history, library, open_items, organism, sessions, tenant_config, threads, usage
+from organism.server.api import (
+    activity,
+    agents,
+    graph,
+    history,
+    library,
+    open_items,
+    organism,
+    sessions,
+    tenant_config,
+    threads,
+    usage,
+)
 from organism.server.http import problems
 from organism.server.http.call import REQUEST_ID, Process, Route
 from organism.server.http.endpoint import Endpoint
@@ -40,10 +52,13 @@ RESOURCES: Final = (
     *invoke.ROUTES,
     *agents.ROUTES,
     *organism.ROUTES,
+    *activity.ROUTES,
+    *graph.ROUTES,
     *open_items.ROUTES,
     *usage.ROUTES,
     *history.LOG,
     *live.ROUTES,
+    *introspection.ME,
     *introspection.ROUTES,
 )
 FOR_CLIENTS: Final = (

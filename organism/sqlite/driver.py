@@ -38,6 +38,8 @@ class Cursor(Protocol):
 
     def fetchall(self) -> list[tuple[Any, ...]]: ...
 
+    def close(self) -> None: ...
+
 
 class Connection(Protocol):
     """One connection in autocommit mode: transactions are explicit, a statement alone is one."""

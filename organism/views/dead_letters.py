@@ -12,7 +12,8 @@ from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.model import words
 from organism.model.times import iso
-from organism.views.views import Keys, PrivateFields, ReadModel, Stored, fold_each
+from organism.views.handlings import CodeLine, code_line
+from organism.views.views import Cut, Keys, PrivateFields, ReadModel, Stored, fold_each
 
 # Dead letters: messages whose handling failed for good, and sends that were refused. Each stays until it is replayed
 # or discarded.
@@ -24,20 +25,6 @@ Closing = events.MessageReplayed | events.MessageDiscarded
 def _own_id(record: Record[events.MessageDead | events.MessageRefused | events.MessageDiscarded]) -> Sequence[str]:
     """The message that died, was refused or is discarded."""
     return (record.event.message,)
-
-
-class CodeLine(Entity):
-    """A line of a handler's own code; no values."""
-
-    file: Annotated[str, Meta(examples=["handlers/hello.py"])]
-    line: words.Count
-    function: Annotated[str, Meta(examples=["greet"])]
-    code: Annotated[str, Meta(description="The line as it was loaded.", examples=["name = NAMES[payload.name]"])]
-
-
-def code_line(line: events.CodeLine) -> CodeLine:
-    """The line as it is shown."""
-    return CodeLine(line.file, line.line, line.function, line.code)
 
 
 class DeadLetterHead(Entity, kw_only=True):
@@ -66,6 +53,7 @@ class DeadLetter(DeadLetterHead, kw_only=True):
     """A message that failed for good, or a send that was refused, with its payload."""
 
     payload: words.Payload
+    payload_cut: Cut = UNSET
 
 
 class _Died(PrivateFields):
@@ -132,7 +120,7 @@ DEAD_LETTERS: ReadModel[Stored[DeadLetterHead, _Died]] = ReadModel(
         "died_at": "INTEGER",
         "hangs_on": "TEXT",
     },
-    indexes=(("died_at",), ("thread_id", "died_at"), ("hangs_on",)),
+    indexes=(("died_at",), ("thread_id", "died_at"), ("hangs_on", "thread_id")),
     with_content=True,
 )
 

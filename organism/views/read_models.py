@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
+from organism.views.activity import LONG_SPANS, SPANS
 from organism.views.approvals import APPROVALS
 from organism.views.dead_letters import CLOSED_LETTERS, DEAD_LETTERS, INDETERMINATE
 from organism.views.foreign_tools import FOREIGN_TOOLS
@@ -15,6 +16,7 @@ from organism.views.sessions import SESSION_MESSAGES, SESSIONS
 from organism.views.threads import MESSAGES, THREADS
 from organism.views.usage import INNER_CALLS, MODEL_CALLS, Portion
 from organism.views.views import Begin, Query, ReadModel, Sums, ViewStore, Where
+from organism.views.waiting import WAITING
 
 READ_MODELS: Final[tuple[ReadModel, ...]] = (
     MESSAGES,
@@ -33,15 +35,9 @@ READ_MODELS: Final[tuple[ReadModel, ...]] = (
     SESSION_MESSAGES,
     INDICES,
     FOREIGN_TOOLS,
+    SPANS,
+    LONG_SPANS,
 )
-
-WAITING: Final[Mapping[str, tuple[Where, ...]]] = {
-    "approvals": (Where("status", "=", "pending"),),
-    "dead_letters": (Where("hangs_on", "=", ""),),
-    "indeterminate": (),
-    "foreign_tools": (Where("status", "=", "waiting"),),
-}
-"""The rows that wait for a person, by their read model: of dead letters those that hang on no other."""
 
 
 async def waiting_for_people(views: ViewStore, at: int | None = None) -> WaitingForPeople:

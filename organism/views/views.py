@@ -14,10 +14,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
-from typing import Any, Final, Generic, NamedTuple, Protocol
+from typing import Annotated, Any, Final, Generic, NamedTuple, Protocol
 
 import msgspec
-from msgspec import Struct
+from msgspec import Meta, Raw, Struct, UnsetType
 from msgspec.structs import fields
 from typing_extensions import TypeVar  # the one of typing has a default from Python 3.13 on
 
@@ -48,6 +48,7 @@ Fold = Callable[[dict[str, Any], Sequence[Record[events.Event]]], None]
 be changed in place or set. Rows of a model that ``is_final`` are only set."""
 Keys = Callable[[Record[Any]], Sequence[str]]  # The keys of the rows that an event touches
 Types = Collection[type[events.Event]]
+KEY: Final = "key"
 CHANGED: Final = "changed"  # `Query.order_by` for rows in the order of their last change
 ERASED: Final = b'{"erased":true}'
 PAGE_ROWS: Final = 500  # So many rows are read at once where all are wanted
@@ -66,6 +67,28 @@ def fold_each(keys: Mapping[type[events.Event], Keys], apply: Callable[[str, Any
 
 
 @dataclass(frozen=True, slots=True)
+class Where:
+    """One condition on a column, or on one of the columns ``any_of``.
+
+    ``op`` is ``=``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (a list), ``has`` or ``has_any`` (one of some names in a list
+    column, which holds names joined and enclosed by ``|``, as ``|console|greeter|``). The column ``KEY`` is the key.
+    """
+
+    column: str
+    op: str
+    value: Any
+    any_of: tuple[str, ...] = ()
+
+
+class Counted(NamedTuple):
+    """Rows of another model that are counted with a row: ``column`` holds its key, and they fulfil ``where``."""
+
+    model: str
+    column: str
+    where: tuple[Where, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
 class ReadModel(Generic[R_co]):
     """A fold of the log whose rows are stored, in the commits of the events that they follow from (V1).
 
@@ -73,10 +96,15 @@ class ReadModel(Generic[R_co]):
     ``types`` are those of the events that ``fold`` looks at. A new ``version`` has all rows rebuilt.
     ``columns`` names the fields to search or sort by, with their SQL type; ``indexes`` lists tuples of columns.
     ``text_in``: (model, column) of rows whose content is searched for a text; the column holds this model's keys.
+    ``with_first`` completes a row by the content of the first of those rows; None was erased.
+    ``counted_as`` adds a field of this name: how many rows there are of each ``counted``, by their model.
     ``with_content`` adds ``"payload"``: the content JSON of the event at its ``position``, or ``{"erased": true}``.
     ``is_live``: all rows, which are few and change with nearly every event, are in memory.
+    ``complete`` sets what follows from a row's other fields whenever it is written: a live one changes far more often.
     ``is_final``: rows never change, and each is stored once, at its ``position``.
     ``totals``: what ``ViewStore.sums`` says of each group of rows: a column's ``sum``, or its greatest value, ``max``.
+    ``span``: a final row is of so many positions, the last of which is its ``position``; ``fold`` gets all of their
+    records at once, without content, or if another model has a shorter span, the rows of that model that they hold.
     """
 
     name: str
@@ -89,9 +117,14 @@ class ReadModel(Generic[R_co]):
     indexes: tuple[tuple[str, ...], ...] = ()
     with_content: bool = False
     is_live: bool = False
+    complete: Callable[[Any], None] | None = None
     text_in: tuple[str, str] | None = None
+    with_first: Callable[[bytes, bytes | None], bytes] | None = None
+    counted_as: str = ""
+    counted: tuple[Counted, ...] = ()
     is_final: bool = False
     totals: Mapping[str, str] = field(default_factory=dict)
+    span: int = 0
     values: tuple[Callable[[Any], Any], ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
@@ -104,20 +137,6 @@ class ReadModel(Generic[R_co]):
 
 
 @dataclass(frozen=True, slots=True)
-class Where:
-    """One condition on a column, or on one of the columns ``any_of``.
-
-    ``op`` is ``=``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (a list) or ``has`` (a name in a list column, which holds
-    names joined and enclosed by ``|``, as ``|console|greeter|``).
-    """
-
-    column: str
-    op: str
-    value: Any
-    any_of: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True)
 class Among:
     """A condition on a column that holds keys of ``model``: the row of that key fulfils ``where``."""
 
@@ -126,8 +145,28 @@ class Among:
     where: tuple[Where, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class HasCounted:
+    """A condition on what is counted with a row: whether there is anything."""
+
+    is_any: bool
+
+
+class Elapsed(NamedTuple):
+    """The time between what two columns hold; of ``until`` that is the first one that holds a time."""
+
+    since: str
+    until: tuple[str, ...]
+
+
+class Amount(NamedTuple):
+    """A column's decimal number, which is text."""
+
+    column: str
+
+
 PageKey = tuple[Any, str]
-"""A row's value of the column that a page is ordered by (empty without one), and its key."""
+"""A row's value of what a page is ordered by (empty without it), and its key."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,7 +178,7 @@ class Query:
     """
 
     where: tuple[Where, ...] = ()
-    order_by: str = ""
+    order_by: str | Elapsed | Amount = ""
     descending: bool = False
     limit: int = 50
     offset: int = 0
@@ -147,6 +186,7 @@ class Query:
     at: int | None = None
     after: PageKey | None = None
     among: tuple[Among, ...] = ()
+    counted: HasCounted | None = None
 
 
 class Begin(NamedTuple):
@@ -198,6 +238,12 @@ class ViewStore(Protocol):
     async def private_row(self, model: ReadModel[R], key: str) -> R | None:
         """One row with its private fields, for decisions that rest on what is no longer in memory."""
 
+    async def live_rows(self, model: ReadModel[R], at: int | None = None) -> Sequence[R]:
+        """Every row of a live model with its private fields, to look at and not to change.
+
+        Without a position, or at the head, it does not wait.
+        """
+
 
 def rows_of(page: Page, kind: type[T]) -> list[T]:
     """The page's rows, which are of this class."""
@@ -222,3 +268,40 @@ async def all_rows(views: ViewStore, model: str, query: Query, kind: type[T]) ->
 def with_payload(public: bytes, payload: bytes | None) -> bytes:
     """The row completed by its content; None was erased."""
     return b'%b,"payload":%b}' % (public[:-1], ERASED if payload is None else payload)
+
+
+class PayloadCut(Entity):
+    """What is shown of a payload that is longer than was asked for."""
+
+    bytes: Annotated[int, Meta(ge=1, description="How long its JSON is.", examples=[20_000])]
+    text: Annotated[str, Meta(description="The beginning of its JSON.", examples=['{"name":"D'])]
+
+
+Cut = Annotated[
+    PayloadCut | UnsetType, Meta(description="With `payloads`: the beginning of a longer payload, which is null then.")
+]
+MOST_PAYLOAD_BYTES: Final = 1 << 16
+"""The most that ``payloads`` may ask for."""
+_FIELDS: Final = msgspec.json.Decoder(dict[str, Raw])
+_ROWS: Final = msgspec.json.Decoder(list[Raw])
+
+
+def cut_payload(row: bytes, most_bytes: int, name: str = "payload") -> bytes:
+    """A row in which a payload of more bytes of JSON is null, with its beginning as ``payload_cut`` beside it.
+
+    That it was erased is said in any case. ``name`` is that of the field.
+    """
+    if len(row) <= most_bytes:
+        return row
+    fields = _FIELDS.decode(row)
+    payload = bytes(fields.get(name, b""))
+    if len(payload) <= most_bytes or payload == ERASED:
+        return row
+    beginning = payload[:most_bytes].decode("utf-8", "ignore")  # a character in two parts is left out
+    cut = Raw(msgspec.json.encode(PayloadCut(len(payload), beginning)))
+    return msgspec.json.encode({**fields, name: Raw(b"null"), "payload_cut": cut})
+
+
+def cut_payloads(rows: bytes, most_bytes: int, name: str = "payload") -> bytes:
+    """The rows of a JSON array, each with its payload cut."""
+    return msgspec.json.encode([Raw(cut_payload(bytes(row), most_bytes, name)) for row in _ROWS.decode(rows)])

@@ -40,6 +40,9 @@ class FetchedRows(list[Any]):
     def fetchone(self) -> Any:
         return self[0] if self else None
 
+    def close(self) -> None:
+        """There is nothing left to read."""
+
 
 class ApswHandle:
     """A connection in the shape of the seam."""

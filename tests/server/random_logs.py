@@ -35,10 +35,12 @@ from organism.log.log import EventFilter, EventLog
 from organism.log.sqlite import SqliteLog
 from organism.server.push.filter import Chunk, Filter, Frame
 from organism.server.push.frames import Details, Folded
+from organism.views.approvals import APPROVALS
+from organism.views.dead_letters import DEAD_LETTERS, INDETERMINATE
 from organism.views.threads import MESSAGES, THREADS
 from tests.log.engines import START_US, FixedClock
 
-MODELS = (MESSAGES, THREADS)
+MODELS = (MESSAGES, THREADS, APPROVALS, DEAD_LETTERS, INDETERMINATE)
 NAMES = ("ann", "bob", "cid", "dan")
 ALL_OF_IT = 1 << 20
 OF_ORGANISM: Sequence[Event] = (

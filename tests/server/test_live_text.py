@@ -283,4 +283,4 @@ async def test_nobody_listens_once_nobody_watches(theatre: Theatre) -> None:
     await theatre.leave(viewer)
     await theatre.begin()
     theatre.speak("a")
-    assert theatre.tail.unlogged(0) == []
+    assert theatre.tail.unlogged({}) == []

@@ -20,7 +20,6 @@ from organism.server.app import ROUTES
 from organism.server.http.bodies import NoBody
 from organism.server.http.call import Call, Route
 from organism.server.http.contract import gives
-from organism.server.http.rights import OPEN
 from organism.server.ws.commands import COMMANDS, CommandKind
 from tests.flows.world import World
 from tests.server.contract import refusal_of
@@ -44,7 +43,7 @@ def test_a_command_without_a_right_cannot_be_made() -> None:
 
 def test_what_needs_no_token_is_known_by_name() -> None:
     spec = {"/healthz", "/readyz", "/errors", "/openapi.json", "/asyncapi.json", "/docs"}
-    assert {route.path for route in ROUTES if route.right.scope is None} == spec
+    assert {route.path for route in ROUTES if not route.right.needs_token} == spec
 
 
 @pytest.mark.parametrize("scope", SCOPES)
@@ -168,7 +167,7 @@ async def knock(server: Served, route: Route, who: tuple[str, str]) -> httpx2.Re
 async def test_a_route_opens_to_its_scope_and_to_admin_alone(shared_scopes: Served, route: Route) -> None:
     for scope in SCOPES:
         answer = await knock(shared_scopes, route, (DEFAULT_TENANT, named(scope)))
-        opens = route.right is OPEN or scope in {route.right.scope, "admin"}
+        opens = route.right.scope is None or scope in {route.right.scope, "admin"}
         assert (scope, answer.status_code not in {401, 403}) == (scope, opens), answer.text
         if not opens:
             assert refusal_of(answer)["code"] == "forbidden"

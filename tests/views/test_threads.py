@@ -89,6 +89,10 @@ def test_a_thread_has_the_fields_of_the_api_in_their_order() -> None:
         ("tokens", 30),
         ("cost_usd", "0.2500001"),
         ("position", 3),
+        ("ended_at", None),
+        ("paused_by", None),
+        ("paused_at", None),
+        ("forked_from", None),
     ]
 
 
@@ -97,11 +101,16 @@ def recount(thread: str, records: list[Record[Event]]) -> JsonObject:
     events = [record.event for record in mine]
     sends = [event for event in events if isinstance(event, MessageSent)]
     last = [event for event in events if type(event) in STATUS][-1]
-    pauses = [type(event) for event in events if isinstance(event, ThreadPaused | ThreadResumed | ThreadKilled)]
+    pauses = [record for record in mine if isinstance(record.event, ThreadPaused | ThreadResumed | ThreadKilled)]
+    paused = next((each for each in pauses[-1:] if isinstance(each.event, ThreadPaused)), None)
+    turns = [record for record in mine if type(record.event) in {*STATUS} - {ThreadCreated}]
+    ended = None
+    for record in turns:
+        ended = None if isinstance(record.event, ThreadReopened) else ended or iso(record.at)
     return {
         "id": thread,
         "status": STATUS[type(last)],
-        "paused": pauses[-1:] == [ThreadPaused],
+        "paused": paused is not None,
         "participants": list(dict.fromkeys(name for event in sends for name in (event.sender, event.to))),
         "message_count": len(sends),
         "created_at": iso(mine[0].at),
@@ -111,6 +120,10 @@ def recount(thread: str, records: list[Record[Event]]) -> JsonObject:
         "tokens": 0,
         "cost_usd": "0",
         "position": mine[-1].position,
+        "ended_at": ended,
+        "paused_by": None,
+        "paused_at": iso(paused.at) if paused is not None else None,
+        "forked_from": None,
     }
 
 

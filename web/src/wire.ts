@@ -6,6 +6,18 @@ export interface AcceptToolBody {
   digest: string;
 }
 
+/** What happened after a position and up to another; buckets in which nothing is counted are left out. */
+export interface Activity {
+  /** Where it stands in the log. */
+  after: number;
+  /** Where it stands in the log. */
+  until: number;
+  buckets: organism__server__api__activity__Bucket[];
+  /** All up to 500; of more, one a kind and bucket. */
+  marks: ShownMark[];
+  marks_total: number;
+}
+
 /** Who caused it. */
 export interface Actor {
   tenant: string;
@@ -33,6 +45,17 @@ export interface Agent {
   message_count: number;
   model: string | null;
   version: string | null;
+  /** Those under way, the oldest first, at most five. */
+  handlings: OpenHandling[];
+  /** How many are under way. */
+  open_handlings: number;
+  /** Since when the oldest waits of what waits for a start. */
+  oldest_waiting_at: string | null;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
+  /** Which others it is shown with, if it says. */
+  group: string | null;
 }
 
 /** What an agent does now. It is a view and no event of the log: the latest wins. */
@@ -43,6 +66,11 @@ export interface AgentChanged {
   current_thread: string | null;
   paused: boolean;
   queue_depth: number;
+  handlings: OpenHandling[];
+  open_handlings: number;
+  oldest_waiting_at: string | null;
+  paused_by: By | null;
+  paused_at: string | null;
 }
 
 /** The listeners, in the order of organism.yaml. */
@@ -100,6 +128,8 @@ export interface Approval {
   why: string | null;
   /** Of the receiver's schema; `{"erased":true}` once it was erased. */
   preview: unknown;
+  /** With `payloads`: the beginning of a longer payload, which is null then. */
+  payload_cut?: PayloadCut;
   /** What `edits` of the payload may be. */
   form_schema?: Record<string, unknown>;
   /** Of the preview's canonical bytes, to which a decision is bound. */
@@ -213,6 +243,18 @@ export type ApprovalStatus =
     | "expired"
     | "cancelled";
 
+/** An attempt to handle a message. What has not ended is null, and so is the end that a crash left out. */
+export interface Attempt {
+  attempt: number;
+  /** UTC, ISO 8601. */
+  started_at: string;
+  ended_at: string | null;
+  duration_ms: number | null;
+  outcome: "done" | "killed" | "retried" | "failed" | null;
+  error: string | null;
+  line: CodeLine | null;
+}
+
 /** An attempt to handle a message ended by failing; `next_at` is when the next one begins, null after the last. */
 export interface AttemptFailed {
   event: "error";
@@ -271,7 +313,7 @@ export interface Billed {
   granularity: "hour" | "day";
   total: BilledTotal;
   /** The oldest first; those without a call are left out. */
-  buckets: Bucket[];
+  buckets: organism__server__api__usage__Bucket[];
 }
 
 /** The sum of the buckets. */
@@ -284,27 +326,6 @@ export interface BilledTotal {
   /** Exact, as text. */
   cost_usd: string;
   cost_eur: string | null;
-}
-
-/** The calls of an hour or a day. */
-export interface Bucket {
-  calls: number;
-  /** Those that gave no answer, or died with the process. */
-  failed_calls: number;
-  input_tokens: number;
-  output_tokens: number;
-  /** Both together. */
-  tokens: number;
-  /** Exact, as text. */
-  cost_usd: string;
-  /** By `fx.eur_per_usd` of organism.yaml; null without it. */
-  cost_eur: string | null;
-  model_seconds: number;
-  last_called: string | null;
-  /** The same by the model that answered. */
-  models: ModelUsage[];
-  /** Of the hour or day. */
-  start: string;
 }
 
 /** What one run may spend, and what all runs of a day may. */
@@ -382,7 +403,7 @@ export interface CalledFunction {
   arguments?: string | null;
 }
 
-/** You are live. */
+/** You are live, or have all up to the `until` of the address; then the connection ends. */
 export interface CaughtUp {
   event: "caught_up";
   /** Where it stands in the log. */
@@ -687,6 +708,12 @@ export interface Connected {
   /** The newest 500 active ones and the newest 100 others. */
   threads: Thread[];
   threads_total: number;
+  /** The newest 100 that are pending; long previews are cut. */
+  approvals: Approval[];
+  /** The newest 100 that are open; long payloads are cut. */
+  dead_letters: DeadLetter[];
+  /** The newest 100. */
+  indeterminate: Indeterminate[];
 }
 
 /** The contents of an owner, a session or thread, up to here were erased. */
@@ -717,6 +744,17 @@ export interface ControlledAgent {
   message_count: number;
   model: string | null;
   version: string | null;
+  /** Those under way, the oldest first, at most five. */
+  handlings: OpenHandling[];
+  /** How many are under way. */
+  open_handlings: number;
+  /** Since when the oldest waits of what waits for a start. */
+  oldest_waiting_at: string | null;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
+  /** Which others it is shown with, if it says. */
+  group: string | null;
   /** Where it stands in the log. */
   position: number;
 }
@@ -743,6 +781,8 @@ export interface DeadLetter {
   traceback?: CodeLine[];
   /** Of the receiver's schema; `{"erased":true}` once it was erased. */
   payload: unknown;
+  /** With `payloads`: the beginning of a longer payload, which is null then. */
+  payload_cut?: PayloadCut;
 }
 
 /** A dead letter was sent again or discarded. */
@@ -854,10 +894,16 @@ export interface EarlierCall {
   function: CalledFunction;
 }
 
-/** Who may write to whom. */
+/** Who may write to whom, or did: replies, and what anyone sent who may write to all. */
 export interface Edge {
   from: string;
   to: string;
+  kind: "peer" | "tool" | "reply" | "outside";
+  messages: number;
+  failed: number;
+  last_at: string | null;
+  /** At most five, the most frequent first. */
+  types: string[];
 }
 
 /** An effect was found begun and not finished, or an operator resolved it: `done` and `fail` end the step. */
@@ -1171,12 +1217,14 @@ export interface FellBehind {
   lag_ms: number;
 }
 
-/** The lists that were sent. */
+/** What was sent of it. */
 export interface FilterSaid {
   threads?: string[];
   agents?: string[];
   /** Only frames of these, separated by commas. */
   events?: FrameName[];
+  /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+  payloads?: number;
 }
 
 /** What the caller wants; null counts as absent. */
@@ -1286,7 +1334,7 @@ export interface Given {
   inputs: Inputs;
 }
 
-/** Who may write to whom. */
+/** Who may write to whom, and what they did lately. */
 export interface Graph {
   nodes: Node[];
   edges: Edge[];
@@ -1555,10 +1603,11 @@ export interface LibraryIndexList {
   indices: LibraryIndex[];
 }
 
-/** Bounds of the whole organism. Times are in seconds; `pause_after_failures` 0 means never (G8). */
+/** Bounds of the whole organism. Times are in seconds; `pause_after_failures` 0 means never (G8). Where `max_concurrent_per_agent` is left out, it depends on what a listener does. */
 export interface Limits {
   max_concurrent_handlers?: number;
   max_concurrent_per_agent?: number;
+  max_blocking_threads?: number;
   max_queue_per_agent?: number;
   max_open_per_thread?: number;
   max_depth?: number;
@@ -1598,6 +1647,21 @@ export interface McpBody {
   error?: Record<string, unknown> | null;
 }
 
+/** Who calls, and what the token grants. */
+export interface Me {
+  tenant: string;
+  /** Who holds the token. */
+  principal: string;
+  /** The user for whom this request is, as its `SPASS-User-Id` names one. */
+  user: string | null;
+  /** As they were granted, narrowed ones too. */
+  scopes: string[];
+  /** The only models it may use; null: all. */
+  models: string[] | null;
+  /** When the token ends; null: never. */
+  expires_at: string | null;
+}
+
 /** A message. */
 export interface Message {
   id: string;
@@ -1608,12 +1672,16 @@ export interface Message {
   payload_type: string;
   /** Of the receiver's schema; `{"erased":true}` once it was erased. */
   payload: unknown;
+  /** With `payloads`: the beginning of a longer payload, which is null then. */
+  payload_cut?: PayloadCut;
   /** UTC, ISO 8601. */
   timestamp: string;
   /** Where it stands in the log. */
   position: number;
   /** The message whose handling led to it. */
   cause: string | null;
+  /** With `?handlings=true`: what has become of it. */
+  handling?: MessageHandling;
   /** With `?xml=true`: the recorded envelope, byte for byte; null once it was erased. */
   xml?: string | null;
 }
@@ -1713,6 +1781,19 @@ export interface MessageHandledData {
   content_owner?: string;
 }
 
+/** What has become of a message. */
+export interface MessageHandling {
+  state: 
+    | "queued"
+    | "running"
+    | "retrying"
+    | "done"
+    | "failed"
+    | "killed"
+    | "unread";
+  attempts: Attempt[];
+}
+
 /** A message that a successor begins with; it is the content. */
 export interface MessageKeptData {
   message: string;
@@ -1723,7 +1804,7 @@ export interface MessageKeptData {
   content_owner?: string;
 }
 
-/** Messages, oldest first. */
+/** Messages, by default oldest first. */
 export interface MessageList {
   /** How many are here. */
   count: number;
@@ -1924,12 +2005,39 @@ export interface NamedFunction {
 /** A command that needs no fields. */
 export interface NoBody {}
 
-/** Who writes or is written to. */
+/** Who writes or is written to, and what it did in the window. */
 export interface Node {
   name: string;
-  kind: "agent" | "listener" | "console" | "system";
+  kind: "agent" | "listener" | "tool" | "console" | "system";
   description: string | null;
   payload_class: string | null;
+  /** Which others it is shown with, if it says. */
+  group: string | null;
+  /** It may write to anyone. */
+  any_peer: boolean;
+  handled: number;
+  failed: number;
+  /** How often it asked a person. */
+  asked: number;
+  /** Exact, as text. */
+  cost_usd: string;
+  /** Half of its handlings took at most so long, within 6 %. */
+  p50_ms: number | null;
+  /** 19 of 20 handlings took at most so long, within 6 %. */
+  p95_ms: number | null;
+}
+
+/** A handling that is under way. */
+export interface OpenHandling {
+  message_id: string;
+  thread_id: string;
+  agent: string;
+  payload_type: string | null;
+  attempt: number;
+  /** UTC, ISO 8601. */
+  started_at: string;
+  /** Of several a person's word, else what it has waited for longest. */
+  waits_for: WaitsFor | null;
 }
 
 /** The organism as a whole. */
@@ -1945,6 +2053,9 @@ export interface Organism {
   /** The head of the log. */
   position: number;
   waiting_for_people: WaitingForPeople;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
 }
 
 /** The organism was started, paused, resumed or stopped. */
@@ -2041,6 +2152,14 @@ export interface PauseCommand {
   thread_id?: string | null;
   /** Of any kind, up to 200 bytes of JSON; the answer carries it too. */
   id?: unknown;
+}
+
+/** What is shown of a payload that is longer than was asked for. */
+export interface PayloadCut {
+  /** How long its JSON is. */
+  bytes: number;
+  /** The beginning of its JSON. */
+  text: string;
 }
 
 /** A part of a message; only text is read. */
@@ -2632,6 +2751,26 @@ export interface SessionUncompactedData {
   content_owner?: string;
 }
 
+/** Something that stands out; of `count` of its kind in a bucket the last one. */
+export interface ShownMark {
+  /** Where it stands in the log. */
+  position: number;
+  /** UTC, ISO 8601. */
+  at: string;
+  kind: 
+    | "failure"
+    | "question"
+    | "uncertain"
+    | "start"
+    | "stop"
+    | "reload"
+    | "pause"
+    | "resume";
+  count: number;
+  thread_id?: string;
+  agent?: string;
+}
+
 /** Upper bounds of what may be spent; None is no bound, 0 forbids. */
 export interface Spend {
   tokens?: number;
@@ -2779,7 +2918,7 @@ export interface StreamOptions {
   include_obfuscation?: boolean | null;
 }
 
-/** Replace the filter; with `since`, go on from that position of the timeline `log`. With `batch` what is pushed comes as JSON arrays, one for each commit. */
+/** Replace the filter; with `since`, go on from that position of the timeline `log`. With `batch` what is pushed comes as JSON arrays, one for each commit; of payloads longer than `payloads` bytes the beginning comes. */
 export interface SubscribeCommand {
   cmd: "subscribe";
   threads?: string[] | null;
@@ -2788,6 +2927,7 @@ export interface SubscribeCommand {
   since?: number | null;
   log?: string | null;
   batch?: boolean;
+  payloads?: number | null;
   /** Of any kind, up to 200 bytes of JSON; the answer carries it too. */
   id?: unknown;
 }
@@ -2892,6 +3032,16 @@ export interface Thread {
   cost_usd: string;
   /** That of its last event: its ETag, what `If-Match` compares. */
   position: number;
+  /** When it ended, if it has. */
+  ended_at: string | null;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
+  /** The thread whose past it shares. */
+  forked_from: string | null;
+  /** The first text of its first payload; null once erased. */
+  title: string | null;
+  waiting_for_people: ThreadQuestions;
 }
 
 /** The thread ended: no message of it is open. */
@@ -2951,7 +3101,7 @@ export interface ThreadKilledData {
   content_owner?: string;
 }
 
-/** Threads, newest activity first. */
+/** Threads, by default those with the newest activity first. */
 export interface ThreadList {
   /** How many are here. */
   count: number;
@@ -2971,6 +3121,13 @@ export interface ThreadPausedData {
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
+}
+
+/** How much of the thread waits for a person. */
+export interface ThreadQuestions {
+  approvals: number;
+  dead_letters: number;
+  indeterminate: number;
 }
 
 /** An ended thread was reopened, with what outlived its end: open dead letters, a pause, reminders, tokens. */
@@ -3013,7 +3170,7 @@ export interface ThreadUpdated {
   by: By | null;
 }
 
-/** A thread with its first 500 messages. */
+/** A thread with its first 500 messages, and what works on it. */
 export interface ThreadWithMessages {
   id: string;
   status: ThreadStatus;
@@ -3033,9 +3190,23 @@ export interface ThreadWithMessages {
   cost_usd: string;
   /** That of its last event: its ETag, what `If-Match` compares. */
   position: number;
+  /** When it ended, if it has. */
+  ended_at: string | null;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
+  /** The thread whose past it shares. */
+  forked_from: string | null;
+  /** The first text of its first payload; null once erased. */
+  title: string | null;
+  waiting_for_people: ThreadQuestions;
   messages: Message[];
   /** The `cursor` for `/threads/{id}/messages` to go on with. */
   next: string | null;
+  /** Those under way, which a kill ends; the oldest first, at most twenty. */
+  handlings: OpenHandling[];
+  /** How many are under way. */
+  open_handlings: number;
 }
 
 /** Opens `/ws?ticket=…`, once. */
@@ -3291,12 +3462,64 @@ export interface WaitingForPeople {
   foreign_tools: number;
 }
 
+/** What a handling waits for. */
+export interface WaitsFor {
+  kind: "agent" | "model" | "effect" | "person";
+  /** The agent, the model, the effect's key, or the id of the approval or the uncertain effect. */
+  name: string | null;
+  /** UTC, ISO 8601. */
+  since: string;
+  step: number;
+  /** Of an effect, an uncertain one too. */
+  effect: "pure" | "idempotent" | "unsafe" | null;
+}
+
 /** How a message came about: it, the one whose handling led to it, and so on; the injection comes last. */
 export interface Why {
   messages: Message[];
   count: number;
   /** Where the path goes on, if it is longer than 500. */
   next: string | null;
+}
+
+/** What happened from one position to another, the times of both, and how much of each. */
+export interface organism__server__api__activity__Bucket {
+  /** Where it stands in the log. */
+  first: number;
+  /** Where it stands in the log. */
+  last: number;
+  /** UTC, ISO 8601. */
+  from: string;
+  /** UTC, ISO 8601. */
+  until: string;
+  messages: number;
+  /** Dead letters: messages that failed for good, refused sends. */
+  failures: number;
+  /** How often a person was asked. */
+  approvals: number;
+  /** Unsafe effects that were found open. */
+  uncertain: number;
+}
+
+/** The calls of an hour or a day. */
+export interface organism__server__api__usage__Bucket {
+  calls: number;
+  /** Those that gave no answer, or died with the process. */
+  failed_calls: number;
+  input_tokens: number;
+  output_tokens: number;
+  /** Both together. */
+  tokens: number;
+  /** Exact, as text. */
+  cost_usd: string;
+  /** By `fx.eur_per_usd` of organism.yaml; null without it. */
+  cost_eur: string | null;
+  model_seconds: number;
+  last_called: string | null;
+  /** The same by the model that answered. */
+  models: ModelUsage[];
+  /** Of the hour or day. */
+  start: string;
 }
 
 /** What is pushed to all whose filter it passes. */
@@ -3472,10 +3695,24 @@ export interface Routes {
       /** Only what this one takes part in, sent or got. */
       agent?: string;
       status?: ThreadStatus;
+      /** Only what this one sent. */
+      from?: string;
+      /** Only what this one got. */
+      to?: string;
+      /** Only messages whose payload is of this type. */
+      type?: string;
+      /** Only messages that this one's handling sent. */
+      cause?: string;
       /** Only what was sent, or last active, at this time or later. */
       since?: string;
+      /** `desc`: newest first. */
+      order?: "asc" | "desc";
       /** Only what has this text in its payload. */
       q?: string;
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
+      /** With what has become of each message: the attempts to handle it. */
+      handlings?: boolean;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3484,6 +3721,10 @@ export interface Routes {
   };
   "GET /api/v1/threads/{id}": {
     query: {
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
+      /** With what has become of each message: the attempts to handle it. */
+      handlings?: boolean;
       /** With the recorded envelopes. */
       xml?: boolean;
       /** As it stood at this position, or the last one of this time. */
@@ -3509,6 +3750,12 @@ export interface Routes {
       session?: string;
       /** Only what was sent, or last active, at this time or later. */
       since?: string;
+      /** Only what was last active at this time or earlier. */
+      until?: string;
+      /** Only what waits for a person; `false`: only what does not. */
+      waiting?: boolean;
+      /** Largest first: by its last activity, which is the default, when it began, how long it lasted (an open one: until its last activity), or what it cost. */
+      order?: "activity" | "created" | "duration" | "cost";
       /** Only what has this text in its payload. */
       q?: string;
     };
@@ -3553,10 +3800,24 @@ export interface Routes {
       /** Only what this one takes part in, sent or got. */
       agent?: string;
       status?: ThreadStatus;
+      /** Only what this one sent. */
+      from?: string;
+      /** Only what this one got. */
+      to?: string;
+      /** Only messages whose payload is of this type. */
+      type?: string;
+      /** Only messages that this one's handling sent. */
+      cause?: string;
       /** Only what was sent, or last active, at this time or later. */
       since?: string;
+      /** `desc`: newest first. */
+      order?: "asc" | "desc";
       /** Only what has this text in its payload. */
       q?: string;
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
+      /** With what has become of each message: the attempts to handle it. */
+      handlings?: boolean;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3565,6 +3826,10 @@ export interface Routes {
   };
   "GET /api/v1/messages/{id}/why": {
     query: {
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
+      /** With what has become of each message: the attempts to handle it. */
+      handlings?: boolean;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3573,8 +3838,14 @@ export interface Routes {
   };
   "GET /api/v1/messages/{id}": {
     query: {
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
+      /** With what has become of each message: the attempts to handle it. */
+      handlings?: boolean;
       /** With the recorded envelopes. */
       xml?: boolean;
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
     };
     body: undefined;
     answer: Message;
@@ -3661,6 +3932,20 @@ export interface Routes {
     body: undefined;
     answer: Configuration;
   };
+  "GET /api/v1/organism/snapshot": {
+    query: {
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
+      /** Only these threads, separated by commas. */
+      threads?: string[];
+      /** Only these agents, separated by commas. */
+      agents?: string[];
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
+    };
+    body: undefined;
+    answer: Connected;
+  };
   "POST /api/v1/organism/pause": {
     query: {};
     body: NoBody;
@@ -3681,10 +3966,32 @@ export interface Routes {
     body: NoBody;
     answer: StopBegun;
   };
+  "GET /api/v1/organism/activity": {
+    query: {
+      /** What follows this position, or the last one of this time. */
+      after?: number | string;
+      /** Up to this position, or the last one of this time; by default to the head. */
+      until?: number | string;
+      /** Buckets of as many positions, or of as much time. */
+      by?: "position" | "time";
+      /** How many at most; 200 by default. */
+      buckets?: number;
+      /** Only of this thread. */
+      thread?: string;
+      /** Only what this one got. */
+      agent?: string;
+    };
+    body: undefined;
+    answer: Activity;
+  };
   "GET /api/v1/organism/graph": {
     query: {
       /** As data, or as the text of a flowchart. */
       format?: "json" | "mermaid";
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
+      /** Of so many seconds before; 3,600 by default. */
+      window?: number;
     };
     body: undefined;
     answer: Graph | string;
@@ -3707,6 +4014,8 @@ export interface Routes {
       since?: string;
       /** Only what has this text in its payload. */
       q?: string;
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
     };
     body: undefined;
     answer: DeadLetterList;
@@ -3838,6 +4147,8 @@ export interface Routes {
     query: {
       /** Where it stands in the log. */
       since?: number;
+      /** With `since`: what happened up to this position, then `caught_up`, then the end. */
+      until?: number;
       /** The timeline of `since`, as `connected` named it. */
       log?: string;
       /** Only these threads, separated by commas. */
@@ -3846,6 +4157,8 @@ export interface Routes {
       agents?: string[];
       /** Only frames of these, separated by commas. */
       events?: FrameName[];
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
     };
     body: undefined;
     answer: string;
@@ -3854,6 +4167,11 @@ export interface Routes {
     query: {};
     body: NoBody;
     answer: Ticket;
+  };
+  "GET /api/v1/me": {
+    query: {};
+    body: undefined;
+    answer: Me;
   };
   "GET /api/v1/healthz": {
     query: {};

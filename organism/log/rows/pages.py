@@ -11,21 +11,38 @@ from organism.log.rows.tables import Written, column_of, field_of, fill, of_mode
 from organism.log.rows.versions import FOREVER, VERSION_BITS, Version, first_version, folded_row
 from organism.log.units import Digests, contents_at
 from organism.sqlite.driver import Connection, json_text, statements
-from organism.views.views import CHANGED, Among, Begin, Page, Query, ReadModel, Sums, Where, with_payload
+from organism.views.views import (
+    CHANGED,
+    KEY,
+    Among,
+    Amount,
+    Begin,
+    Counted,
+    Elapsed,
+    Page,
+    Query,
+    ReadModel,
+    Sums,
+    Where,
+    with_payload,
+)
 
 Statement = tuple[str, list[Any]]  # SQL and its parameters
 StoredRow = tuple[bytes, bytes]  # The public JSON of a row, completed by its payload, and the private JSON
 NOW: Final = (FOREVER >> VERSION_BITS) - 1  # A position after every event
 VERSION: Final = "r.version"  # What rows in the order of their last change are sorted by
 COMPARISONS: Final = frozenset({"=", "<", "<=", ">", ">="})
+_OF_LISTS: Final[Mapping[str, str]] = {"in": "one_of", "has_any": "has_any"}
 LIVE_FIELDS_BEGIN: Final = 2  # The place of the first declared field in a live row, after its key and its public JSON
 _SQL: Final = statements("log.rows", "rows.sql")
 
 
 def page_statement(model: ReadModel, query: Query, models: Mapping[str, ReadModel]) -> Statement:
-    """One row of five values: see the statement ``page``. ``models`` are those that ``among`` may name."""
+    """One row of values: see the statement ``page``. ``models`` are those that ``among`` and ``counted`` may name."""
     conditions = [_valid_at(model, query.at), *(_condition(model, where) for where in query.where)]
     conditions += [_among(model, among, models[among.model], query.at) for among in query.among]
+    if query.counted is not None:
+        conditions.append(_has_counted(model, models, query.at, is_any=query.counted.is_any))
     if query.text:
         conditions.append(_text(model, query))
     searched = _SQL["content"] if model.with_content and query.text else ""
@@ -36,25 +53,28 @@ def page_statement(model: ReadModel, query: Query, models: Mapping[str, ReadMode
         left = _count(model, behind, searched)
         before = (f"{total[0]} - {left[0]} + ?", [*total[1], *left[1], query.offset])
     where, values = _where(behind)
+    counted = _counted(model, models, query.at)
     by, direction = _by(model, query), "DESC" if query.descending else "ASC"
     page = fill(
         "page",
         by=by,
         total=total[0],
         before=before[0],
+        content_at=_content_at(model),
+        counted=counted[0],
         table=table_of(model.name),
         content=searched,
         where=where,
         order=f"{by} {direction}" if by == VERSION else f"{by} {direction}, r.key {direction}",
     )
-    return page, [*total[1], *before[1], *values, query.limit, query.offset]
+    return page, [*total[1], *before[1], *counted[1], *values, query.limit, query.offset]
 
 
 def sums_statement(model: ReadModel, sums: Sums) -> Statement:
     """A row a group: what it is grouped by, how many rows it has, and the model's totals."""
     where, values = _where([_valid_at(model, sums.at), *(_condition(model, where) for where in sums.where)])
     begins = [each if isinstance(each, Begin) else Begin(each, 0) for each in sums.by]
-    columns = [f"r.{column_of(model, known_column(model, name))}" for name, _ in begins]
+    columns = [_field(model, name) for name, _ in begins]
     by = [
         f"substr({column}, 1, {chars})" if chars else column for column, (_, chars) in zip(columns, begins, strict=True)
     ]
@@ -74,6 +94,45 @@ def _count(model: ReadModel, conditions: Sequence[Statement], searched: str) -> 
     return fill("count", table=table_of(model.name), content=searched, where=where), values
 
 
+def completing_statement(model: ReadModel, key: str, position: int, models: Mapping[str, ReadModel]) -> Statement:
+    """One row of two values: see the statement ``completing``."""
+    counted = _counted(model, models, position)
+    return fill("completing", content_at=_content_at(model), counted=counted[0]), [*counted[1], key]
+
+
+def _content_at(model: ReadModel) -> str:
+    """Where the content lies that completes a shown row."""
+    if model.with_first is None or model.text_in is None:
+        return "content_at"
+    other, column = model.text_in
+    return fill("first_in", table=table_of(other), column=field_of(column))
+
+
+def _counted(model: ReadModel, models: Mapping[str, ReadModel], at: int | None) -> Statement:
+    """How many rows there are of each that is counted with a shown one."""
+    counts = []
+    for counted in model.counted:
+        other = models[counted.model]
+        named: Statement = (f"r.{column_of(other, counted.column)} = shown.key", [])
+        counts.append(_count(other, [*_counted_where(counted, other, at), named], ""))
+    return ", ".join(part for part, _ in counts), [value for _, given in counts for value in given]
+
+
+def _counted_where(counted: Counted, other: ReadModel, at: int | None) -> list[Statement]:
+    return [_valid_at(other, at), *(_condition(other, where) for where in counted.where)]
+
+
+def _has_counted(model: ReadModel, models: Mapping[str, ReadModel], at: int | None, *, is_any: bool) -> Statement:
+    parts, values = [], []
+    for counted in model.counted:
+        other = models[counted.model]
+        where, given = _where(_counted_where(counted, other, at))
+        column = column_of(other, counted.column)
+        parts.append(fill("counted_in", table=table_of(other.name), column=column, where=where))
+        values += given
+    return f"r.key {'IN' if is_any else 'NOT IN'} ({' UNION '.join(parts)})", values
+
+
 def _valid_at(model: ReadModel, at: int | None) -> Statement:
     """The rows that are valid at a position, or now."""
     position = NOW if at is None else at
@@ -90,9 +149,19 @@ def known_column(model: ReadModel, name: str) -> str:
 
 def _by(model: ReadModel, query: Query) -> str:
     """The value that the order is by, before the key."""
-    if query.order_by == CHANGED and not model.is_final:
+    by = query.order_by
+    if by == CHANGED and not model.is_final:
         return VERSION
-    return f"r.{column_of(model, known_column(model, query.order_by))}" if query.order_by else "''"
+    if isinstance(by, Amount):
+        return fill("amount", field=_field(model, by.column))
+    if isinstance(by, Elapsed):
+        until = ", ".join(_field(model, name) for name in by.until)
+        return fill("elapsed", since=_field(model, by.since), until=f"coalesce({until})")
+    return _field(model, by) if by else "''"
+
+
+def _field(model: ReadModel, name: str) -> str:
+    return f"r.{column_of(model, known_column(model, name))}"
 
 
 def _after(model: ReadModel, query: Query) -> list[Statement]:
@@ -107,8 +176,7 @@ def _after(model: ReadModel, query: Query) -> list[Statement]:
 
 def _among(model: ReadModel, among: Among, other: ReadModel, at: int | None) -> Statement:
     where, values = _where([_valid_at(other, at), *(_condition(other, where) for where in among.where)])
-    column = f"r.{column_of(model, known_column(model, among.column))}"
-    return fill("among", field=column, table=table_of(other.name), where=where), values
+    return fill("among", field=_field(model, among.column), table=table_of(other.name), where=where), values
 
 
 def _text(model: ReadModel, query: Query) -> Statement:
@@ -122,9 +190,9 @@ def _text(model: ReadModel, query: Query) -> Statement:
 
 
 def _condition(model: ReadModel, where: Where) -> Statement:
-    columns = [f"r.{column_of(model, known_column(model, name))}" for name in where.any_of or (where.column,)]
-    if where.op == "in":
-        part, value = _SQL["one_of"], json_text(where.value)
+    columns = ["r.key" if name == KEY else _field(model, name) for name in where.any_of or (where.column,)]
+    if where.op in _OF_LISTS:
+        part, value = _SQL[_OF_LISTS[where.op]], json_text(where.value)
     elif where.op == "has":
         part, value = _SQL["has"], f"|{where.value}|"
     elif where.op in COMPARISONS:
@@ -137,10 +205,9 @@ def _condition(model: ReadModel, where: Where) -> Statement:
 
 def read_page(connection: Connection, model: ReadModel, statement: Statement, digests: Digests) -> Page:
     """A page of rows, completed by their payloads. Raises ``ContentDamaged`` if one is not as it was written."""
-    ((lines, count, total, before, last, positions),) = connection.execute(*statement)
+    ((lines, count, total, before, last, *completing),) = connection.execute(*statement)
     rows = lines.split(b"\n") if lines else []  # JSON has no raw line break
-    if model.with_content:
-        rows = _completed(connection, rows, orjson.loads(positions), digests)
+    rows = _completed(connection, model, rows, completing, digests)
     return Page(b"[%b]" % b",".join(rows), count, total, before, None if last is None else tuple(orjson.loads(last)))
 
 
@@ -149,15 +216,34 @@ def read_sums(connection: Connection, statement: Statement) -> list[tuple[Any, .
     return found
 
 
-def _completed(connection: Connection, rows: Sequence[bytes], places: Sequence[int], digests: Digests) -> list[bytes]:
-    """The public JSON of rows, each completed by the content at its place."""
-    found = contents_at(connection, filter(None, places), digests)
-    return [
-        with_payload(row, found[place][0] if place in found else None) for row, place in zip(rows, places, strict=True)
-    ]
+def _completed(
+    connection: Connection, model: ReadModel, rows: Sequence[bytes], completing: Sequence[str], digests: Digests
+) -> Sequence[bytes]:
+    """The public JSON of rows, each completed by its content and by what is counted with it.
+
+    ``completing`` are two JSON arrays: where the contents lie, and the counts of each row.
+    """
+    positions, counted = completing
+    complete = with_payload if model.with_content else model.with_first
+    if complete is not None:
+        places = orjson.loads(positions)
+        found = contents_at(connection, filter(None, places), digests)
+        rows = [
+            complete(row, found[place][0] if place in found else None) for row, place in zip(rows, places, strict=True)
+        ]
+    if model.counted:
+        rows = [_with_counts(model, row, counts) for row, counts in zip(rows, orjson.loads(counted), strict=True)]
+    return rows
 
 
-def read_row(connection: Connection, model: ReadModel, key: str, position: int) -> StoredRow | None:
+def _with_counts(model: ReadModel, row: bytes, counts: Sequence[int]) -> bytes:
+    named = {counted.model: count for counted, count in zip(model.counted, counts, strict=True)}
+    return b'%b,"%b":%b}' % (row[:-1], model.counted_as.encode(), orjson.dumps(named))
+
+
+def read_row(
+    connection: Connection, model: ReadModel, key: str, position: int, models: Mapping[str, ReadModel]
+) -> StoredRow | None:
     """One row at a position; None if there was none."""
     if model.is_final:
         row = connection.execute(of_model("final", model.name), (key, position)).fetchone()
@@ -169,8 +255,11 @@ def read_row(connection: Connection, model: ReadModel, key: str, position: int) 
         if row is None or row[1] <= position:
             return None
         _, _, public, private, content_at = row
-    if model.with_content:
-        (public,) = _completed(connection, [public], [content_at], {})
+    counted = ""
+    if model.with_first is not None or model.counted:
+        statement = completing_statement(model, key, position, models)
+        ((content_at, counted),) = connection.execute(*statement)
+    (public,) = _completed(connection, model, [public], (f"[{content_at or 0}]", f"[{counted}]"), {})
     return public, private
 
 

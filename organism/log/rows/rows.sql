@@ -64,18 +64,28 @@ WITH $table AS (
 );
 
 -- page: one row: the rows of a page, one a line, how many they are, how many match, how many of them come before it,
--- the place of its last row, and where their payloads lie; a bare `LIMIT ?` would make SQLite prepare the statement again for each number
+-- the place of its last row, where their contents lie, and what is counted with each; a bare `LIMIT ?` would make SQLite prepare the statement again for each number
 SELECT
     CAST(group_concat(public, char(10)) AS BLOB),
     count(*),
     $total,
     $before,
     json_group_array(json(place)) ->> '$$[#-1]',
-    json_group_array(at)
+    json_group_array($content_at),
+    json_group_array(json_array($counted))
 FROM (
-    SELECT r.public, json_array($by, r.key) AS place, r.content_at AS at FROM $table AS r $content $where
+    SELECT r.key, r.public, json_array($by, r.key) AS place, r.content_at FROM $table AS r $content $where
     ORDER BY $order LIMIT CAST(? AS INTEGER) OFFSET CAST(? AS INTEGER)
-);
+) AS shown;
+
+-- completing: of one row: where its content lies, and what is counted with it
+SELECT $content_at, json_array($counted) FROM (SELECT ? AS key) AS shown;
+
+-- first_in: where the content of the first row lies that names a shown one
+(SELECT t.content_at FROM $table AS t WHERE t.$column = shown.key ORDER BY t.content_at LIMIT 1);
+
+-- counted_in: the keys that rows of other models name, each of which is counted
+SELECT r.$column FROM $table AS r $where;
 
 -- count: how many rows match
 (SELECT count(*) FROM $table AS r $content $where);
@@ -111,11 +121,21 @@ EXISTS (
 -- among: a field holds the key of one of these rows of another model
 $field IN (SELECT r.key FROM $table AS r $where);
 
+-- elapsed: µs between two times, which are text as it is shown; a date function would round them to ms
+(unixepoch(substr($until, 1, 19)) - unixepoch(substr($since, 1, 19))) * 1000000
++ substr($until, 21, 6) - substr($since, 21, 6);
+
+-- amount: decimal numbers as text that sorts as they do, since a REAL is not exact
+printf('%020d', CAST($field AS INTEGER)) || ltrim($field, '0123456789');
+
 -- one_of: a field is in a list
 $field IN (SELECT value FROM json_each(?));
 
 -- has: a list column holds a name
 instr($field, ?) > 0;
+
+-- has_any: a list column holds one of some names
+EXISTS (SELECT 1 FROM json_each(?) AS n WHERE instr($field, '|' || n.value || '|') > 0);
 
 -- rows_spread: what the INSERT of a commit (organism/log/log.sql) makes of the rows of a model; one that a commit leaves alone costs nothing
 CREATE TEMP TRIGGER spread_$name INSTEAD OF INSERT ON commits

@@ -96,6 +96,7 @@ class Handling(Entity):
     number: int = 0  # of the last step that has one
     pending: int = 0  # answers that it waits for
     slot: SlotState = "held"
+    waits_for_thread: bool = False  # its code has not begun
     stuck_since: int = 0  # when the pump first found that nothing can come any more
     dead: bool = False  # it is over, whatever its code still does
     task: asyncio.Task[None] | None = None

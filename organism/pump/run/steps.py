@@ -12,6 +12,7 @@ from uuid import UUID
 
 import msgspec
 import orjson
+from anyio import CapacityLimiter
 
 from organism.config.foreign_code import described, json_of, shown
 from organism.config.tracebacks import lines_of_error
@@ -60,6 +61,7 @@ class Services(NamedTuple):
     chance: Random
     histories: Histories
     principal_of: gates.PrincipalOf
+    threads: CapacityLimiter  # for blocking handlers, of all tenants
 
 
 class Steps(HandlerMetadata):

@@ -16,6 +16,7 @@ from organism.log.streams import shown
 from organism.model import words
 from organism.model.redact import Redactor
 from organism.server.http import lists
+from organism.server.http.bodies import Faults
 from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import gives
 from organism.server.http.rights import READ, Right
@@ -70,10 +71,14 @@ async def messages(call: Call) -> Response:
 
 
 async def message(call: Call) -> Response:
-    """One message; with ``?xml=true`` its recorded envelope too."""
-    is_xml = call.parameters().get("xml")
-    row = await call.row("messages", call.path_params["id"])
-    return JsonResponse(await lists.message_with_xml(call, row) if is_xml else row)
+    """One message; with ``?handlings=true`` the attempts to handle it, with ``?xml=true`` its recorded envelope too."""
+    faults = Faults()
+    given = call.parameters(faults)
+    with faults:
+        at = await lists.as_of(call)
+    faults.raise_found()
+    row = await call.row("messages", call.path_params["id"], at)
+    return JsonResponse((await lists.rows_as_asked(call, b"[%b]" % row, given, at))[1:-1])
 
 
 async def why(call: Call) -> Response:
@@ -81,14 +86,14 @@ async def why(call: Call) -> Response:
 
     Of a very long path these are the first 500; ``next`` is the message where it goes on.
     """
-    is_xml = call.parameters().get("xml")
+    given = call.parameters()
     found: list[bytes] = []
     wanted: str | None = call.path_params["id"]
     while wanted is not None and len(found) < lists.MAX_LIMIT:
         found.append(await call.row("messages", wanted))
         wanted = orjson.loads(found[-1])["cause"]
     rows = b"[" + b",".join(found) + b"]"
-    shown = await lists.with_xml(call, rows) if is_xml else rows
+    shown = await lists.rows_as_asked(call, rows, given)
     return JsonResponse(splice(b"{}", {"messages": shown, "count": len(found), "next": wanted}))
 
 
@@ -122,10 +127,16 @@ MESSAGES: Final = tagged(
         by_head=True,
         gives=gives(lists.MessageList),
         query=lists.MESSAGES.takes,
-        narrow={"status": words.ThreadStatus},
+        narrow=lists.NARROW_MESSAGES,
     ),
     Route(
-        "GET /messages/{id}/why", why, right=READ, by_head=True, gives=gives(Why), query=("xml",), refuses=(NotFound,)
+        "GET /messages/{id}/why",
+        why,
+        right=READ,
+        by_head=True,
+        gives=gives(Why),
+        query=lists.IN_ROWS,
+        refuses=(NotFound,),
     ),
     Route(
         "GET /messages/{id}",
@@ -133,7 +144,7 @@ MESSAGES: Final = tagged(
         right=Right("read", {"id": "message"}),
         by_head=True,
         gives=gives(Message),
-        query=("xml",),
+        query=(*lists.IN_ROWS, lists.AT),
         refuses=(NotFound,),
     ),
 )

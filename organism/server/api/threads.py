@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from functools import partial
-from typing import Annotated, Final
+from typing import Annotated, Final, Literal
 
+import msgspec
 import orjson
 from msgspec import Meta
 from starlette.responses import Response
@@ -18,59 +19,91 @@ from organism.server.http.call import USER, Call, JsonResponse, Route, Tag, tagg
 from organism.server.http.contract import ACT_ON_THREAD, THREAD_REFUSED, gives
 from organism.server.http.rights import READ, Right
 from organism.server.json import splice
+from organism.views.handlings import OpenHandling
+from organism.views.organism import AGENTS, handlings_of
 from organism.views.threads import Message, Thread
-from organism.views.views import CHANGED, Among, Query, Where
+from organism.views.views import CHANGED, Among, Amount, Elapsed, HasCounted, Query, Where
 
 OfThread = KillThread | PauseThread | ResumeThread | ReplayDeadLetters | DiscardDeadLetters
 THREADS: Final = lists.Listing(
     "threads",
     CHANGED,
     descending=True,
+    orders={
+        "activity": (CHANGED, True),
+        "created": ("created_at", True),
+        "duration": (Elapsed("created_at", ("ended_at", "last_activity")), True),
+        "cost": (Amount("cost_usd"), True),
+    },
     moves=True,
     filters={
         "status": lists.equals("status"),
         "agent": lambda name: Where("participants", "has", name),
         "session": lists.equals("session_id"),
         "since": lists.since_text("last_activity"),
+        "until": lists.until_text("last_activity"),
+        "waiting": HasCounted,
     },
     has_text=True,
 )
 
 
+HANDLINGS_SHOWN: Final = 20
+
+
 class ThreadWithMessages(Thread, kw_only=True):
-    """A thread with its first 500 messages."""
+    """A thread with its first 500 messages, and what works on it."""
 
     messages: list[Message]
     next: Annotated[words.Cursor | None, Meta(description="The `cursor` for `/threads/{id}/messages` to go on with.")]
+    handlings: Annotated[
+        list[OpenHandling], Meta(description="Those under way, which a kill ends; the oldest first, at most twenty.")
+    ]
+    open_handlings: Annotated[words.Count, Meta(description="How many are under way.")]
 
 
 class ThreadList(lists.ListPage):
-    """Threads, newest activity first."""
+    """Threads, by default those with the newest activity first."""
 
     threads: list[Thread]
 
 
 async def threads(call: Call) -> Response:
-    """Every thread, newest activity first. A request that names its user finds no threads of another user's session."""
+    """Every thread, by default newest activity first.
+
+    A request that names its user finds no threads of another user's session.
+    """
     is_of_user = "session" in call.query and call.end_user is not None
     of_user = Among("session_id", "sessions", (Where("user_id", "=", call.end_user),))
     return await lists.list_of(call, THREADS, *(of_user,) * is_of_user)
 
 
 async def thread(call: Call) -> Response:
-    """A thread with its first 500 messages; ``next`` is where ``/threads/{id}/messages`` goes on."""
+    """A thread with what works on it and its first 500 messages.
+
+    ``next`` is where ``/threads/{id}/messages`` goes on.
+    """
     faults = Faults()
     given = call.parameters(faults)
     with faults:
         at = await lists.as_of(call)
     faults.raise_found()
-    row = await call.row("threads", call.path_params["id"], at)
-    query = Query((Where("thread_id", "=", call.path_params["id"]),), "position", limit=lists.MAX_LIMIT, at=at)
-    page = await call.tenant.views.rows("messages", query)
+    thread_id, views = call.path_params["id"], call.tenant.views
+    position = call.tenant.log.head if at is None else at
+    open_handlings = handlings_of(await views.live_rows(AGENTS, position), thread_id)
+    row = await call.row("threads", thread_id, position)
+    query = Query((Where("thread_id", "=", thread_id),), "position", limit=lists.MAX_LIMIT, at=position)
+    page = await views.rows("messages", query)
     more = lists.next_cursor(call, page, at, call.path + "/messages")
-    messages = await lists.with_xml(call, page.rows) if given.get("xml") else page.rows
+    messages = await lists.rows_as_asked(call, page.rows, given, position)
     tag = f'"{orjson.loads(row)["position"]}"'
-    return JsonResponse(splice(row, {"messages": messages, "next": more}), headers={"etag": tag})
+    shown = {
+        "messages": messages,
+        "next": more,
+        "handlings": msgspec.json.encode(open_handlings[:HANDLINGS_SHOWN]),
+        "open_handlings": len(open_handlings),
+    }
+    return JsonResponse(splice(row, shown), headers={"etag": tag})
 
 
 async def messages(call: Call) -> Response:
@@ -110,9 +143,19 @@ async def _control(call: Call, command: type[OfThread]) -> Response:
     return JsonResponse(await call.row("threads", call.path_params["id"], done.position))
 
 
-NARROW: Final = {"status": words.ThreadStatus}
+NARROW: Final = {
+    "status": words.ThreadStatus,
+    "until": Annotated[words.Time, Meta(description="Only what was last active at this time or earlier.")],
+    "order": Annotated[
+        Literal["activity", "created", "duration", "cost"],
+        Meta(
+            description="Largest first: by its last activity, which is the default, when it began, how long it lasted "
+            "(an open one: until its last activity), or what it cost."
+        ),
+    ],
+}
 READ_THREAD: Final = Right("read", {"id": "thread"})
-_list = partial(Route, right=READ, by_head=True, narrow=NARROW)
+_list = partial(Route, right=READ, by_head=True)
 _control_route = partial(
     Route,
     right=Right("control", {"id": "thread"}),
@@ -131,6 +174,7 @@ ROUTES: Final = tagged(
         right=READ_THREAD,
         gives=gives(lists.MessageList),
         query=lists.MESSAGES.takes,
+        narrow=lists.NARROW_MESSAGES,
         refuses=(NotFound,),
     ),
     Route(
@@ -138,11 +182,11 @@ ROUTES: Final = tagged(
         thread,
         right=READ_THREAD,
         gives=gives(ThreadWithMessages),
-        query=("xml", lists.AT),
+        query=(*lists.IN_ROWS, lists.AT),
         is_tagged=True,
         refuses=(NotFound,),
     ),
-    _list("GET /threads", threads, gives=gives(ThreadList), query=THREADS.takes, headers=(USER,)),
+    _list("GET /threads", threads, gives=gives(ThreadList), query=THREADS.takes, narrow=NARROW, headers=(USER,)),
     _control_route("POST /threads/{id}/kill", kill),
     _control_route("POST /threads/{id}/pause", pause),
     _control_route("POST /threads/{id}/resume", resume),

@@ -179,7 +179,7 @@ def _text(tag: Tag) -> dict[str, str]:
 
 def _needs(right: Right) -> str:
     if right.scope is None:
-        return ""
+        return "Any valid token will do." if right.needs_token else ""
     narrow = "".join(f" or `{right.scope}:{kind}:ID`" for kind in right.objects.values())
     whose = " of the tenant `default`" if right.of_process else ""
     return f"Needs a token{whose} with the scope `{right.scope}`{narrow}."

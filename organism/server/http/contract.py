@@ -31,7 +31,11 @@ from organism.errors import (
 )
 from organism.model import words
 from organism.server.json import microseconds, whole_number
+from organism.views.views import MOST_PAYLOAD_BYTES
 
+MOST_NAMES: Final = 1000
+MOST_NAME_CHARS: Final = 200
+"""Of a list of names, in a query or a body."""
 JSON: Final = "application/json"
 XML: Final = "application/xml"
 
@@ -84,6 +88,15 @@ def _text(description: str, example: str | None = None, **more: Any) -> Any:
     return Annotated[str, Meta(description=description, examples=None if example is None else [example], **more)]
 
 
+PayloadBytes = Annotated[
+    int,
+    Meta(
+        ge=0,
+        le=MOST_PAYLOAD_BYTES,
+        description="Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`.",
+        examples=[4096],
+    ),
+]
 QUERY: Final[Mapping[str, Any]] = {
     "limit": Annotated[int, Meta(ge=1, le=500, description="How many at most.", examples=[50])],
     "offset": Annotated[int, Meta(ge=0, le=1 << 40, description="How many to pass over.", examples=[0])],
@@ -96,8 +109,12 @@ QUERY: Final[Mapping[str, Any]] = {
     "session": _text("Only the threads of this session.", min_length=1),
     "thread_id": _text("Only what belongs to this thread.", min_length=1),
     "since": Annotated[words.Time, Meta(description="Only what was sent, or last active, at this time or later.")],
+    "waiting": Annotated[bool, Meta(description="Only what waits for a person; `false`: only what does not.")],
+    "cause": Annotated[words.MessageId, Meta(description="Only messages that this one's handling sent.")],
     "q": _text("Only what has this text in its payload.", "Dan", min_length=1),
+    "handlings": Annotated[bool, Meta(description="With what has become of each message: the attempts to handle it.")],
     "xml": Annotated[bool, Meta(description="With the recorded envelopes.")],
+    "payloads": PayloadBytes,
     "after": Annotated[words.Position, Meta(description="What follows this position.")],
     "until": Annotated[words.Position, Meta(description="Up to this position; by default to the head.")],
     "thread": _text("Only events of this thread.", min_length=1),
@@ -118,7 +135,9 @@ QUERY: Final[Mapping[str, Any]] = {
 
 
 def read_parameter(kind: Any, text: str, name: str) -> Any:
-    """The value of a query parameter of this kind: a whole number, yes or no, one of some words, a time (µs) or text.
+    """The value of a query parameter of this kind.
+
+    That is a whole number, yes or no, names with commas, one of some words, a time (µs) or text.
 
     Raises ``InvalidField``.
     """
@@ -128,6 +147,13 @@ def read_parameter(kind: Any, text: str, name: str) -> Any:
     named = get_args(kind) if get_origin(kind) is Literal else ("true", "false") if kind is bool else extra.get("enum")
     if named is not None and text not in named:
         raise InvalidField(f"`{name}` is one of {', '.join(named)}; came {text[:40]!r}.", param=place)
+    if get_origin(kind) is list:
+        names = [part for part in text.split(",") if part]
+        if len(names) > MOST_NAMES or any(len(each) > MOST_NAME_CHARS for each in names):
+            raise InvalidField(
+                f"`{name}` lists at most {MOST_NAMES} names of at most {MOST_NAME_CHARS} characters.", param=place
+            )
+        return names
     if kind is int:
         least = max(meta.ge for meta in metas if meta.ge is not None)
         most = min(meta.le for meta in metas if meta.le is not None)

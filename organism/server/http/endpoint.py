@@ -15,6 +15,7 @@ from organism.errors import OrganismError, Stopping
 from organism.model.commands import Idempotency
 from organism.server.http.auth import token_in
 from organism.server.http.call import LEFT, READING, REQUEST_ID, USER, Call, JsonResponse, Process, Route
+from organism.server.http.compression import compressed, is_compressible
 from organism.server.http.connections import GATEWAY_QUOTA, USUAL_QUOTA
 from organism.server.http.middleware import refuse_empty
 from organism.server.http.rights import OPEN
@@ -77,7 +78,14 @@ class Endpoint:
             tag = f'"{orjson.loads(response.body)["position"]}"'
         if tag is not None:
             response.raw_headers.append((b"etag", tag.encode()))
-        return unless_known(call, response) if route.method == "GET" else response  # an act was done in any case
+        return await as_accepted(call, response) if route.method == "GET" else response  # an act was done in any case
+
+
+async def as_accepted(call: Call, response: Response) -> Response:
+    """The response as the client accepts it, or a 304 if it has it already."""
+    if is_compressible(response):
+        response.headers.add_vary_header("Accept-Encoding")
+    return await compressed(unless_known(call, response), call.headers.get("accept-encoding", ""))
 
 
 def unless_known(call: Call, response: Response) -> Response:

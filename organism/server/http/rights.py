@@ -15,15 +15,17 @@ _NOTHING: Final[Mapping[str, str]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Right:
-    """What an operation needs: a ``scope`` (None: no token), which a token may narrow to ``objects`` (field → kind).
+    """What an operation needs: a ``scope`` (None: any token), which a token may narrow to ``objects`` (field → kind).
 
-    ``in_body``: they come with the body, so the endpoint checks them. ``of_process``: for the tenant ``default`` alone.
+    ``in_body``: they come with the body or the query, so the endpoint checks them. ``of_process``: for the tenant
+    ``default`` alone.
     """
 
     scope: str | None
     objects: Mapping[str, str] = field(default_factory=dict)
     in_body: bool = False
     of_process: bool = False
+    needs_token: bool = True
 
     def check(self, who: Principal, fields: Mapping[str, Any] = _NOTHING) -> None:
         """Raise ``Forbidden`` unless ``who`` may do it to what ``fields`` name."""
@@ -44,7 +46,8 @@ class Right:
 
 _AUTHORIZATION: Final = "headers.authorization"
 
-OPEN: Final = Right(None)
+OPEN: Final = Right(None, needs_token=False)
+ANY_TOKEN: Final = Right(None)
 READ: Final = Right("read")
 SOCKET: Final = READ
 """What opens ``/ws``."""

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from typing import Final, NamedTuple, Protocol
+
+import msgspec
+from msgspec import Raw
+
+from organism.views.views import cut_payload
 
 UNLOGGED: Final = -1
 """The position of a frame that does not come from the log."""
@@ -63,12 +68,16 @@ def as_events(frames: Sequence[Frame]) -> bytes:
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What a viewer wants. A frame passes if for each given list it names nothing of that kind or something in it."""
+    """What a viewer wants. A frame passes if for each given list it names nothing of that kind or something in it.
+
+    Payloads and previews of more than ``payload_bytes`` are cut.
+    """
 
     threads: frozenset[str] | None = None
     agents: frozenset[str] | None = None
     events: frozenset[str] | None = None
     form: Form = singly
+    payload_bytes: int | None = None
 
     def passes(self, frame: Frame) -> bool:
         if self.events is not None and frame.event not in self.events and frame.also not in self.events:
@@ -78,10 +87,23 @@ class Filter:
         return self.agents is None or not frame.agents or not self.agents.isdisjoint(frame.agents)
 
     def passing(self, frames: Sequence[Frame]) -> Sequence[Frame]:
-        """The frames that pass."""
-        if self.threads is None and self.agents is None and self.events is None:
-            return frames
-        return [frame for frame in frames if self.passes(frame)]
+        """The frames that pass, as this viewer gets them."""
+        if not (self.threads is None and self.agents is None and self.events is None):
+            frames = [frame for frame in frames if self.passes(frame)]
+        return frames if self.payload_bytes is None else [_cut(frame, self.payload_bytes) for frame in frames]
+
+
+CUT: Final[Mapping[str, str]] = {"message": "payload", "approval": "preview"}
+"""The events whose frames hold a payload, and its field in what is called as they are."""
+_SAID: Final = msgspec.json.Decoder(dict[str, Raw])
+
+
+def _cut(frame: Frame, most_bytes: int) -> Frame:
+    if frame.event not in CUT or len(frame.json) <= most_bytes:
+        return frame
+    said = _SAID.decode(frame.json)
+    said[frame.event] = Raw(cut_payload(bytes(said[frame.event]), most_bytes, CUT[frame.event]))
+    return frame._replace(json=msgspec.json.encode(said))
 
 
 class OnRequest(Protocol):

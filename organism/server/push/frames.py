@@ -22,6 +22,8 @@ from organism.model.words import one_of
 from organism.pump.run.feed import Delta
 from organism.server.push.filter import FRAME_BYTES, ON_REQUEST, UNLOGGED, Filter, Frame
 from organism.views import approvals, dead_letters, threads, who
+from organism.views.dead_letters import Indeterminate
+from organism.views.handlings import CodeLine, OpenHandling, code_line
 from organism.views.organism import Agent, Organism
 from organism.views.run import data_of, kind_of
 from organism.views.threads import Thread
@@ -73,12 +75,14 @@ class ThreadCreated(FrameOf, tag="thread_created"):
 
     @classmethod
     def of(cls, record: Record[events.ThreadCreated], context: Context) -> ThreadCreated | None:
-        """The thread's first message is in the same unit: it says who takes part."""
+        """The thread's first message is in the same unit: it says who takes part, and what the thread is called."""
         if context.thread is None:
             return None
-        thread, first = context.thread, context.following
+        thread = replace(context.thread, title=None, waiting_for_people=threads.ThreadQuestions())
+        first = context.following
         if first is not None and isinstance(first.event, events.MessageSent) and first.thread == record.thread:
-            thread = replace(thread, participants=[first.event.sender, first.event.to])
+            thread.participants = [first.event.sender, first.event.to]
+            thread.title = threads.title(None if first.content is None else first.content.json)
         return cls(record.position, thread)
 
 
@@ -116,7 +120,7 @@ class AttemptFailed(FrameOf, tag="error"):
     next_at: words.Time | None
     outcome: Literal["retried", "failed"]
     duration_ms: words.Milliseconds | None
-    line: Annotated[dead_letters.CodeLine, Meta(description="The handler's own line that raised.")] | None
+    line: Annotated[CodeLine, Meta(description="The handler's own line that raised.")] | None
     phase: Literal["ended"]
 
     @classmethod
@@ -134,7 +138,7 @@ class AttemptFailed(FrameOf, tag="error"):
             next_at=next_at,
             outcome="retried" if next_at is not None else "failed",
             duration_ms=None if event.duration is None else milliseconds(event.duration),
-            line=dead_letters.code_line(event.line) if event.line is not None else None,
+            line=code_line(event.line) if event.line is not None else None,
             phase="ended",
         )
 
@@ -496,10 +500,26 @@ class AgentChanged(FrameOf, tag="agent_state"):
     current_thread: words.ThreadId | None
     paused: bool
     queue_depth: words.Count
+    handlings: list[OpenHandling]
+    open_handlings: words.Count
+    oldest_waiting_at: words.Time | None
+    paused_by: who.By | None
+    paused_at: words.Time | None
 
     @classmethod
     def of_row(cls, row: Agent) -> AgentChanged:
-        return cls(row.name, row.state, row.current_thread, row.paused, row.queue_depth)
+        return cls(
+            agent=row.name,
+            state=row.state,
+            current_thread=row.current_thread,
+            paused=row.paused,
+            queue_depth=row.queue_depth,
+            handlings=row.handlings,
+            open_handlings=row.open_handlings,
+            oldest_waiting_at=row.oldest_waiting_at,
+            paused_by=row.paused_by,
+            paused_at=row.paused_at,
+        )
 
 
 class AgentRate(Struct):
@@ -537,6 +557,13 @@ class Connected(FrameOf, tag="connected"):
         list[threads.Thread] | Raw, Meta(description="The newest 500 active ones and the newest 100 others.")
     ]
     threads_total: words.Count
+    approvals: Annotated[
+        list[approvals.Approval] | Raw, Meta(description="The newest 100 that are pending; long previews are cut.")
+    ]
+    dead_letters: Annotated[
+        list[dead_letters.DeadLetter] | Raw, Meta(description="The newest 100 that are open; long payloads are cut.")
+    ]
+    indeterminate: Annotated[list[Indeterminate] | Raw, Meta(description="The newest 100.")]
 
 
 class Resumed(FrameOf, tag="connected"):
@@ -560,7 +587,7 @@ class FellBehind(FrameOf, tag="fell_behind"):
 
 
 class CaughtUp(FrameOf, tag="caught_up"):
-    """You are live."""
+    """You are live, or have all up to the `until` of the address; then the connection ends."""
 
     position: words.Position
 

@@ -65,11 +65,13 @@ class Plan:
 
 
 class Past:
-    """Reads on from ``position`` for one filter."""
+    """Reads on from ``position`` for one filter, up to ``until`` or to the head as it moves."""
 
-    def __init__(self, log: EventLog, views: ViewStore, wanted: Filter, position: int) -> None:
+    def __init__(
+        self, log: EventLog, views: ViewStore, wanted: Filter, position: int, until: int | None = None
+    ) -> None:
         self.wanted = wanted
-        self._log, self._views = log, views
+        self._log, self._views, self._until = log, views, until
         self._folded = Folded(position)
         self._plan = Plan(None, position)
         self._events = FIRST_PAGE
@@ -86,10 +88,13 @@ class Past:
         """The next page. What is not in it of the positions that it spans does not pass."""
         after = self.position
         if after >= self._plan.until:
-            self._plan = await planned(self._log, self.wanted, after)
+            self._plan = await planned(self._log, self.wanted, after, self._until)
         records, reached = await self._page(self._plan, after)
         await load_threads(self._log, self._views, self._folded, records)
-        chunk = Chunk(after, reached, self._folded.frames(records), Details.of(records))
+        frames = self._folded.frames(records)
+        if self._until is not None and reached > self._until:
+            frames, reached = [frame for frame in frames if frame.position <= self._until], self._until
+        chunk = Chunk(after, reached, frames, Details.of(records))
         self._folded.position = reached
         if chunk.size_bytes > 2 * PAGE_BYTES:
             self._events = max(LEAST_PAGE, self._events // 2)
@@ -112,9 +117,9 @@ class Past:
         return records, reached
 
 
-async def planned(log: EventLog, wanted: Filter, after: int) -> Plan:
-    """How to read what follows ``after`` and may pass the filter, up to the head."""
-    head = log.head
+async def planned(log: EventLog, wanted: Filter, after: int, until: int | None = None) -> Plan:
+    """How to read what follows ``after`` and may pass the filter, up to ``until``, by default to the head."""
+    head = log.head if until is None else until
     types = types_of(wanted.events)
     if not types:
         return Plan(None, head)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
@@ -77,7 +77,7 @@ class Tail:
         self.log, self.views = log, views
         self.now = now  # the log's time in µs
         self.position = log.head
-        self.states = AgentStates(views, self._offer_unlogged)
+        self.states = AgentStates(log, views, self._offer_unlogged)
         self.snapshots = SnapshotReader(log, views, self.states)
         self.rates = Rates(now, self._offer_counts)
         self.news, self.ended = asyncio.Event(), asyncio.Event()
@@ -116,7 +116,7 @@ class Tail:
         self._feed.subscribe(self._on_delta)
         for delta in self._feed.unlogged():
             self._on_delta(delta)
-        self.states.is_due.set()
+        self.states.begin()
         self._following = asyncio.ensure_future(self._work())
         self._following.add_done_callback(self._done)
 
@@ -247,15 +247,16 @@ class Tail:
         reading = self._readings[key] = Reading(b"".join(parts), number, position, announced)
         return reading
 
-    def unlogged(self, states_after: int) -> list[Frame]:
-        """Agents' states that are newer than that version, and text of open blocks that is not in the log."""
-        return [*self.states.since(states_after), *(frame_of_delta(delta) for delta in self._live.unread())]
+    def unlogged(self, states: Mapping[str, Frame]) -> list[Frame]:
+        """Agents' states that are not as in these, and text of open blocks that is not in the log."""
+        return [*self.states.since(states), *(frame_of_delta(delta) for delta in self._live.unread())]
 
 
 class Viewer:
     """Watches one tenant. Everything up to ``position`` was sent or did not pass the filter.
 
     It is live once it has read to the window's end and has the agents' states and the text that is not logged yet.
+    One that is to end at a position reads the log alone, up to there.
     """
 
     def __init__(self, tail: Tail, wanted: Filter, start: Start) -> None:
@@ -269,9 +270,10 @@ class Viewer:
     def begin(self, start: Start) -> None:
         """Go on from ``start``: what follows it is sent, then ``caught_up`` if it is to be announced."""
         self.position = self._announced = start.position
+        self._until = start.until
         self._announces = start.announce
         self._lag_due_us: int | None = None
-        self._states_at = start.states_at
+        self._states = start.states
         self._had: Filter | None = None
         self._number: int | None = None
         self._is_live = False
@@ -297,21 +299,24 @@ class Viewer:
         return form([frame_of(said, None, (), getattr(said, "position", UNLOGGED))])
 
     async def stream(self) -> AsyncIterator[bytes]:
-        """What to send, as it comes, until the log closes or ``end``; nothing (``b""``) at a tick.
+        """What to send, as it comes, until the position to end at, the log's close or ``end``; ``b""`` at a tick.
 
         ``position`` and filter are those of what was given last. Raises what a read of the log raises.
         """
         past: Past | None = None
         while not self._is_over:
             news = self._tail.news
+            if self.has_reached_end:
+                yield self.own(CaughtUp(self.position))
+                return
             if self._lag_due_us is not None and self._tail.now() >= self._lag_due_us:
                 yield await self._lag()
-            if not self._is_in_window():
+            if self._until is not None or not self._is_in_window():
                 if not self._announces:
                     self._announces, self._lag_due_us = True, 0
                     continue
                 if past is None or not past.goes_on(self.position, self.filter):
-                    past = Past(self._tail.log, self._tail.views, self.filter, self.position)
+                    past = Past(self._tail.log, self._tail.views, self.filter, self.position, self._until)
                 page = await past.read()
                 if (page.after, past.wanted) == (self.position, self.filter):  # neither was changed meanwhile
                     yield self._read_page(page)
@@ -321,6 +326,11 @@ class Viewer:
                 return
             else:
                 await news.wait()
+
+    @property
+    def has_reached_end(self) -> bool:
+        """Whether it has the position at which it is to end."""
+        return self.position == self._until
 
     async def _lag(self) -> bytes:
         """Say how old the first event is that was not sent yet."""
@@ -334,7 +344,7 @@ class Viewer:
     def _is_in_window(self) -> bool:
         """Whether the tail's window has what comes next."""
         if self._number is not None and not self._tail.holds(self._number):
-            self._number, self._is_live, self._states_at, self._had = None, False, 0, None
+            self._number, self._is_live, self._states, self._had = None, False, {}, None
         if self._number is None:
             self._number = self._tail.number_after(self.position)
         return self._number is not None
@@ -370,10 +380,10 @@ class Viewer:
         return self.own(Checkpoint(self.position))
 
     def _go_live(self) -> bytes:
-        frames = self.filter.passing(self._tail.unlogged(self._states_at))
+        frames = self.filter.passing(self._tail.unlogged(self._states))
         if self._had is not None:
             frames = [frame for frame in frames if not self._had.passes(frame)]
-        self._is_live, self._states_at, self._had = True, 0, None
+        self._is_live, self._states, self._had = True, {}, None
         wire = self.filter.form(frames)
         if self._announces:
             self._announces, self._announced, self._lag_due_us = False, self.position, None

@@ -8,6 +8,7 @@ from typing import Annotated, Any, Final, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from organism.model import words
+from organism.server.http.contract import PayloadBytes
 from organism.server.http.problems import Fault
 from organism.server.push.frames import FrameNames, FrameOf, Timeline
 
@@ -15,11 +16,12 @@ Echo = Annotated[Any, Meta(description="That of the command, if it had one.", ex
 
 
 class FilterSaid(Struct):
-    """The lists that were sent."""
+    """What was sent of it."""
 
     threads: list[words.ThreadId] | UnsetType = UNSET
     agents: list[words.AgentName] | UnsetType = UNSET
     events: FrameNames | UnsetType = UNSET
+    payloads: PayloadBytes | UnsetType = UNSET
 
 
 class Subscribed(FrameOf, kw_only=True, tag="subscribed"):
@@ -69,12 +71,17 @@ ANSWERED: Final[Mapping[str, Any]] = {
 }
 """What answers each command that is not refused."""
 
+UNTIL: Final = Annotated[
+    words.Position, Meta(description="With `since`: what happened up to this position, then `caught_up`, then the end.")
+]
 ADDRESS: Final[Mapping[str, Any]] = {
     "since": Annotated[words.Position, Meta(description="Go on after this position; the client has the state.")],
+    "until": UNTIL,
     "log": Annotated[Timeline, Meta(description="The timeline that `since` belongs to.")],
     "threads": Annotated[str, Meta(description="Only these threads, separated by commas.")],
     "agents": Annotated[str, Meta(description="Only these agents, separated by commas.")],
     "events": Annotated[str, Meta(description="Only frames of these names, separated by commas.")],
+    "payloads": PayloadBytes,
     "batch": Annotated[Literal["true", "false"], Meta(description="What is pushed comes as arrays.")],
     "ticket": Annotated[str, Meta(description="Of `POST /api/v1/ws-ticket`: once, within 30 seconds.")],
 }

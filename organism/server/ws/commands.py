@@ -27,22 +27,24 @@ from organism.model.commands import (
 from organism.server.http.auth import TICKET
 from organism.server.http.bodies import Faults, Name, Names, NoBody, Position, body, parsed, refuse_unknown
 from organism.server.http.rights import READ, Right
-from organism.server.json import MAX_POSITION
+from organism.server.json import MAX_POSITION, whole_number
 from organism.server.push.filter import Filter, as_array, singly
 from organism.server.push.frames import FRAMES
 from organism.server.ws.answers import FilterSaid
+from organism.views.views import MOST_PAYLOAD_BYTES
 
 LISTS: Final = ("threads", "agents", "events")
-IN_QUERY: Final = ("since", "log", *LISTS, "batch", TICKET)
-IN_ADDRESS: Final = {"/since": "query.since", "/log": "query.log"}
-"""Where the fields of ``subscribe`` are if they come in the address."""
+IN_QUERY: Final = ("since", "until", "log", *LISTS, "payloads", "batch", TICKET)
+IN_ADDRESS: Final = {"/since": "query.since", "/until": "query.until", "/log": "query.log"}
+"""Where the fields of an ``Opening`` are in the address."""
 
 
 @body
 class Subscribe:
     """Replace the filter; with ``since``, go on from that position of the timeline ``log``.
 
-    With ``batch`` what is pushed comes as JSON arrays, one for each commit.
+    With ``batch`` what is pushed comes as JSON arrays, one for each commit; of payloads longer than ``payloads`` bytes
+    the beginning comes.
     """
 
     threads: Names | None = None
@@ -51,6 +53,7 @@ class Subscribe:
     since: Position | None = None
     log: Name | None = None
     batch: Annotated[bool, Strict()] = False
+    payloads: Annotated[int, Strict(), Field(ge=0, le=MOST_PAYLOAD_BYTES)] | None = None
 
     @property
     def resumes(self) -> bool:
@@ -69,14 +72,21 @@ class Subscribe:
         threads, agents, events = (
             None if names is None else frozenset(names) for names in (self.threads, self.agents, self.events)
         )
-        return Filter(threads, agents, events, as_array if self.batch else singly)
+        return Filter(threads, agents, events, as_array if self.batch else singly, self.payloads)
 
     def shown(self) -> FilterSaid:
         """The filter as its answer shows it: the lists that were sent."""
         threads, agents, events = (
             UNSET if names is None else names for names in (self.threads, self.agents, self.events)
         )
-        return FilterSaid(threads, agents, events)
+        return FilterSaid(threads, agents, events, UNSET if self.payloads is None else self.payloads)
+
+
+@body
+class Opening(Subscribe):
+    """What an address subscribes to; with ``until``, the connection ends at that position."""
+
+    until: Position | None = None
 
 
 @body
@@ -186,8 +196,8 @@ COMMANDS: Final[Mapping[str, CommandKind]] = {
 """By name."""
 
 
-def opening_of(query: Mapping[str, str], allowed: Sequence[str] = IN_QUERY) -> Subscribe:
-    """What the query of an address subscribes to; its lists are separated by commas.
+def opening_of(query: Mapping[str, str], allowed: Sequence[str] = IN_QUERY, seen: int | None = None) -> Opening:
+    """What the query of an address subscribes to; its lists are separated by commas. ``seen`` goes before ``since``.
 
     Raises ``InvalidRequest`` with all that is wrong.
     """
@@ -200,18 +210,23 @@ def opening_of(query: Mapping[str, str], allowed: Sequence[str] = IN_QUERY) -> S
                 fields[name] = _value(name, text)
     with faults:
         try:
-            begin = parsed(Subscribe, fields)
+            begin = parsed(Opening, fields if seen is None else {**fields, "since": seen})
             begin.filter()
         except InvalidRequest as error:
             places = tuple(Fault("query." + fault.pointer.split("/")[1], fault.message) for fault in error.details)
             raise type(error)(error.message, details=places) from error
+    with faults:
+        if "until" in query and "since" not in query and seen is None:
+            raise MissingField("`until` ends what begins at `since`; send `since` too.", param="query.since")
     faults.raise_found()
     return begin
 
 
 def _value(name: str, text: str) -> Any:
-    if name == "since":
-        return position_in(text, "query.since")
+    if name in {"since", "until"}:
+        return position_in(text, f"query.{name}")
+    if name == "payloads":
+        return whole_number(text, "query.payloads", 0, MOST_PAYLOAD_BYTES)
     if name == "batch":
         return {"true": True, "false": False}.get(text, text)
     return [part for part in text.split(",") if part] if name in LISTS else text

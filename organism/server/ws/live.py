@@ -12,11 +12,11 @@ from typing import Annotated, Final, TypedDict
 from msgspec import Meta
 from starlette.responses import Response
 
-from organism.errors import BadPosition, RateLimitExceeded
+from organism.errors import BadPosition, MissingField, RateLimitExceeded
 from organism.model import words
 from organism.model.principal import Principal
 from organism.server.http.auth import LIFE_SECONDS
-from organism.server.http.bodies import NoBody, named_in
+from organism.server.http.bodies import NoBody, Places, named_in
 from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import Gives, gives
 from organism.server.http.rights import READ
@@ -25,9 +25,10 @@ from organism.server.push.filter import as_events
 from organism.server.push.frames import FrameNames
 from organism.server.push.snapshot import Start, start_from_position, start_from_snapshot
 from organism.server.push.viewer import Tail, Viewer
-from organism.server.ws.commands import IN_ADDRESS, LISTS, Subscribe, opening_of, position_in
+from organism.server.ws.answers import UNTIL
+from organism.server.ws.commands import IN_ADDRESS, LISTS, Opening, opening_of, position_in
 
-TAKEN: Final = ("since", "log", *LISTS)
+TAKEN: Final = ("since", "until", "log", *LISTS, "payloads")
 LAST_SEEN: Final = "headers.last-event-id"
 
 
@@ -52,16 +53,20 @@ class Ticket(TypedDict):
 async def events(call: Call) -> Response:
     """First ``connected``, then every event after it that passes the filter.
 
-    ``Last-Event-ID``, else ``since``, goes on after a position that the client has, as ``/ws?since=`` does.
+    ``Last-Event-ID``, else ``since``, goes on after a position that the client has, as ``/ws?since=`` does; at
+    ``until`` the stream ends.
     """
-    return await live_response(call, _stream(call, opening_of(call.query, TAKEN)), SSE)
+    seen = call.headers.get("last-event-id", "").strip()
+    opening = opening_of(call.query, TAKEN, position_in(seen, LAST_SEEN) if seen else None)
+    places = {**IN_ADDRESS, "/since": LAST_SEEN} if seen else IN_ADDRESS
+    return await live_response(call, _stream(call, opening, places), SSE)
 
 
-async def _stream(call: Call, subscription: Subscribe) -> AsyncGenerator[bytes, None]:
+async def _stream(call: Call, opening: Opening, places: Places) -> AsyncGenerator[bytes, None]:
     tail = call.process.tail(call.tenant)
     with tail.watched():
-        start = await _start(call, subscription, tail)
-        stream = EventStream(call.who, Viewer(tail, replace(subscription.filter(), form=as_events), start))
+        start = await _start(call, opening, places, tail)
+        stream = EventStream(call.who, Viewer(tail, replace(opening.filter(), form=as_events), start))
         call.process.connections.add(stream)
         try:
             yield stream.viewer.own(start.connected)
@@ -71,14 +76,12 @@ async def _stream(call: Call, subscription: Subscribe) -> AsyncGenerator[bytes, 
             call.process.connections.remove(stream)
 
 
-async def _start(call: Call, subscription: Subscribe, tail: Tail) -> Start:
-    """The position that the client has: the header's is the newer one, since a client comes again by the same URL."""
-    seen = call.headers.get("last-event-id", "").strip()
-    since = position_in(seen, LAST_SEEN) if seen else subscription.since
-    if since is None and subscription.log is None:
-        return await start_from_snapshot(call.tenant, tail.snapshots, call.process.organism.status)
-    with named_in({**IN_ADDRESS, "/since": LAST_SEEN} if seen else IN_ADDRESS):
-        return start_from_position(call.tenant.log, since, subscription.log)
+async def _start(call: Call, opening: Opening, places: Places, tail: Tail) -> Start:
+    if not opening.resumes:
+        status = call.process.organism.status
+        return await start_from_snapshot(call.tenant, tail.snapshots, status, opening.filter())
+    with named_in(places):
+        return start_from_position(call.tenant.log, opening.since, opening.log, opening.until)
 
 
 async def ticket(call: Call) -> Response:
@@ -97,9 +100,9 @@ ROUTES: Final = (
             right=READ,
             gives=(Gives(str, kind=SSE),),
             query=TAKEN,
-            narrow={"since": words.Position, "events": FrameNames},
+            narrow={"since": words.Position, "until": UNTIL, "events": FrameNames},
             headers=("Last-Event-ID",),
-            refuses=(BadPosition, RateLimitExceeded),
+            refuses=(BadPosition, MissingField, RateLimitExceeded),
         ),
     ),
     *tagged(

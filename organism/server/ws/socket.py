@@ -46,7 +46,7 @@ from organism.server.push.frames import FrameOf
 from organism.server.push.snapshot import Start, start_from_position, start_from_snapshot
 from organism.server.push.viewer import Viewer
 from organism.server.ws.answers import CommandDone, CommandInjected, CommandRefused, Subscribed
-from organism.server.ws.commands import COMMANDS, IN_ADDRESS, Auth, InjectCommand, Subscribe, opening_of
+from organism.server.ws.commands import COMMANDS, IN_ADDRESS, Auth, InjectCommand, Opening, Subscribe, opening_of
 
 PATH: Final = "/ws"
 MAX_ID_BYTES: Final = 200
@@ -55,6 +55,7 @@ MAX_UNDER_WAY: Final = 64
 """How many commands of one connection may run at once; no more are read until one of them is answered."""
 AT_ONCE: Final = frozenset({"subscribe", "auth", "ping"})
 """The commands that write nothing: each is answered before the next one is read."""
+NORMAL: Final = 1000
 POLICY: Final = 1008
 RESTART: Final = 1012
 TRY_AGAIN_LATER: Final = 1013
@@ -95,7 +96,7 @@ class WebSockets:
                 refused = NOT_ALLOWED if isinstance(error, Forbidden) else POLICY
                 await connection.close(NOT_AUTHENTICATED if access.tenant is None else refused)
 
-    async def _serve(self, connection: Connection, who: Principal, begin: Subscribe, address: str) -> None:
+    async def _serve(self, connection: Connection, who: Principal, begin: Opening, address: str) -> None:
         SOCKET.check(who)
         session = Session(self.process, connection, who, address)
         self.process.connections.add(session)
@@ -204,7 +205,7 @@ class Session:
         self._injecting = asyncio.Lock()
         self._held = process.bodies.body(who)
 
-    async def run(self, begin: Subscribe) -> None:
+    async def run(self, begin: Opening) -> None:
         """Say how things stand, then serve until the client leaves or the log closes."""
         try:
             with self._tail.watched():  # what is committed while the snapshot is read stays in the tail's window
@@ -216,11 +217,12 @@ class Session:
             self._connection.refuse(None, error)
             await self._connection.close(POLICY if isinstance(error, BadPosition) else RESTART)
 
-    async def _start(self, begin: Subscribe) -> Start:
+    async def _start(self, begin: Opening) -> Start:
         if not begin.resumes:
-            return await start_from_snapshot(self._tenant, self._tail.snapshots, self._process.organism.status)
+            status = self._process.organism.status
+            return await start_from_snapshot(self._tenant, self._tail.snapshots, status, begin.filter())
         with named_in(IN_ADDRESS):
-            return start_from_position(self._tenant.log, begin.since, begin.log)
+            return start_from_position(self._tenant.log, begin.since, begin.log, begin.until)
 
     def dismiss(self, code: int) -> None:
         """Close the connection; see ``Subscriber``."""
@@ -262,7 +264,7 @@ class Session:
                     return
         except Exception:  # noqa: BLE001 - whatever keeps it from being served: it may come back with its position
             _log.exception("viewer cut off", position=self._viewer.position)
-        self.dismiss(RESTART)
+        self.dismiss(NORMAL if self._viewer.has_reached_end else RESTART)
 
     def _read(self, text: str | None) -> _Command | None:
         """The command, or None if it was refused. What cannot be read counts too: it costs as much."""

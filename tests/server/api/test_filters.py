@@ -120,3 +120,58 @@ async def test_a_text_finds_the_threads_in_one_of_whose_payloads_it_stands(hello
     assert (await hello.get("/threads?q=hello&status=killed"))["total"] == 0
     assert (await hello.get(f"/threads?q=ford&at={ford['position'] - 2}"))["total"] == 0
     assert (await hello.get(f"/threads?q=ford&at={ford['position']}"))["total"] == 1
+
+
+async def test_messages_are_found_by_sender_receiver_type_and_cause(hello: Served) -> None:
+    first = await hello.inject()
+    await hello.inject(payload={"name": "Eve"})
+    greeting, told, shouted, _ = messages = (await hello.get(f"/threads/{first['thread_id']}"))["messages"]
+    in_thread = f"/threads/{first['thread_id']}/messages"
+    for query, found in (
+        ("from=greeter", [told]),
+        ("to=greeter", [greeting]),
+        ("from=greeter&to=shouter", [told]),
+        ("from=greeter&to=console", []),
+        ("type=Greeting", [greeting]),
+        (f"cause={told['id']}", [shouted]),
+        (f"cause={told['id']}&from=greeter", []),
+        ("cause=msg-00000000", []),
+        ("from=nobody", []),
+        ("order=desc", messages[::-1]),
+        (f"from=shouter&at={shouted['position'] - 1}", []),
+    ):
+        page = await hello.get(f"{in_thread}?{query}")
+        assert (page["messages"], page["total"]) == (found, len(found)), query
+    everywhere = await hello.get("/messages?from=greeter&type=GreetingResponse&order=desc&limit=1")
+    assert (everywhere["messages"][0]["payload"]["message"], everywhere["total"]) == ("Hello, Eve!", 2)
+    (rest,) = (await hello.get(f"/messages?from=greeter&type=GreetingResponse&order=desc&cursor={everywhere['next']}"))[
+        "messages"
+    ]
+    assert rest == told
+
+
+async def test_threads_are_found_by_when_they_were_last_active(hello: Served) -> None:
+    threads = [(await hello.inject())["thread"] for _ in range(3)]
+    path = f"/threads?until={threads[1]['last_activity']}"
+    page = await hello.get(path)
+    assert ([row["id"] for row in page["threads"]], page["total"]) == ([row["id"] for row in threads[1::-1]], 2)
+    (only,) = (await hello.get(f"{path}&since={threads[1]['last_activity']}"))["threads"]
+    assert only["id"] == threads[1]["id"]
+    assert (await hello.get("/threads?until=1960-01-01T00:00:00Z"))["total"] == 0
+
+
+@pytest.mark.parametrize(
+    ("path", "code"),
+    [
+        ("/messages?order=newest", "invalid_field"),
+        ("/messages?order=", "invalid_field"),
+        ("/messages?until=3", "unknown_field"),
+        ("/threads?order=asc", "invalid_field"),
+        ("/threads?until=3", "invalid_field"),
+        ("/threads?from=greeter", "unknown_field"),
+        ("/agents?order=asc", "unknown_field"),
+    ],
+)
+async def test_what_a_list_does_not_take_is_refused(shared: Served, path: str, code: str) -> None:
+    answer = await shared.call("GET", path)
+    assert (answer.status_code, answer.json()["error"]["code"]) == (400, code)
