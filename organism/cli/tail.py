@@ -178,6 +178,7 @@ LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], Text]]] = {
     "error": lambda frame: Text.assemble((f"{frame['agent']} failed: ", "red"), frame["error"]),
     "dead_letter": _dead_letter,
     "organism_state": _other,
+    "agent_updated": _other,
     "reload": _other,
     "approval": _approval,
     "indeterminate": lambda frame: Text("effect in doubt {id} {status}".format_map(frame["indeterminate"])),
