@@ -154,6 +154,8 @@ def _approval(frame: Mapping[str, Any]) -> Text:
 def _handling(frame: Mapping[str, Any]) -> Text:
     if frame["phase"] == "started":
         return Text.assemble(frame["agent"], " begins attempt ", str(frame["attempt"]))
+    if frame["duration_ms"] is None:
+        return Text.assemble(frame["agent"], " begins no attempt: ", frame["outcome"])
     took = (f" after {frame['duration_ms']:g} ms", "dim")
     return Text.assemble(frame["agent"], " ended attempt ", str(frame["attempt"] or "?"), ": ", frame["outcome"], took)
 

@@ -14,6 +14,7 @@ from organism.cli.tail import Watch, shown
 MESSAGE = {"from": "a", "to": "b", "payload_type": "Told", "payload": {"text": "[bold]x"}}
 ASKED = {"id": "q", "status": "pending", "preview": {"a": "\u202e"}, "expires_at": "2026-01-11T22:47:57.000042Z"}
 DONE = {"outcome": "done", "duration_ms": 29.4}
+UNREAD = {"outcome": "unread", "duration_ms": None}
 LATE = {"code": "timeout", "message": "Nobody answered."}
 
 
@@ -53,6 +54,10 @@ LATE = {"code": "timeout", "message": "Nobody answered."}
         (
             {"event": "handling", "position": 6, "agent": "a", "phase": "ended", "attempt": None, **DONE},
             "       6 a ended attempt ?: done after 29.4 ms",
+        ),
+        (
+            {"event": "handling", "position": 6, "agent": "a", "phase": "ended", "attempt": None, **UNREAD},
+            "       6 a begins no attempt: unread",
         ),
         (
             {"event": "step", "position": 6, "agent": "a", "phase": "started", "kind": "ask", "to": "b", "error": None},

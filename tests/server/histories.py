@@ -6,6 +6,9 @@ import random
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
+from organism.events.record import Actor
 from organism.events.vocabulary import (
     ApprovalRequested,
     MessageDead,
@@ -13,6 +16,7 @@ from organism.events.vocabulary import (
     StepStarted,
 )
 from organism.model.commands import (
+    Command,
     DiscardDeadLetter,
     KillThread,
     PauseAgent,
@@ -70,6 +74,7 @@ async def thinker(payload: Ask, metadata: HandlerMetadata):
     said = await metadata.complete([{"role": "user", "content": payload.text}], max_tokens=100)
     return HandlerResponse.respond(Told(said.text))
 """
+ANN = Actor(user="ann", principal="ann's token")
 LISTENERS: dict[str, dict[str, Any]] = {
     "player": {},
     "asker": {"peers": ["player"]},
@@ -126,9 +131,9 @@ class History:
         failed = await self.o.inject("player", {"text": "bad"}, wait=True)
         (dead,) = await self.o.records(MessageDead, thread=failed.thread_id)
         if self._chance.random() < 1 / 2:
-            await self.o.do(ReplayDeadLetter(message_id=dead.event.message, json={"text": "fine"}))
+            await self._do(ReplayDeadLetter(message_id=dead.event.message, json={"text": "fine"}))
         else:
-            await self.o.do(DiscardDeadLetter(message_id=dead.event.message))
+            await self._do(DiscardDeadLetter(message_id=dead.event.message))
         assert await self.o.tenant.ended(failed.thread_id, 10)
 
     async def fail_with_another(self) -> None:
@@ -142,10 +147,10 @@ class History:
         approval = (await self.o.until(ApprovalRequested, thread=asked.thread_id)).event.approval
         act: Any = self._chance.choice(["approve", "reject", "kill", ""])
         if act in {"approve", "reject"}:
-            await self.o.do(ResolveApproval(approval=approval, decision=act))
+            await self._do(ResolveApproval(approval=approval, decision=act))
             assert await self.o.tenant.ended(asked.thread_id, 10)
         elif act == "kill":
-            await self.o.do(KillThread(thread_id=asked.thread_id))
+            await self._do(KillThread(thread_id=asked.thread_id))
 
     async def be_killed(self) -> None:
         """One runs, another waits for its start."""
@@ -154,14 +159,14 @@ class History:
         await at_gate(self.o, gate)
         await self.o.inject("holder", {"text": gate}, thread_id=held.thread_id)
         if self._chance.random() < 1 / 2:
-            await self.o.do(KillThread(thread_id=held.thread_id))
+            await self._do(KillThread(thread_id=held.thread_id))
         open_gate(self.o, gate)
         assert await self.o.tenant.ended(held.thread_id, 10)
 
     async def wait_for_an_agent(self) -> None:
-        await self.o.do(PauseAgent(agent="player"))
+        await self._do(PauseAgent(agent="player"))
         waiting = [await self.o.inject("player", {"text": "fine"}) for _ in range(2)]
-        await self.o.do(ResumeAgent(agent="player"))
+        await self._do(ResumeAgent(agent="player"))
         for each in waiting:
             assert await self.o.tenant.ended(each.thread_id, 10)
 
@@ -169,19 +174,19 @@ class History:
         gate = self._gate()
         held = await self.o.inject("holder", {"text": gate})
         await at_gate(self.o, gate)
-        await self.o.do(PauseThread(thread_id=held.thread_id))
+        await self._do(PauseThread(thread_id=held.thread_id))
         await self.o.inject("player", {"text": "fine"}, thread_id=held.thread_id)
         open_gate(self.o, gate)
         if self._chance.random() < 1 / 2:
-            await self.o.do(ResumeThread(thread_id=held.thread_id))
+            await self._do(ResumeThread(thread_id=held.thread_id))
             assert await self.o.tenant.ended(held.thread_id, 10)
 
     async def wait_for_the_organism(self) -> None:
-        await self.o.do(PauseOrganism())
+        await self._do(PauseOrganism())
         waiting = await self.o.inject("asker", {"text": "fine"})
         if self._chance.random() < 1 / 2:
-            await self.o.do(KillThread(thread_id=waiting.thread_id))
-        await self.o.do(ResumeOrganism())
+            await self._do(KillThread(thread_id=waiting.thread_id))
+        await self._do(ResumeOrganism())
         assert await self.o.tenant.ended(waiting.thread_id, 10)
 
     async def reload(self) -> None:
@@ -190,7 +195,7 @@ class History:
         if listeners.pop("more", None) is None:
             listeners = {"more": {"handler": "player", "description": f"Comes again {self._count}"}, **listeners}
         elif self._chance.random() < 1 / 2:
-            await self.o.do(PauseAgent(agent="more"))
+            await self._do(PauseAgent(agent="more"))
             await self.o.inject("more", {"text": "fine"})
         self.made.write(SOURCE, listeners)
         await self.o.organism.reload()
@@ -209,8 +214,12 @@ class History:
         step = await self.o.until(StepStarted, unknown=True)
         outcome: Any = self._chance.choice(["done", "redo", "fail"])
         open_gate(self.o, "pay")
-        await self.o.do(ResolveIndeterminate(id=f"{step.event.message}:{step.event.step}", outcome=outcome))
+        await self._do(ResolveIndeterminate(id=f"{step.event.message}:{step.event.step}", outcome=outcome))
         assert await self.o.tenant.ended(step.stream, 10)
+
+    async def _do(self, command: Command) -> None:
+        """A person does it."""
+        await self.o.do(replace(command, actor=ANN))
 
     def _gate(self) -> str:
         self._count += 1
