@@ -562,7 +562,7 @@ PAIRS = (
             stall("8 ask, every vector is compared, the graph is made", "making_ms"),
             stall("the first search after a start", "first_ms"),
             stall("8 ask by the graph", "value"),
-            stall("8 ask, 256 documents are replaced", "changing_ms"),
+            stall("8 ask, one document is deleted, 256 are replaced", "changing_ms"),
             Row("a start that loads the graphs", Figure(Side.OURS, "start_s"), None, None, "s"),
             Row("a stop that saves that of 100,096 documents", Figure(Side.OURS, "stop_s"), None, None, "s"),
         ),
