@@ -13,7 +13,7 @@ from bench.rows import Program
 
 POINTS = {
     "messages": (1_000, 3_000, 10_000, 30_000, 100_000, 300_000, 1_000_000),
-    "agents": (10, 30, 100, 300, 1_000),  # an organism.yaml has at most 256 KiB
+    "agents": (10, 30, 100, 300, 1_000, 3_000, 10_000),
 }
 QUICK_POINTS = {"messages": (1_000, 10_000), "agents": (10, 100)}
 PATIENCE_SECONDS = 1800.0

@@ -45,8 +45,6 @@ WANTED: Final = EventFilter(types=(*ACTS, events.StepStarted, events.ModelCalled
 READ_EVENTS: Final = 1000
 MOST_WAITING: Final = 1000
 """How many lines may wait for the disk; then the followers wait."""
-GATHER_SECONDS: Final = 0.02
-"""How long lines are gathered before they are written, so that a busy server writes few times and not each commit."""
 AGAIN_SECONDS: Final = 1.0
 CLOSE_SECONDS: Final = 2.0
 MOST_REQUESTS: Final = 10_000
@@ -168,20 +166,14 @@ class AuditLines:
             "event": kind,
             "fields": {name: value for name, value in known.items() if value is not None},
         }
-        return at[:_DAY_CHARS], _in_ascii(self._redactor.shown(orjson.dumps(entry))) + b"\n"
+        shown = orjson.loads(self._redactor.shown(orjson.dumps(entry)))
+        return at[:_DAY_CHARS], json.dumps(shown, separators=(",", ":")).encode() + b"\n"
 
     async def _prompt(self, message: str) -> Any:
         """What the message says; None once it was erased."""
         row = await self._views.private_row(MESSAGES, message)
         content = None if row is None else await self.log.content(row.position)
         return None if content is None else self._redactor.decoded(content[0])
-
-
-def _in_ascii(finished: bytes) -> bytes:
-    """Finished JSON with all that is not ASCII as escapes, and so with nothing that moves a cursor."""
-    if finished.isascii() and b"\x7f" not in finished:
-        return finished
-    return json.dumps(orjson.loads(finished), separators=(",", ":")).encode()
 
 
 def _place(stream: str) -> dict[str, str | None]:
@@ -339,10 +331,9 @@ class Audit:
                 await self._lines.put(line)
 
     async def _write(self) -> None:
-        """Write what waits, together with what comes soon after."""
+        """Write what waits, at once."""
         while True:
             lines = [await self._lines.get()]
-            await asyncio.sleep(GATHER_SECONDS)
             while not self._lines.empty():
                 lines.append(self._lines.get_nowait())
             for day, of_day in groupby(lines, key=lambda line: line[0]):

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 import structlog
+from anyio import CapacityLimiter
 
 from organism.agents import BUNDLED_AGENTS, bundled_charter
 from organism.agents.completions import chat_listener
@@ -28,7 +29,7 @@ from organism.config.code import CheckPayload
 from organism.config.load import load
 from organism.config.modules import Importer
 from organism.config.reload import Changes, diff
-from organism.config.settings import Listener, Settings
+from organism.config.settings import Limits, Listener, Settings
 from organism.config.shown import live_secrets
 from organism.config.tokens import TOKENS_FILE, TenantEntry, defaults_of, holder, read_tokens
 from organism.errors import AlreadyResolved, ConfigInvalid, LogDamaged, NotFound, OrganismError, PreviewStale
@@ -122,6 +123,7 @@ class Organism:
         self.entries: tuple[TenantEntry, ...]
         self._importer = Importer()
         self._share = FairShare()
+        self._threads = CapacityLimiter(Limits().max_blocking_threads)
         self._tools_came = asyncio.Event()
         self._tools = Toolbox(VERSION, parts.net, self._make_mcp)
         self._gateways = Gateways(parts.redactor, parts.chance.random, os.environ)
@@ -158,7 +160,7 @@ class Organism:
         await self._gateways.registry.take(self._gateways.registry.prepared(settings.models))
         await self.embeddings.take(settings)
         await self._tools.keep(settings.tools)
-        self._share.resize(self.settings.limits.max_concurrent_handlers)
+        self._resize()
         self._data = data
         self._tracing = self.parts.tracing(self.settings.name)
         try:
@@ -234,6 +236,7 @@ class Organism:
             acts=lambda pump, histories: Sessions(pump, histories).acts,
             chance=chance,
             share=self._share,
+            threads=self._threads,
             redactor=redactor,
         )
         tenant.embeddings = TenantEmbeddings(self.embeddings, tenant_id, tenant.do, clock.now_us, tenant.ids.message)
@@ -334,6 +337,12 @@ class Organism:
         bound = {**self._tools.bound(self.settings, resources), SYSTEM_COMPACTION: compaction_handler(tenant)}
         return Rules(self.settings, self._codec, self._generation, bound)
 
+    def _resize(self) -> None:
+        """Take over what the settings say may run at once in the process."""
+        limits = self.settings.limits
+        self._share.resize(limits.max_concurrent_handlers)
+        self._threads.total_tokens = limits.max_blocking_threads
+
     def _life(self) -> Life:
         settings = self.settings
         return Life(settings.name, VERSION, settings.digest, tuple(map(declared, settings.listeners)))
@@ -386,7 +395,7 @@ class Organism:
     async def _reload_tenants(self, changes: Changes, actor: Actor, once: Idempotency | None) -> int:
         """Every tenant takes the settings over, even if another's log fails. Returns the operator's position."""
         life = self._life()
-        self._share.resize(self.settings.limits.max_concurrent_handlers)
+        self._resize()
         by: dict[str, tuple[Actor, Idempotency | None]] = {DEFAULT_TENANT: (actor, once)}  # not for other tenants' logs
         reloads = [
             tenant.reload(
@@ -508,6 +517,8 @@ def declared(listener: Listener) -> events.Declared:
         payload_class=listener.payload_class_path,
         model=listener.model,
         version=listener.version,
+        group=listener.group,
+        tools=tuple(dict.fromkeys((*listener.tools, *listener.looks_up))),
     )
 
 

@@ -10,6 +10,7 @@ from random import Random
 from typing import Any, Final
 
 import structlog
+from anyio import CapacityLimiter
 
 from organism.agents.embeddings import TenantEmbeddings
 from organism.config.reload import Changes
@@ -66,13 +67,14 @@ class Tenant:
         acts: Callable[[Pump, Histories], Acts],
         chance: Random,
         share: FairShare,
+        threads: CapacityLimiter,
         redactor: Redactor,
     ) -> None:
         self.id = tenant_id
         self.log, self.views = log, views
         self.clock = clock
         self.chance = chance
-        self._share = share
+        self._share, self._threads = share, threads
         self.ids = Ids(chance.randbytes, lambda: clock.now_us() // 1000)
         self.models = models
         self._principal_of = principal_of
@@ -102,7 +104,7 @@ class Tenant:
             remedy = "write these keys again: PUT /v1/tenant/config"
             _log.warning("tenant_config_left_out", tenant=self.id, places=left_out, remedy=remedy)
         state = State(folded, self._rules, self.ids, self.clock.now_us, self._defaults)  # a reload may be new
-        services = Services(self.models, self.feed, self.chance, self.histories, self._principal_of)
+        services = Services(self.models, self.feed, self.chance, self.histories, self._principal_of, self._threads)
         pump = self.pump = Pump(self.log, self.views, state, services, self.broken)
         self.operator = Operator(pump.writer, pump.mailboxes.waiting, pump.kill, self._acts(pump, self.histories))
         self.log.on_stalled = self.operator.give_up_waiting

@@ -10,7 +10,7 @@ from typing import Final
 
 from organism.errors import ConfigInvalid, Fault
 
-MAX_FILE_BYTES: Final = 256 * 1024
+MAX_FILE_BYTES: Final = 4 * 1024 * 1024
 MAX_NAME_CHARS: Final = 60
 
 Place = tuple[str | int, ...]

@@ -18,13 +18,16 @@ from organism.config.check import (
     Seconds,
     Section,
     Text,
+    Title,
     matching,
 )
 from organism.config.code import Code, Named
 from organism.config.faults import near, written
 from organism.config.prompts import prompt_path
 from organism.config.settings import (
+    COSTLY_AT_ONCE,
     INDEX_TOOL,
+    PLAIN_AT_ONCE,
     AgentSettings,
     Budget,
     Limits,
@@ -59,6 +62,7 @@ class ShippedSection:
     max_payload_bytes: PayloadBytes = 0
     confirm: bool = False
     approval: bool = False
+    group: Title = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -218,6 +222,7 @@ class ListenerReader:
         return replace(
             has_model,
             prompt=listener.prompt or agent.system_prompt,
+            group=listener.group or agent.group,
             tools=listener.tools or self._tools_there(agent),
             budget=listener.budget if listener.budget != Budget() else agent.budget,
         )
@@ -237,6 +242,7 @@ class ListenerReader:
             return None
         handler, accepts = found or (None, frozenset({kind}))
         is_thinking = bool(given.prompt or given.prompt_ref or given.model)
+        is_plain = handler is not None and not (given.blocking or given.model or given.prompt_ref)
         plain = node.node.plain()
         return Listener(
             name=given.name,
@@ -251,7 +257,7 @@ class ListenerReader:
             accepts=accepts,
             broadcast=given.broadcast,
             blocking=given.blocking,
-            **self._bounds(given),
+            **self._bounds(given, is_plain=is_plain),
             prompt=given.prompt or None,
             prompt_ref=given.prompt_ref or None,
             model=given.model or None,
@@ -288,7 +294,7 @@ class ListenerReader:
             payload_class=Prompt,
             payload_class_path=PROMPT_PATH,
             accepts=frozenset({Prompt}),
-            **self._bounds(ListenerSection()),
+            **self._bounds(ListenerSection(group=agent.group or "")),
             prompt=agent.system_prompt,
             model=agent.model,
             tools=self._tools_there(agent),
@@ -324,14 +330,16 @@ class ListenerReader:
             scope=tool.scope,
         )
 
-    def _bounds(self, given: ShippedSection, timeout_s: float = 0.0) -> dict[str, Any]:
-        """The bounds and gates of a section; what it leaves out is the limits'."""
+    def _bounds(self, given: ShippedSection, timeout_s: float = 0.0, *, is_plain: bool = False) -> dict[str, Any]:
+        """Bounds, gates and group of a section; a bound that it leaves out is the limits', or fits its kind."""
+        at_once = given.max_concurrent or self._limits.max_concurrent_per_agent
         return {
-            "max_concurrent": given.max_concurrent or self._limits.max_concurrent_per_agent,
+            "max_concurrent": at_once or (PLAIN_AT_ONCE if is_plain else COSTLY_AT_ONCE),
             "timeout_s": given.timeout_s or timeout_s or self._limits.handler_timeout_s,
             "max_payload_bytes": given.max_payload_bytes or self._limits.max_payload_bytes,
             "confirm": given.confirm,
             "approval": given.approval,
+            "group": given.group or None,
         }
 
     def _with_shipped(self, own: tuple[Listener, ...]) -> Listeners:

@@ -28,6 +28,7 @@ from organism.config.check import (
     PayloadBytes,
     Seconds,
     Text,
+    Title,
     matching,
 )
 from organism.config.modules import ModuleSet
@@ -46,16 +47,25 @@ INDICES_TOOL: Final = "rag_index_list"
 ProviderName = Literal["openai", "anthropic", "offline", "scripted", "local"]
 Taint = Literal["escalate", "allow"]
 
+PLAIN_AT_ONCE: Final = 64
+"""Handlers at once of a listener whose own async code computes, or awaits what its author bounds."""
+COSTLY_AT_ONCE: Final = 5
+"""Handlers at once of any other: it has a model, runs in threads, or is a tool that asks services."""
+
 Handler = Callable[[Any, Any], Any]
 """``async def (payload, metadata)``, or a plain ``def`` where the listener is ``blocking``."""
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds of the whole organism. Times are in seconds; ``pause_after_failures`` 0 means never (G8)."""
+    """Bounds of the whole organism. Times are in seconds; ``pause_after_failures`` 0 means never (G8).
 
-    max_concurrent_handlers: Count = 20
-    max_concurrent_per_agent: Count = 5
+    Where ``max_concurrent_per_agent`` is left out, it depends on what a listener does.
+    """
+
+    max_concurrent_handlers: Count = 256
+    max_concurrent_per_agent: Given[Count] = None
+    max_blocking_threads: Count = 20
     max_queue_per_agent: Count = 10_000
     max_open_per_thread: Count = 10_000
     max_depth: Count = 50
@@ -123,7 +133,7 @@ class Model:
     api_key_env: Given[Text] = None
     context_window: Annotated[int, Field(ge=1, le=1_000_000_000)] = 8192
     price: Price = Price()
-    max_concurrent: Number = 0
+    max_concurrent: Number = 20
     rate_limit_tpm: Number = 0
     fallback: tuple[Text, ...] = ()
     timeout_s: Seconds = 120.0
@@ -152,6 +162,7 @@ class AgentSettings:
     rag_top_k: Annotated[int, Field(ge=1, le=50)] = 5
     budget: Budget = Budget()
     taint: Given[Taint] = None
+    group: Given[Title] = None
 
 
 class Row(NamedTuple):
@@ -171,7 +182,8 @@ class Listener:
     ``peers`` stands as in the YAML; ``any_peer`` says that ``"*"`` is among them. ``handler`` is None where the turn
     loop runs the listener. ``accepts`` holds the payload class and each reply class that the handler's annotation
     names: a reply of any other class goes unread. ``max_concurrent``, ``timeout_s`` and
-    ``max_payload_bytes`` are the listener's own or those of the limits. ``section`` is its part of the YAML.
+    ``max_payload_bytes`` are the listener's own or those of the limits; where neither says it, ``max_concurrent`` is
+    ``PLAIN_AT_ONCE`` or ``COSTLY_AT_ONCE``. ``section`` is its part of the YAML.
     ``version`` changes with the section, with the modules of handler and payload class, and with whatever these
     import under the prefixes. ``brings_outside_text`` says that its answers may hold text of strangers (S20),
     ``destroys`` whether a call cannot be undone: always (as with ``confirm``), never, or where it replaces a
@@ -183,7 +195,8 @@ class Listener:
     ``scope`` is what a token needs to call it as a tool. ``is_internal``: it works for the organism's own commands
     alone, and nobody can send to it.
     ``check_turn`` raises ``MessageTooLarge`` for a message of a session that its model cannot take.
-    ``agent`` is the conversational agent that it is, or that its ``prompt_ref`` names.
+    ``agent`` is the conversational agent that it is, or that its ``prompt_ref`` names. ``group`` is the one that it is
+    shown in.
     """
 
     name: AgentName
@@ -223,6 +236,7 @@ class Listener:
     is_internal: bool = False
     check_turn: Check | None = None
     agent: AgentSettings | None = None
+    group: str | None = None
 
     def asks_people(self, taint: Taint) -> bool:
         """Whether it is an agent for whose tainted runs a person must agree to what cannot be undone (S20).

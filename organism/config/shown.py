@@ -68,6 +68,7 @@ class Section(TypedDict, total=False):
     rag_index: Annotated[str, Meta(examples=["berlin-info"])]
     rag_top_k: Annotated[int, Meta(examples=[5])]
     taint: Taint
+    group: Annotated[str, Meta(examples=["Front office"])]
 
 
 class Configuration(TypedDict):
@@ -91,7 +92,7 @@ def shown_settings(settings: Settings) -> dict[str, Any]:
             "imports": list(settings.imports),
             "charter": settings.charter.written,
         },
-        "limits": asdict(settings.limits),
+        "limits": {key: value for key, value in asdict(settings.limits).items() if value is not None},
         "retry": asdict(settings.retry),
         "models": {name: _model(model, settings.folder) for name, model in settings.models.items()},
         "embeddings": {name: _embedding(section) for name, section in settings.embeddings.items()},

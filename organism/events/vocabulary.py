@@ -31,8 +31,8 @@ class Event(Struct, frozen=True, gc=False, omit_defaults=True, tag_field="event"
 # -- The organism and its agents
 
 
-class Declared(Struct, frozen=True, gc=False):
-    """A listener as the configuration declares it."""
+class Declared(Struct, frozen=True, gc=False, omit_defaults=True):
+    """A listener as the configuration declares it; ``group`` is where it is shown, ``tools`` are what it calls."""
 
     name: str
     description: str
@@ -41,6 +41,8 @@ class Declared(Struct, frozen=True, gc=False):
     payload_class: str
     model: str | None
     version: str
+    group: str | None = None
+    tools: tuple[str, ...] = ()
 
 
 class OrganismStarted(Event, frozen=True):
@@ -257,7 +259,7 @@ class MessageStarted(Event, frozen=True):
 
 
 class MessageHandled(Event, frozen=True):
-    """The message was handled.
+    """The message was handled by its ``attempt``; 0 if none had begun.
 
     Or ``delivered`` to the console, ``answered`` an ask, ``appended`` to a running turn, or ``unread`` by anyone.
     """
@@ -266,33 +268,7 @@ class MessageHandled(Event, frozen=True):
     agent: str
     outcome: Outcome
     duration: int
-
-
-class MessageRetried(Event, frozen=True):
-    """The attempt failed, and another one follows at ``next_at``."""
-
-    message: str
-    agent: str
-    attempt: int
-    error: str
-    next_at: int
-
-
-class MessageFailed(Event, frozen=True):
-    """The last attempt failed; ``message_dead`` follows in the same unit."""
-
-    message: str
-    agent: str
-    attempt: int
-    error: str
-
-
-class MessageDropped(Event, frozen=True):
-    """The message was killed while it waited for its start, after so many ``attempts``."""
-
-    message: str
-    agent: str
-    attempts: int = 0
+    attempt: int = 0
 
 
 class CodeLine(Struct, frozen=True, gc=False):
@@ -302,6 +278,37 @@ class CodeLine(Struct, frozen=True, gc=False):
     line: int
     function: str
     code: str = ""
+
+
+class MessageRetried(Event, frozen=True):
+    """The attempt failed in the ``line`` of the handler, and another one follows at ``next_at``."""
+
+    message: str
+    agent: str
+    attempt: int
+    error: str
+    next_at: int
+    duration: int | None = None
+    line: CodeLine | None = None
+
+
+class MessageFailed(Event, frozen=True):
+    """The last attempt failed in the ``line`` of the handler; ``message_dead`` follows in the same unit."""
+
+    message: str
+    agent: str
+    attempt: int
+    error: str
+    duration: int | None = None
+    line: CodeLine | None = None
+
+
+class MessageDropped(Event, frozen=True):
+    """The message was killed while it waited for its start, after so many ``attempts``."""
+
+    message: str
+    agent: str
+    attempts: int = 0
 
 
 class MessageDead(Event, frozen=True, rename={"sender": "from"}):
@@ -378,7 +385,8 @@ class StepStarted(Event, frozen=True):
 
     ``place`` is where the handler calls it: ``2/1/3`` is the third step of the first task of the handler's second task.
     ``key`` is an effect's, or the id of the tool call that an ask is. ``expires``: when an ask or approval is over.
-    ``unknown``: this unsafe effect was begun before, and its outcome is unknown.
+    ``unknown``: this unsafe effect was begun before, and its outcome is unknown. ``to`` is whom an ask asks, ``model``
+    the model that is called.
     """
 
     message: str
@@ -392,10 +400,15 @@ class StepStarted(Event, frozen=True):
     key: str = ""
     unknown: bool = False
     place: str = ""
+    to: str = ""
+    model: str = ""
 
 
 class StepRecorded(Event, frozen=True):
-    """A step got its result, which is the record's content (an ask has its reply instead), or its error."""
+    """A step got its result, which is the record's content (an ask has its reply instead), or its error.
+
+    What it waited for stands here as in ``step_started``, which a pure effect has none of.
+    """
 
     message: str
     agent: str
@@ -404,15 +417,21 @@ class StepRecorded(Event, frozen=True):
     input: str
     error: StepError | None = None
     place: str = ""
+    effect: StepEffect = ""
+    approval: str = ""
+    key: str = ""
+    to: str = ""
+    model: str = ""
 
 
 class StepResolved(Event, frozen=True):
-    """An operator said how an unsafe effect ended; with ``done`` the content is its result."""
+    """An operator said how the unsafe effect ``key`` ended; with ``done`` the content is its result."""
 
     message: str
     agent: str
     step: int
     outcome: Resolution
+    key: str = ""
 
 
 # -- Approvals and confirmed calls

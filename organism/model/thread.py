@@ -101,7 +101,7 @@ class PlainStep(Entity):
     and ``stopped_at``, since when its clock stands still, are in µs; ``content_at`` is the position of its result.
     ``request`` is the message that an ask sent; ``lost`` is the error that it gets if nothing answers it, once a
     message of its branch is a dead letter. ``place`` is where the handler calls it (``pump/run/branches.py``),
-    ``ended_at`` the position at which its result was recorded.
+    ``ended_at`` the position at which its result was recorded. ``to`` is whom an ask asks, ``model`` the one called.
     """
 
     number: int
@@ -121,6 +121,8 @@ class PlainStep(Entity):
     lost: events.StepError | None = None
     place: str = ""
     ended_at: int = 0
+    to: str = ""
+    model: str = ""
 
 
 class Step(PlainStep, kw_only=True):
@@ -131,7 +133,8 @@ class Step(PlainStep, kw_only=True):
     def recorded(self, error: events.StepError | None = None) -> events.StepRecorded:
         """The event that records it."""
         named = self.message.id, self.message.to, self.number, self.kind, self.input
-        return events.StepRecorded(*named, error, self.place)
+        of = self.effect, self.approval, self.key, self.to, self.model
+        return events.StepRecorded(*named, error, self.place, *of)
 
     def stop_clock(self, at: int) -> None:
         """Stop its clock at that time, unless it is stopped."""

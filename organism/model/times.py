@@ -15,6 +15,11 @@ def iso(at: int) -> str:
     return f"{_second(at // 1_000_000)}.{at % 1_000_000:06d}Z"
 
 
+def milliseconds(us: int) -> float:
+    """A duration in µs as the API says it."""
+    return us / 1000
+
+
 def spoken(at: int) -> str:
     """``at`` (µs since 1970) for error texts: ``2026-01-11 22:47:57 UTC``."""
     return f"{datetime.fromtimestamp(at // 1_000_000, UTC):%Y-%m-%d %H:%M:%S} UTC"

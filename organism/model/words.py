@@ -24,6 +24,7 @@ Time = Annotated[
     str,
     Meta(description="UTC, ISO 8601.", examples=["2026-01-15T10:00:00Z"], extra_json_schema={"format": "date-time"}),
 ]
+Milliseconds = Annotated[float, Meta(ge=0, description="In milliseconds, to the microsecond.", examples=[29.412])]
 Digest = Annotated[str, Meta(description="SHA-256.", examples=["9f86d081884c7d65"])]
 _PAYLOAD = Meta(
     description='Of the receiver\'s schema; `{"erased":true}` once it was erased.', examples=[{"name": "Dan"}]

@@ -395,7 +395,8 @@ class Operator:
         message = step.message
         decision = Decision.on(self._writer.state, message.thread, None, command.actor)
         content = Content(message.thread.owner, orjson.dumps(command.result)) if command.outcome == "done" else None
-        record = decision.add(events.StepResolved(message.id, message.to, step.number, command.outcome), content)
+        resolved = events.StepResolved(message.id, message.to, step.number, command.outcome, step.key)
+        record = decision.add(resolved, content)
         decision.end_step(StepEnd(step, record, record if content is not None else None))
         return await self._finish(decision, command)
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Coroutine, Iterable
+from collections.abc import Callable
 from contextvars import Context, copy_context
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
@@ -86,8 +86,6 @@ class Pump:
         self._ticked_at = self._stuck_looked_at = 0
         self._next_tick: asyncio.TimerHandle | None = None
         self._is_dropped = False
-        self._begun: deque[Message] = deque()  # they have a slot, and wait until what was killed is stopped
-        self._unstopped = 0  # handlers that were killed, and are stopped once that is on disk
         self._tasks: set[asyncio.Task[None]] = set()
         self._loop = asyncio.get_running_loop()
         self._context = copy_context()
@@ -109,8 +107,6 @@ class Pump:
             for message in decision.resumed:
                 self.handlings[message.id].granted()
         if boxes.ready:
-            if boxes.started:
-                self._begin(boxes.begins())
             decision.starts = boxes.starts(decision.at)
             for message in decision.starts:
                 decision.start(message)
@@ -119,17 +115,14 @@ class Pump:
 
     def _act(self, unit: Decision) -> None:
         """The unit is on disk: stop, resume and start handlers."""
-        if unit.stops:
-            for stop in unit.stops:
-                stop()
-            self._unstopped -= len(unit.stops)
-            self._begin(())
+        for stop in unit.stops:
+            stop()
         for arrival in unit.arrivals:
             arrival.on_disk()
         if unit.recorded or unit.resumed:
             self._go_on(unit)
         for message in unit.starts:
-            self._run(self._start(message), message)
+            self._start(message, unit.at)
         if self.state.folded.due:
             self._ensure_ticking()
         if unit.cause is None:
@@ -137,36 +130,7 @@ class Pump:
         if unit.on_written is not None:
             unit.on_written(unit)
 
-    def _run(self, work: Coroutine[Any, Any, None], message: Message) -> None:
-        task = self._loop.create_task(work, context=self._context.copy())
-        self._tasks.add(task)  # the loop itself keeps no task alive
-        task.add_done_callback(self._tasks.discard)
-        self._loop.call_soon(self.mailboxes.has_run, message)  # after the first step of the task
-
-    async def _start(self, message: Message) -> None:
-        """The message's start is on disk: handle it if it gets a slot.
-
-        Whether one is free is found out here, in the task's first step: handlers that do not wait have freed theirs.
-        """
-        boxes = self.mailboxes
-        if boxes.begin(message):
-            if self._unstopped:
-                self._begin((message,))
-            else:
-                await self._handle(message, message.started_at)
-        elif boxes.fair_share is not None:
-            boxes.fair_share(boxes)
-            self._begin(boxes.begins())
-
-    def _begin(self, messages: Iterable[Message]) -> None:
-        """Handle messages that have got a slot, once what held it and was killed is stopped."""
-        self._begun += messages
-        while self._begun and not self._unstopped:
-            message = self._begun.popleft()
-            self._run(self._handle(message, self.state.now()), message)
-
-    async def _handle(self, message: Message, at: int) -> None:
-        """Handle a message that has its slot; its running time counts from ``at`` on."""
+    def _start(self, message: Message, at: int) -> None:
         state = self.state
         if self._is_dropped or message.id not in state.folded.messages:
             return
@@ -183,9 +147,11 @@ class Pump:
             numbering=TaskNumbering.of(self._loop),  # again for each, since the host may set another task factory
             give_up=self._give_up,
         )
-        handling.task = asyncio.current_task()
+        running = handler.run(handling, self._services, self._finished)
+        handling.task = task = self._loop.create_task(running, context=self._context.copy())
+        self._tasks.add(task)  # the loop itself keeps no task alive
+        task.add_done_callback(self._tasks.discard)
         self._ensure_ticking()
-        await handler.run(handling, self._services, self._finished)
 
     def _go_on(self, unit: Decision) -> None:
         """Give recorded steps to their handlers; resume those that have their slot again."""
@@ -204,7 +170,6 @@ class Pump:
 
     def _finished(self, handling: Handling, outcome: Responses | Failure) -> None:
         """The handler answered or failed: decide in the next iteration, with all that ended in this one."""
-        self.mailboxes.release_slot(handling.queued)
         if not self._ended:
             self._loop.call_soon(self._decide_ended, context=self._context)
         self._ended.append((copy_context(), handling, outcome))
@@ -265,9 +230,8 @@ class Pump:
                 handling.cut(decision)
         for message in ending.kill(decision, threads):
             running = self.handlings.get(message.id)
-            if running is not None:  # else it has no slot yet, and gets none
+            if running is not None:  # else its start is not on disk yet, and will not happen
                 decision.stops = (*decision.stops, running.cancel)
-                self._unstopped += 1
                 self.leave(running)
 
     def leave(self, handling: Handling) -> None:
@@ -292,7 +256,7 @@ class Pump:
         while (due := self.state.folded.next_due(now)) is not None:
             self._do_due(due)
         for handling in tuple(self.handlings.values()):
-            if handling.is_paused():  # its running time stands still too
+            if handling.waits_for_thread or handling.is_paused():  # its running time stands still too
                 handling.ran_at += passed_us
             elif handling.is_overdue(now):
                 text = f"TimedOut: The handler ran longer than {handling.listener.timeout_s:g} s."

@@ -22,7 +22,7 @@ from organism.pump.writer import Writer
 from organism.views.organism import AGENTS, Agent
 from organism.views.views import Query, all_rows
 
-SNAPSHOT: Final = "folded/8"
+SNAPSHOT: Final = "folded/9"
 """The name of the fold's snapshots: another one whenever their shape changes."""
 CRASH_LOOP_LIVES: Final = 5
 SNAPSHOT_EVENTS: Final = 20_000

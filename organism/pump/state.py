@@ -551,6 +551,8 @@ def _step_started(state: FoldedState, record: Record[events.StepStarted]) -> Non
         approval=event.approval,
         expires=event.expires,
         place=event.place,
+        to=event.to,
+        model=event.model,
         message=message,
     )
     if event.expires:

@@ -42,7 +42,7 @@ def apply(digests: MutableMapping[str, str], fact: events.Event) -> None:
 class _Folded:
     position: int = 0
     generation: int = 0
-    digests: Digests = field(default_factory=dict)
+    digests: dict[str, str] = field(default_factory=dict)
 
 
 class LoggedDigests:
@@ -69,7 +69,8 @@ class LoggedDigests:
         self._folded.pop(index_id, None)
 
     async def _followed(self, index_id: str, folded: _Folded) -> _Folded:
-        position, generation, digests = folded.position, folded.generation, dict(folded.digests)
+        position, generation = folded.position, folded.generation
+        digests = folded.digests.copy()  # `dict(…)` takes ten times as long once some were deleted
         while records := await self._read(stream_of_index(index_id), position):
             for record in records:
                 position = record.position

@@ -6,10 +6,10 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import orjson
+from msgspec import Struct, field
 
 from organism.errors import Fault, InvalidField
 from organism.model.ids import LIBRARY_ID
@@ -26,8 +26,7 @@ ID_RULE: Final = "an id is 1 to 128 letters, digits, `.`, `_`, `:` and `-`, but 
 _ID: Final = re.compile(ID_PATTERN.strip("^$"))
 
 
-@dataclass(frozen=True, slots=True)
-class Document:
+class Document(Struct, frozen=True):
     """What is found: a text under an id, and its metadata, JSON by name."""
 
     id: str

@@ -158,7 +158,7 @@ class Library:
 
     @cached_property
     def _searcher(self) -> Searcher:
-        """Made by the first search, in the searching thread: numpy takes 0.2 s, and 15 MB for good."""
+        """Made in the searching thread; without an index by the first search, since numpy takes 0.2 s and 15 MB."""
         from organism.rag.search import Searcher
 
         return Searcher(self._graphs, self._key)
@@ -173,6 +173,8 @@ class Library:
             found: Damage = await self._store.write(store.open_tables, indices, self._key)
             self._incomplete, self._altered = set(found.incomplete), dict(found.changed)
             saved = await self._store.read(store.saved_graphs, self._key)
+            if indices:  # its import holds the interpreter's lock for 20 ms and more at a time
+                await self._store.search(lambda _: self._searcher)
         except (LibraryDamaged, LibraryUnavailable, LogDamaged) as damage:
             self._damage = damage.message
         else:
@@ -408,8 +410,8 @@ class Library:
 
         async def change(row: StoredIndex | None) -> _Change:
             old = await self.document(index_id, document_id)
-            new = replace(old, text=old.text if text is None else text)
-            new = replace(new, metadata=old.metadata if metadata is None else metadata)
+            new_metadata = old.metadata if metadata is None else metadata
+            new = Document(document_id, old.text if text is None else text, new_metadata)
             documents.check_one(new)
             self._refuse_secrets(documents.names_in([new], ""))
             return await self._written(index_id, [new], None, row, is_all=False, later=False)
@@ -501,7 +503,8 @@ class Library:
                 index_id, generation, len(written), written, replaced=True, embedding_model=other
             )
             return _Change(staging, said)
-        count = row.public.doc_count + len(written.keys() - (await self._digests(index_id)).keys())
+        there = await self._digests(index_id)
+        count = row.public.doc_count + sum(document_id not in there for document_id in written)
         return _Change(staging, events.DocumentsChanged(index_id, generation, count, written))
 
     def _model_of(self, index_id: str, row: StoredIndex | None, model: str | None, *, is_all: bool) -> str:

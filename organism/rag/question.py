@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal
+
+from msgspec import Struct, field
 
 from organism.rag.documents import Document
 from organism.rag.store import InForce
@@ -15,8 +16,7 @@ if TYPE_CHECKING:
 Mode = Literal["vector", "keyword", "hybrid"]
 
 
-@dataclass(frozen=True, slots=True)
-class Question:
+class Question(Struct, frozen=True):
     """What is searched for in an index as of a generation: ``text`` by its words, ``vector`` by what is near it.
 
     ``vector`` is by the index's ``model``.
@@ -31,8 +31,7 @@ class Question:
     wanted: Mapping[str, Any] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(Struct, frozen=True):
     """A document that was found. Scores compare only within one answer, except cosines."""
 
     document: Document

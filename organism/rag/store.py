@@ -649,11 +649,14 @@ def _document(index: InForce, row: Sequence[Any]) -> Document:
     """The document of a row, whose digest is that which the log has. Raises ``LibraryDamaged``."""
     document_id, text, metadata, salt, digest = row
     logged = digest if index.digests is None else index.digests.get(document_id)
-    with suppress(ValueError, TypeError):
+    try:
         document = Document(document_id, text, orjson.loads(metadata))
-        if digest_of(salt, document) == logged:
-            return document
-    raise LibraryDamaged(changed_message(document_id))
+        is_whole = digest_of(salt, document) == logged
+    except (ValueError, TypeError):
+        is_whole = False
+    if not is_whole:
+        raise LibraryDamaged(changed_message(document_id))
+    return document
 
 
 def changed_message(document_id: str) -> str:

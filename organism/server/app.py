@@ -19,7 +19,19 @@ from starlette.routing import Route as HttpRoute
 
 from organism.errors import Fault, MethodNotAllowed, NotFound, OrganismError
 from organism.server import introspection
-from organism.server.api import agents, history, library, open_items, organism, sessions, tenant_config, threads, usage
+from organism.server.api import (
+    activity,
+    agents,
+    graph,
+    history,
+    library,
+    open_items,
+    organism,
+    sessions,
+    tenant_config,
+    threads,
+    usage,
+)
 from organism.server.http import problems
 from organism.server.http.call import REQUEST_ID, Process, Route
 from organism.server.http.endpoint import Endpoint
@@ -40,6 +52,8 @@ RESOURCES: Final = (
     *invoke.ROUTES,
     *agents.ROUTES,
     *organism.ROUTES,
+    *activity.ROUTES,
+    *graph.ROUTES,
     *open_items.ROUTES,
     *usage.ROUTES,
     *history.LOG,

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any, Final, TypeVar
 
 import orjson
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 from pydantic import Field
 
 from organism.config.settings import ShippedTool

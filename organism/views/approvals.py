@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Annotated, Any, Final, Literal
 
+import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from organism.codec import Codec, UnknownPayload
 from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.model import words
 from organism.model.times import iso
-from organism.views.views import Cut, Keys, PrivateFields, ReadModel, Stored, Where, fold_each
+from organism.views.views import Cut, Keys, PrivateFields, ReadModel, Stored, fold_each
 
 Closed = Literal["approved", "rejected", "expired", "cancelled"]
 DECIDED: Final[Mapping[events.Verdict, Closed]] = {"approve": "approved", "reject": "rejected"}
 """The status that a decision gives to an approval."""
-
-PENDING: Final = Where("status", "=", "pending")
 
 Closing = events.ApprovalResolved | events.ApprovalExpired | events.ApprovalCancelled
 
@@ -56,6 +57,23 @@ class _Asked(PrivateFields):
 
 
 Row = Stored[Approval, _Asked]
+
+
+class _WithPayload(Approval):
+    """An approval as it is stored, completed by the content of its request."""
+
+    payload: words.Content = UNSET
+
+
+def shown(rows: bytes, codec: Codec) -> list[Approval]:
+    """The approvals of a JSON array as they are shown: each with its preview, a call that waits with its form."""
+    found = msgspec.json.decode(rows, type=list[_WithPayload])
+    for row in found:
+        row.preview, row.payload = row.payload, UNSET
+        with suppress(UnknownPayload):
+            if row.payload_type is not None and row.status == "pending":
+                row.form_schema = codec.schema(row.payload_type).json_schema
+    return list[Approval](found)
 
 
 def requested(record: Record[events.ApprovalRequested]) -> Approval:

@@ -12,7 +12,8 @@ from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.model import words
 from organism.model.times import iso
-from organism.views.views import Cut, Keys, PrivateFields, ReadModel, Stored, Where, fold_each
+from organism.views.handlings import CodeLine, code_line
+from organism.views.views import Cut, Keys, PrivateFields, ReadModel, Stored, fold_each
 
 # Dead letters: messages whose handling failed for good, and sends that were refused. Each stays until it is replayed
 # or discarded.
@@ -24,15 +25,6 @@ Closing = events.MessageReplayed | events.MessageDiscarded
 def _own_id(record: Record[events.MessageDead | events.MessageRefused | events.MessageDiscarded]) -> Sequence[str]:
     """The message that died, was refused or is discarded."""
     return (record.event.message,)
-
-
-class CodeLine(Entity):
-    """A line of a handler's own code; no values."""
-
-    file: Annotated[str, Meta(examples=["handlers/hello.py"])]
-    line: words.Count
-    function: Annotated[str, Meta(examples=["greet"])]
-    code: Annotated[str, Meta(description="The line as it was loaded.", examples=["name = NAMES[payload.name]"])]
 
 
 class DeadLetterHead(Entity, kw_only=True):
@@ -74,7 +66,7 @@ def died(record: Record[events.MessageDead | events.MessageRefused]) -> DeadLett
     event = record.event
     if isinstance(event, events.MessageDead):
         agent, to, attempts, position, root = event.agent, event.agent, event.attempts, event.sent, event.root
-        traceback = [CodeLine(line.file, line.line, line.function, line.code) for line in event.traceback]
+        traceback = [code_line(line) for line in event.traceback]
     else:
         agent, to, attempts, position, root = event.sender, event.to, 0, record.position, ""
         traceback = []
@@ -131,10 +123,6 @@ DEAD_LETTERS: ReadModel[Stored[DeadLetterHead, _Died]] = ReadModel(
     indexes=(("died_at",), ("thread_id", "died_at"), ("hangs_on", "thread_id")),
     with_content=True,
 )
-
-
-HANGS_ON_NONE: Final = Where("hangs_on", "=", "")
-"""Of an open dead letter that is closed by itself, not with another one."""
 
 
 class ClosedLetter(Entity):

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
+from msgspec.structs import replace
 
 from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.model import words
 from organism.model.ids import CONSOLE
-from organism.model.thread import WAITS
 from organism.model.times import iso
+from organism.views.handlings import OpenHandling, WaitsFor, foremost, waits_for
 from organism.views.views import Keys, PrivateFields, ReadModel, Stored
+from organism.views.who import By, by
 
 COUNTED: Final[Mapping[type[events.Event], tuple[str, int]]] = {
     events.MessageSent: ("total_messages", 1),
@@ -45,6 +48,8 @@ class OrganismRow(Entity):
     version: words.Version
     position: words.Position
     started_at: int
+    paused_by: By | None = None
+    paused_at: str | None = None
 
 
 class WaitingForPeople(Entity):
@@ -68,6 +73,8 @@ class Organism(Entity, kw_only=True):
     version: words.Version
     position: Annotated[words.Position, Meta(description="The head of the log.")]
     waiting_for_people: WaitingForPeople
+    paused_by: Annotated[By | None, Meta(description="Who paused it, if it is paused and that is known.")]
+    paused_at: words.Time | None
 
 
 def completed(row: OrganismRow, waiting: WaitingForPeople, now_us: int, status: words.OrganismStatus) -> Organism:
@@ -82,6 +89,8 @@ def completed(row: OrganismRow, waiting: WaitingForPeople, now_us: int, status: 
         version=row.version,
         position=row.position,
         waiting_for_people=waiting,
+        paused_by=row.paused_by,
+        paused_at=row.paused_at,
     )
 
 
@@ -101,6 +110,8 @@ def fold(rows: dict[str, OrganismRow | None], records: Sequence[Record[events.Ev
                 version=event.version,
                 position=record.position,
                 started_at=record.at,
+                paused_by=None if row is None else row.paused_by,
+                paused_at=None if row is None else row.paused_at,
             )
         elif row is None:
             continue
@@ -110,6 +121,8 @@ def fold(rows: dict[str, OrganismRow | None], records: Sequence[Record[events.Ev
                 setattr(row, counter, getattr(row, counter) + step)
         elif kind in STATUS:
             row.status = STATUS[kind]
+            is_paused = row.status == "paused"
+            row.paused_by, row.paused_at = (by(record), iso(record.at)) if is_paused else (None, None)
         elif isinstance(event, events.OrganismReloaded):
             row.agent_count = len(event.listeners)
     if row is not None:
@@ -118,7 +131,7 @@ def fold(rows: dict[str, OrganismRow | None], records: Sequence[Record[events.Ev
 
 
 ORGANISM: ReadModel[OrganismRow] = ReadModel(
-    name="organism", version=1, types=frozenset(events.EVENTS.values()), fold=fold, is_live=True, row=OrganismRow
+    name="organism", version=2, types=frozenset(events.EVENTS.values()), fold=fold, is_live=True, row=OrganismRow
 )
 
 # The listeners.
@@ -140,23 +153,40 @@ class Agent(Entity, kw_only=True):
     message_count: words.Count = 0
     model: Annotated[str, Meta(examples=["default"])] | None = None
     version: words.Version | None = None
+    handlings: Annotated[list[OpenHandling], Meta(description="Those under way, the oldest first, at most five.")] = (
+        field(default_factory=list)
+    )
+    open_handlings: Annotated[words.Count, Meta(description="How many are under way.")] = 0
+    oldest_waiting_at: Annotated[
+        words.Time | None, Meta(description="Since when the oldest waits of what waits for a start.")
+    ] = None
+    paused_by: Annotated[By | None, Meta(description="Who paused it, if it is paused and that is known.")] = None
+    paused_at: words.Time | None = None
+    group: Annotated[str | None, Meta(description="Which others it is shown with, if it says.")] = None
 
 
-OpenSteps = dict[str, dict[str, str]]  # message → step → kind
+DECLARED: Final = frozenset(events.Declared.__struct_fields__) & frozenset(Agent.__struct_fields__)
+"""What a row shows of its listener as it was declared."""
+HANDLINGS_SHOWN: Final = 5
+Queued = tuple[str | None, int]  # The payload's type, and since when it waits for a start (µs)
+OpenSteps = dict[str, dict[str, WaitsFor]]  # message → step → what it waits for
 
 
 class Handlings(PrivateFields):
     """A listener's messages that are not ended yet.
 
-    ``running``: message → thread of each handling under way, in the order of their starts. ``waits``: of those, the
-    steps they wait in (an ``effect``: for an operator). ``parked``: the same for messages that wait for a start, since
-    a restart takes up the open steps again. ``failed``: the last handling failed for good. ``gone``: a reload or a
-    start took the listener away; its row stays until nothing of it is open.
+    ``queued`` are those that wait for a start, ``running`` each handling under way, both in the order in which that
+    began. ``waits``: of what runs, the steps in which it waits for others; ``effects``: those that are its own work.
+    ``parked``: the same of messages that wait for a start, since a restart takes up the open steps again. ``failed``:
+    the last handling failed for good. ``gone``: a reload or a start took the listener away; its row stays until
+    nothing of it is open.
     """
 
     ordinal: int = 0
-    running: dict[str, str] = field(default_factory=dict)
+    queued: dict[str, Queued] = field(default_factory=dict)
+    running: dict[str, OpenHandling] = field(default_factory=dict)
     waits: OpenSteps = field(default_factory=dict)
+    effects: OpenSteps = field(default_factory=dict)
     parked: OpenSteps = field(default_factory=dict)
     failed: bool = False
     gone: bool | UnsetType = UNSET
@@ -186,7 +216,10 @@ def fold_agents(rows: dict[str, AgentRow | None], records: Sequence[Record[Any]]
             listed = {listener.name: (at, listener) for at, listener in enumerate(record.event.listeners)}
             is_start = isinstance(record.event, events.OrganismStarted)
             for key in _listeners(record):
-                rows[key] = _listed(key, rows[key], listed.get(key), is_start=is_start)
+                row = rows[key]
+                if is_start and row is not None:
+                    _stop(row, record.at)
+                rows[key] = _listed(key, row, listed.get(key))
         elif (keys := KEYS.get(type(record.event))) is not None:
             for key in keys(record):
                 rows[key] = _after(rows[key], record)
@@ -201,62 +234,90 @@ def _after(row: AgentRow | None, record: Record[Any]) -> AgentRow | None:
 
 
 def _unless_gone(row: AgentRow) -> AgentRow | None:
-    return row if row.public.queue_depth or row.private.running else None
+    return row if row.private.queued or row.private.running else None
 
 
-def _listed(
-    key: str, row: AgentRow | None, listed: tuple[int, events.Declared] | None, *, is_start: bool
-) -> AgentRow | None:
-    """With a start a new life begins: what ran when the last one ended waits for a start again."""
-    if row is not None and is_start:
-        row.public.queue_depth += len(row.private.running)
-        row.private.parked.update(row.private.waits)
-        row.private.running, row.private.waits = {}, {}
+def _stop(row: AgentRow, at: int) -> None:
+    """A new life begins: what ran when the last one ended waits for a start again."""
+    private = row.private
+    for message, handling in private.running.items():
+        private.queued[message] = (handling.payload_type, at)
+        if steps := private.waits.pop(message, {}) | private.effects.pop(message, {}):
+            private.parked[message] = steps
+    private.running = {}
+
+
+def _listed(key: str, row: AgentRow | None, listed: tuple[int, events.Declared] | None) -> AgentRow | None:
     if listed is not None:
         ordinal, listener = listed
         row = row or Stored(Agent(name=key), Handlings())
-        for name in listener.__struct_fields__:
+        for name in DECLARED:
             setattr(row.public, name, getattr(listener, name))
         row.public.peers = list(listener.peers)
         row.private.ordinal, row.private.gone = ordinal, UNSET
-        _settle(row)
         return row
     if row is None:
         return None
     row.private.gone = True
-    _settle(row)
     return _unless_gone(row)
 
 
-def _settle(row: AgentRow) -> None:
-    """What follows from the rest: ``state`` and ``current_thread`` (that of the latest start still open)."""
-    running = row.private.running
+def _complete(row: AgentRow) -> None:
+    """Set what follows from the handlings, ``current_thread`` too (that of the latest start still open)."""
+    public, running, queued = row.public, row.private.running, row.private.queued
+    public.queue_depth = len(queued)
+    public.oldest_waiting_at = iso(next(iter(queued.values()))[1]) if queued else None
+    public.open_handlings = len(running)
+    public.handlings = list(islice(running.values(), HANDLINGS_SHOWN))
+    for handling in public.handlings:
+        handling.waits_for = _wait(row.private, handling.message_id)
     if running:
-        row.public.current_thread = running[next(reversed(running))]
-        row.public.state = "processing" if len(running) > len(row.private.waits) else "waiting"
+        public.current_thread = running[next(reversed(running))].thread_id
+        public.state = "processing" if len(running) > len(row.private.waits) else "waiting"
     else:
-        row.public.current_thread = None
-        row.public.state = "paused" if row.public.paused else "error" if row.private.failed else "idle"
+        public.current_thread = None
+        public.state = "paused" if public.paused else "error" if row.private.failed else "idle"
+
+
+def handlings_of(rows: Iterable[AgentRow], thread: str) -> list[OpenHandling]:
+    """The thread's handlings under way, the oldest first, of the rows of all listeners."""
+    found = [
+        replace(handling, waits_for=_wait(row.private, handling.message_id))
+        for row in rows
+        for handling in row.private.running.values()
+        if handling.thread_id == thread
+    ]
+    return sorted(found, key=lambda each: each.started_at)
+
+
+def _wait(private: Handlings, message: str) -> WaitsFor | None:
+    """What a handling waits for."""
+    if message not in private.waits and message not in private.effects:
+        return None
+    return foremost((*private.waits.get(message, {}).values(), *private.effects.get(message, {}).values()))
 
 
 def _message_sent(row: AgentRow, record: Record[events.MessageSent]) -> None:
     """A reply that answers an ask goes to the handling that waits for it, so it never waits for a start."""
+    event = record.event
     row.public.message_count += 1
-    if record.event.answers is None:
-        row.public.queue_depth += 1
+    if event.answers is None:
+        row.private.queued[event.message] = (event.type, record.at)
 
 
 def _message_started(row: AgentRow, record: Record[events.MessageStarted]) -> None:
-    message, running = record.event.message, row.private.running
-    if message in running:
-        del running[message]
-    elif row.public.queue_depth:  # what was sent to an unlisted tool, before a reload named it, was not counted
-        row.public.queue_depth -= 1
-    running[message] = row.public.current_thread = record.stream
-    if row.private.parked and message in row.private.parked:
-        row.private.waits[message] = row.private.parked.pop(message)
-    row.public.state = "processing" if len(running) > len(row.private.waits) else "waiting"
-    row.public.last_activity = iso(record.at)
+    event, private = record.event, row.private
+    message, now = event.message, iso(record.at)
+    before = private.running.pop(message, None)
+    if before is None:  # what was sent to an unlisted tool, before a reload named it, was not queued
+        payload_type, _ = private.queued.pop(message, (None, 0))
+    else:
+        payload_type = before.payload_type
+    private.running[message] = OpenHandling(message, record.stream, event.agent, payload_type, event.attempt, now)
+    if private.parked and message in private.parked:
+        for step, wait in private.parked.pop(message).items():
+            _steps(row, wait).setdefault(message, {})[step] = wait
+    row.public.last_activity = now
 
 
 def _message_handled(row: AgentRow, record: Record[events.MessageHandled]) -> None:
@@ -268,20 +329,19 @@ def _message_handled(row: AgentRow, record: Record[events.MessageHandled]) -> No
     if outcome != "unread":
         row.private.failed = False
     row.public.last_activity = iso(record.at)
-    if not row.private.running or row.public.current_thread == record.thread or row.private.waits:
-        _settle(row)
 
 
 def _end(row: AgentRow, message: str) -> None:
-    running = row.private.running
-    if message in running:
-        del running[message]
-    elif row.public.queue_depth:
-        row.public.queue_depth -= 1
-    if row.private.waits:
-        row.private.waits.pop(message, None)
-    if row.private.parked:
-        row.private.parked.pop(message, None)
+    """It runs and waits no more."""
+    private = row.private
+    if private.running.pop(message, None) is None:
+        private.queued.pop(message, None)
+    if private.waits:
+        private.waits.pop(message, None)
+    if private.effects:
+        private.effects.pop(message, None)
+    if private.parked:
+        private.parked.pop(message, None)
 
 
 def _message_lost(row: AgentRow, record: Record[events.MessageDropped | events.MessageDead]) -> None:
@@ -290,46 +350,54 @@ def _message_lost(row: AgentRow, record: Record[events.MessageDropped | events.M
     if isinstance(record.event, events.MessageDead):
         row.private.failed = True
         row.public.last_activity = iso(record.at)
-    _settle(row)
 
 
 def _message_retried(row: AgentRow, record: Record[events.MessageRetried]) -> None:
     """It waits for its next attempt, which asks again; only what became of an unsafe effect stays an open question."""
-    message = record.event.message
-    del row.private.running[message]
-    row.public.queue_depth += 1
-    open_steps = row.private.waits.pop(message, {})
-    effects = {step: kind for step, kind in open_steps.items() if kind == "effect"}
+    message, private = record.event.message, row.private
+    handling, open_steps = private.running[message], private.waits.get(message, {})
+    _end(row, message)
+    private.queued[message] = (handling.payload_type, record.at)
+    effects = {step: wait for step, wait in open_steps.items() if wait.effect is not None}
     if effects:
-        row.private.parked[message] = effects
+        private.parked[message] = effects
     row.public.last_activity = iso(record.at)
-    _settle(row)
 
 
 def _step_started(row: AgentRow, record: Record[events.StepStarted]) -> None:
     """An effect is the handling's own work until it is found ``unknown``; then an operator is waited for."""
-    event = record.event
-    if event.kind in WAITS or event.unknown:
-        steps = row.private.waits if event.message in row.private.running else row.private.parked
-        steps.setdefault(event.message, {})[str(event.step)] = event.kind
+    event, wait = record.event, waits_for(record)
+    if wait is not None:
+        message, step = event.message, str(event.step)
+        _forget(row.private.effects, message, step)
+        steps = _steps(row, wait) if message in row.private.running else row.private.parked
+        steps.setdefault(message, {})[step] = wait
     row.public.last_activity = iso(record.at)
-    _settle(row)
 
 
 def _step_ended(row: AgentRow, record: Record[events.StepRecorded | events.StepResolved]) -> None:
     message, step = record.event.message, str(record.event.step)
-    for steps in (row.private.waits, row.private.parked):
-        if message in steps:
-            steps[message].pop(step, None)
-            if not steps[message]:
-                del steps[message]
+    for steps in (row.private.waits, row.private.effects, row.private.parked):
+        _forget(steps, message, step)
     row.public.last_activity = iso(record.at)
-    _settle(row)
+
+
+def _steps(row: AgentRow, wait: WaitsFor) -> OpenSteps:
+    """The steps of what runs that this one belongs to."""
+    return row.private.effects if wait.kind == "effect" else row.private.waits
+
+
+def _forget(steps: OpenSteps, message: str, step: str) -> None:
+    if message in steps:
+        steps[message].pop(step, None)
+        if not steps[message]:
+            del steps[message]
 
 
 def _paused_or_resumed(row: AgentRow, record: Record[events.AgentPaused | events.AgentResumed]) -> None:
-    row.public.paused = isinstance(record.event, events.AgentPaused)
-    _settle(row)
+    public = row.public
+    public.paused = isinstance(record.event, events.AgentPaused)
+    public.paused_by, public.paused_at = (by(record), iso(record.at)) if public.paused else (None, None)
 
 
 LISTING: Final = (events.OrganismStarted, events.OrganismReloaded)
@@ -357,11 +425,12 @@ OPENING: Final = frozenset({events.MessageSent, events.MessageStarted})
 
 AGENTS: ReadModel[AgentRow] = ReadModel(
     name="agents",
-    version=1,
+    version=2,
     types=KEYS,
     fold=fold_agents,
     row=Agent,
     private=Handlings,
+    complete=_complete,
     columns={"ordinal": "INTEGER", "name": "TEXT", "state": "TEXT", "last_activity": "TEXT"},
     is_live=True,
 )

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final
 
-from organism.views.approvals import APPROVALS, PENDING
-from organism.views.dead_letters import CLOSED_LETTERS, DEAD_LETTERS, HANGS_ON_NONE, INDETERMINATE
+from organism.views.activity import LONG_SPANS, SPANS
+from organism.views.approvals import APPROVALS
+from organism.views.dead_letters import CLOSED_LETTERS, DEAD_LETTERS, INDETERMINATE
 from organism.views.foreign_tools import FOREIGN_TOOLS
 from organism.views.keyed import ANSWERS, VALUES
 from organism.views.library import INDICES
@@ -15,6 +16,7 @@ from organism.views.sessions import SESSION_MESSAGES, SESSIONS
 from organism.views.threads import MESSAGES, THREADS
 from organism.views.usage import INNER_CALLS, MODEL_CALLS, Portion
 from organism.views.views import Begin, Query, ReadModel, Sums, ViewStore, Where
+from organism.views.waiting import WAITING
 
 READ_MODELS: Final[tuple[ReadModel, ...]] = (
     MESSAGES,
@@ -33,15 +35,9 @@ READ_MODELS: Final[tuple[ReadModel, ...]] = (
     SESSION_MESSAGES,
     INDICES,
     FOREIGN_TOOLS,
+    SPANS,
+    LONG_SPANS,
 )
-
-WAITING: Final[Mapping[str, tuple[Where, ...]]] = {
-    "approvals": (PENDING,),
-    "dead_letters": (HANGS_ON_NONE,),
-    "indeterminate": (),
-    "foreign_tools": (Where("status", "=", "waiting"),),
-}
-"""The rows that wait for a person, by their read model: of dead letters those that hang on no other."""
 
 
 async def waiting_for_people(views: ViewStore, at: int | None = None) -> WaitingForPeople:

@@ -17,9 +17,9 @@ from organism.model import words
 from organism.model.ids import session_of
 from organism.model.money import plain
 from organism.model.times import iso
-from organism.views.approvals import APPROVALS, PENDING
-from organism.views.dead_letters import DEAD_LETTERS, HANGS_ON_NONE, INDETERMINATE
-from organism.views.views import Counted, Cut, ReadModel
+from organism.views.handlings import MessageHandling
+from organism.views.views import Cut, ReadModel
+from organism.views.waiting import OF_A_THREAD
 from organism.views.who import By, by
 
 # Messages: one row each; a message never changes once it is sent.
@@ -38,6 +38,9 @@ class Message(Entity, kw_only=True):
     timestamp: words.Time
     position: words.Position
     cause: Annotated[words.MessageId | None, Meta(description="The message whose handling led to it.")]
+    handling: Annotated[
+        MessageHandling | UnsetType, Meta(description="With `?handlings=true`: what has become of it.")
+    ] = UNSET
     xml: Annotated[
         Annotated[str, Meta(examples=["<message/>"])] | UnsetType | None,
         Meta(description="With `?xml=true`: the recorded envelope, byte for byte; null once it was erased."),
@@ -270,9 +273,5 @@ THREADS: ReadModel[Thread] = ReadModel(
     text_in=(MESSAGES.name, "thread_id"),
     with_first=_with_title,
     counted_as="waiting_for_people",
-    counted=(
-        Counted(APPROVALS.name, "thread_id", (PENDING,)),
-        Counted(DEAD_LETTERS.name, "thread_id", (HANGS_ON_NONE,)),
-        Counted(INDETERMINATE.name, "thread_id"),
-    ),
+    counted=OF_A_THREAD,
 )

@@ -48,6 +48,7 @@ Fold = Callable[[dict[str, Any], Sequence[Record[events.Event]]], None]
 be changed in place or set. Rows of a model that ``is_final`` are only set."""
 Keys = Callable[[Record[Any]], Sequence[str]]  # The keys of the rows that an event touches
 Types = Collection[type[events.Event]]
+KEY: Final = "key"
 CHANGED: Final = "changed"  # `Query.order_by` for rows in the order of their last change
 ERASED: Final = b'{"erased":true}'
 PAGE_ROWS: Final = 500  # So many rows are read at once where all are wanted
@@ -69,8 +70,9 @@ def fold_each(keys: Mapping[type[events.Event], Keys], apply: Callable[[str, Any
 class Where:
     """One condition on a column, or on one of the columns ``any_of``.
 
-    ``op`` is ``=``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (a list) or ``has`` (a name in a list column, which holds
-    names joined and enclosed by ``|``, as ``|console|greeter|``).
+    ``op`` is ``=``, ``<>``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (a list), ``has`` (a name in a list column, which holds
+    names joined and enclosed by ``|``, as ``|console|greeter|``) or ``has_any`` (one of some names in it). The column
+    ``KEY`` is the key.
     """
 
     column: str
@@ -99,8 +101,11 @@ class ReadModel(Generic[R_co]):
     ``counted_as`` adds a field of this name: how many rows there are of each ``counted``, by their model.
     ``with_content`` adds ``"payload"``: the content JSON of the event at its ``position``, or ``{"erased": true}``.
     ``is_live``: all rows, which are few and change with nearly every event, are in memory.
+    ``complete`` sets what follows from a row's other fields whenever it is written: a live one changes far more often.
     ``is_final``: rows never change, and each is stored once, at its ``position``.
     ``totals``: what ``ViewStore.sums`` says of each group of rows: a column's ``sum``, or its greatest value, ``max``.
+    ``span``: a final row is of so many positions, the last of which is its ``position``; ``fold`` gets all of their
+    records at once, without content, or if another model has a shorter span, the rows of that model that they hold.
     """
 
     name: str
@@ -113,12 +118,14 @@ class ReadModel(Generic[R_co]):
     indexes: tuple[tuple[str, ...], ...] = ()
     with_content: bool = False
     is_live: bool = False
+    complete: Callable[[Any], None] | None = None
     text_in: tuple[str, str] | None = None
     with_first: Callable[[bytes, bytes | None], bytes] | None = None
     counted_as: str = ""
     counted: tuple[Counted, ...] = ()
     is_final: bool = False
     totals: Mapping[str, str] = field(default_factory=dict)
+    span: int = 0
     values: tuple[Callable[[Any], Any], ...] = field(init=False, default=())
 
     def __post_init__(self) -> None:
@@ -231,6 +238,12 @@ class ViewStore(Protocol):
 
     async def private_row(self, model: ReadModel[R], key: str) -> R | None:
         """One row with its private fields, for decisions that rest on what is no longer in memory."""
+
+    async def live_rows(self, model: ReadModel[R], at: int | None = None) -> Sequence[R]:
+        """Every row of a live model with its private fields, to look at and not to change.
+
+        Without a position, or at the head, it does not wait.
+        """
 
 
 def rows_of(page: Page, kind: type[T]) -> list[T]:

@@ -256,3 +256,28 @@ def test_the_file_of_an_agent_is_shown_as_it_was_written_and_its_prompt_to_the_o
 
 def test_agents_of_files_are_no_part_of_the_shown_organism_yaml(ada: Place) -> None:
     assert [each["name"] for each in shown_settings(ada.load())["listeners"]] == ["greeter"]
+
+
+def test_a_group_stands_in_a_section_in_an_agents_file_or_is_that_of_the_file_that_is_named(ada: Place) -> None:
+    ada.ship = ship
+    ada.write("config/agents/ada.yaml", ADA + "group: Front office\n")
+    sections = (
+        THINKER % "prompt_ref: ada",
+        "  - {name: other, description: Thinks, prompt_ref: ada, group: Back office}\n",
+        "  - {name: adder, group: Tools}\n",
+    )
+    ada.yaml(HEAD + GREETER + "".join(sections))
+    assert {each.name: each.group for each in ada.load().listeners} == {
+        "greeter": None,
+        "thinker": "Front office",
+        "other": "Back office",
+        "adder": "Tools",
+        "ada": "Front office",
+    }
+
+
+@pytest.mark.parametrize("group", ['""', "null", "[a]", '"a\\nb"', "x" * 129])
+def test_a_group_is_one_short_line_of_text(ada: Place, group: str) -> None:
+    ada.write("config/agents/ada.yaml", ADA + f"group: {group}\n")
+    found = faults(ada, HEAD + GREETER + f"    group: {group}\n")
+    assert [where.rpartition(":")[2] for where in found] == ["listeners[0].group", "group"]

@@ -24,6 +24,32 @@ def test_a_listener_has_the_defaults_of_the_limits(place: Place) -> None:
     assert (greeter.tools, greeter.budget, greeter.invoke) == ((), Budget(), ())
 
 
+MODELLED = """\
+  - name: greeter
+    description: Greets
+    model: offline
+"""
+
+
+@pytest.mark.parametrize(
+    ("section", "at_once"),
+    [
+        (GREETER, 64),
+        (GREETER + "    agent: true\n    prompt: You greet.\n", 64),
+        (GREETER + "    model: offline\n", 5),
+        (GREETER + "    prompt_ref: A2@v1\n", 5),
+        (MODELLED, 5),
+        (GREETER.replace("hello.greet", "hello.slow") + "    blocking: true\n", 5),
+    ],
+)
+def test_how_many_are_handled_at_once_follows_what_the_listener_does(place: Place, section: str, at_once: int) -> None:
+    write(place.folder, a2())
+    place.yaml(HEAD + section)
+    assert place.listener().max_concurrent == at_once
+    place.yaml("limits: {max_concurrent_per_agent: 7}\n" + HEAD + section)
+    assert place.listener().max_concurrent == 7
+
+
 def test_every_key_of_a_listener_is_taken(place: Place) -> None:
     write(place.folder, a2())
     place.yaml(

@@ -18,8 +18,9 @@ def test_what_is_left_out_has_the_defaults_of_the_table(place: Place) -> None:
     place.yaml(MINIMAL)
     loaded = place.load()
     assert asdict(loaded.limits) == {
-        "max_concurrent_handlers": 20,
-        "max_concurrent_per_agent": 5,
+        "max_concurrent_handlers": 256,
+        "max_concurrent_per_agent": None,
+        "max_blocking_threads": 20,
         "max_queue_per_agent": 10000,
         "max_open_per_thread": 10000,
         "max_depth": 50,
@@ -181,7 +182,7 @@ def test_a_file_up_to_the_limit_is_read_and_one_byte_more_is_refused(place: Plac
     place.yaml(f"{MINIMAL}#{'x' * padding}")
     assert place.load().name == "hello"
     faults = place.faults(f"{MINIMAL}#{'x' * (padding + 1)}")
-    assert faults == {"1": "expected at most 262144 bytes, came more; put long prompts into their own files"}
+    assert faults == {"1": f"expected at most {MAX_FILE_BYTES} bytes, came more; put long prompts into their own files"}
 
 
 def test_text_that_is_not_utf_8_is_refused_with_its_line(place: Place) -> None:

@@ -45,7 +45,7 @@ def test_a_model_that_names_its_provider_alone_has_the_defaults(place: Place) ->
     model = loaded(place, "  tiny: {provider: offline}")["tiny"]
     assert model == Model(provider="offline", model="tiny")
     assert (model.base_url, model.api_key_env, model.script, model.fallback) == (None, None, None, ())
-    assert (model.context_window, model.max_concurrent, model.rate_limit_tpm) == (8192, 0, 0)
+    assert (model.context_window, model.max_concurrent, model.rate_limit_tpm) == (8192, 20, 0)
     assert (model.price, model.timeout_s) == (Price(Decimal(0), Decimal(0)), 120.0)
 
 

@@ -46,7 +46,7 @@ def test_nothing_secret_is_shown_wherever_it_was_written(place: Place) -> None:
         "api_key_env": "FAST_KEY",
         "context_window": 8192,
         "price": {"input_usd_per_million": 0.5, "output_usd_per_million": 0.0},
-        "max_concurrent": 0,
+        "max_concurrent": 20,
         "rate_limit_tpm": 0,
         "fallback": [],
         "timeout_s": 120.0,
@@ -63,8 +63,9 @@ def test_what_is_left_out_is_shown_as_it_is_in_force(place: Place) -> None:
     settings = shown.shown_settings(place.load())
     (listener,) = settings["listeners"]
     assert settings["limits"]["max_depth"] == 50
+    assert "max_concurrent_per_agent" not in settings["limits"]  # it depends on the listener, which says it
     assert settings["retry"]["attempts"] == 3
-    assert (listener["max_concurrent"], listener["timeout_s"], listener["max_payload_bytes"]) == (5, 30.0, 262144)
+    assert (listener["max_concurrent"], listener["timeout_s"], listener["max_payload_bytes"]) == (64, 30.0, 262144)
 
 
 def test_models_that_are_shown_can_be_loaded_again_and_are_the_same(place: Place) -> None:

@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from organism.rag.library import By
 from tests.e2e.serving import serving
 from tests.flows.world import World
+from tests.rag.libraries import organism, texts
 
 pytestmark = pytest.mark.e2e
 
@@ -36,3 +38,10 @@ async def test_the_sdk_of_a_model_is_imported_before_its_first_call_and_after_th
     async with serving(tmp_path / "data", config=world.config, PYTHONPROFILEIMPORTTIME="1") as server:
         assert "openai" not in packages(server.said)
         await server.until_said(" openai.")
+
+
+async def test_a_server_with_a_library_imports_what_searches_before_it_serves(tmp_path: Path) -> None:
+    async with organism(tmp_path) as o:
+        await o.tenant.library.replace("x", texts(a="the tower stands"), None, By())
+    async with serving(tmp_path, PYTHONPROFILEIMPORTTIME="1") as server:
+        assert "numpy" in packages(server.said)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from organism.events.vocabulary import LoopBlocked, MessageDead
+from organism.events.vocabulary import LoopBlocked, MessageDead, MessageStarted
 from organism.watchdog import BLOCKED_SECONDS
 from tests.flows.stage import TurnedTime, answers, play
 from tests.flows.world import MakeWorld
@@ -57,6 +57,33 @@ async def test_a_blocking_handler_that_hangs_is_timed_out_and_its_answer_is_lost
         await o.inject("quick", {"text": "x"}, wait=True)
         assert await o.replies(hung.thread_id) == ()
     assert dead.event.code == "timeout"
+
+
+async def test_all_blocking_listeners_together_run_in_no_more_threads_than_the_limit_and_time_counts_from_there(
+    world: MakeWorld,
+) -> None:
+    source = """
+    import threading
+    GO = threading.Event()
+
+    def blocker(payload: Ask, metadata: HandlerMetadata):
+        TRACE.append(payload.text)
+        GO.wait(20)
+    """
+    time = TurnedTime()
+    listeners = {name: {"handler": "blocker", "blocking": True} for name in ("one", "two")}
+    made = world(source, listeners, limits={"max_blocking_threads": 1}, retry={"attempts": 1})
+    async with made.running(parts=time.parts()) as o:
+        first = await o.inject("one", {"text": "first"})
+        second = await o.inject("two", {"text": "second"})
+        await o.until(MessageStarted, message=second.message_id)
+        time.turn(31)
+        dead = await o.until(MessageDead)
+        play(o)["GO"].set()
+        assert await o.tenant.ended(second.thread_id, 10)
+        assert (dead.event.message, dead.event.code) == (first.message_id, "timeout")
+        assert play(o)["TRACE"] == ["first", "second"]
+        assert len(await o.records(MessageDead)) == 1
 
 
 async def test_a_handler_that_blocks_the_loop_is_reported_with_its_line_first_and_all_go_on(world: MakeWorld) -> None:

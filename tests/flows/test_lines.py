@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -77,19 +78,56 @@ async def test_a_message_that_waits_for_its_retry_holds_its_line_and_no_other(wo
         ({"max_concurrent_handlers": 3}, {"max_concurrent": 9}, 3),
         ({"max_concurrent_per_agent": 2}, {}, 2),
         ({}, {"max_concurrent": 4}, 4),
-        ({}, {}, 5),
+        ({}, {}, 64),
     ],
 )
 async def test_no_more_handlers_run_than_the_limits_allow(
     world: MakeWorld, limits: dict[str, int], keys: dict[str, int], most: int
 ) -> None:
     async with world(COUNTER, {"worker": keys}, limits=limits).running(on_disk=False) as o:
-        outcomes = [await o.inject("worker", {"text": str(n)}) for n in range(9)]
+        outcomes = [await o.inject("worker", {"text": str(n)}) for n in range(most + 5)]
         await at_gate(o, str(most - 1))
-        open_gate(o, *map(str, range(9)))
+        assert len(await o.records(MessageStarted)) == most
+        open_gate(o, *map(str, range(most + 5)))
         for outcome in outcomes:
             assert await o.tenant.ended(outcome.thread_id, 10)
         assert max(play(o)["TRACE"]) == most
+
+
+async def test_a_message_starts_only_when_its_handler_runs(world: MakeWorld) -> None:
+    """Also of an agent whose handlers have waited for nothing so far."""
+    source = """
+    async def worker(payload: Ask, metadata: HandlerMetadata):
+        if payload.text != "quick":
+            await gate(payload.text)
+    """
+    async with world(source, {"worker": {"max_concurrent": 1}}).running(on_disk=False) as o:
+        await o.inject("worker", {"text": "quick"}, wait=True)
+        outcomes = await asyncio.gather(*(o.inject("worker", {"text": str(n)}) for n in range(5)))
+        await at_gate(o, "0")
+        assert len(await o.records(MessageStarted)) == 2
+        open_gate(o, *map(str, range(5)))
+        for outcome in outcomes:
+            assert await o.tenant.ended(outcome.thread_id, 10)
+
+
+async def test_a_handler_that_computes_waits_for_no_agents_that_call_services(world: MakeWorld) -> None:
+    source = """
+    async def caller(payload: Ask, metadata: HandlerMetadata):
+        await gate("service")
+
+    async def plain(payload: Ask, metadata: HandlerMetadata):
+        return HandlerResponse.respond(Told(payload.text))
+    """
+    callers = {f"caller{n}": {"handler": "caller", "model": "offline"} for n in range(5)}
+    async with world(source, {**callers, "plain": {}}).running(on_disk=False) as o:
+        sent = [await o.inject(name, {"text": str(n)}) for name in callers for n in range(6)]
+        await o.until(MessageStarted, message=sent[4].message_id)
+        assert len(await o.records(MessageStarted)) == 25
+        assert (await o.inject("plain", {"text": "x"}, wait=True)).replies == ({"text": "x"},)
+        open_gate(o, "service")
+        for outcome in sent:
+            assert await o.tenant.ended(outcome.thread_id, 10)
 
 
 WAITING = """

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -168,6 +168,9 @@ class Late:
     async def private_row(self, model: ReadModel[R], key: str) -> R | None:
         old, self._old = self._old, None
         return old or await self._views.private_row(model, key)
+
+    async def live_rows(self, model: ReadModel[R], at: int | None = None) -> Sequence[R]:
+        return await self._views.live_rows(model, at)
 
 
 READS: dict[str, Callable[[Library], Any]] = {

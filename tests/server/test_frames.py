@@ -114,10 +114,11 @@ def test_only_an_effect_of_unknown_fate_is_indeterminate() -> None:
 
 
 def test_the_organisms_own_events_have_frames_of_no_thread() -> None:
-    assert one(OrganismPaused("operator")) == {"event": "organism_state", "status": "paused"}
-    assert one(OrganismStopped()) == {"event": "organism_state", "status": "stopping"}
+    at = {"timestamp": "2026-01-11T21:47:49.000000Z"}
+    assert one(OrganismPaused("operator")) == {"event": "organism_state", "status": "paused", "by": None, **at}
+    assert one(OrganismStopped()) == {"event": "organism_state", "status": "stopping", "by": None, **at}
     reloaded = one(OrganismReloaded(added=("a",), removed=(), updated=("b",), listeners=(), config="c"))
-    assert reloaded == {"event": "reload", "added": ["a"], "removed": [], "updated": ["b"]}
+    assert reloaded == {"event": "reload", "added": ["a"], "removed": [], "updated": ["b"], **at}
 
 
 @pytest.mark.parametrize(

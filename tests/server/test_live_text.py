@@ -189,7 +189,7 @@ async def test_a_slow_viewer_gets_every_piece_in_its_turn(theatre: Theatre) -> N
 
 
 async def test_a_slow_viewer_that_falls_far_behind_loses_nothing(theatre: Theatre) -> None:
-    theatre.tail = Tail(theatre.log, views(theatre.log), 1, theatre.feed)
+    theatre.tail = Tail(theatre.log, views(theatre.log), lambda: theatre.now_us, 1, theatre.feed)
     sink, _ = theatre.watch(0)
     await sink.until("caught_up")
     sink.block()
@@ -283,4 +283,4 @@ async def test_nobody_listens_once_nobody_watches(theatre: Theatre) -> None:
     await theatre.leave(viewer)
     await theatre.begin()
     theatre.speak("a")
-    assert theatre.tail.unlogged(0) == []
+    assert theatre.tail.unlogged({}) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Sequence
 from contextlib import ExitStack
 from typing import Any
@@ -85,7 +86,8 @@ class World:
     def __init__(self, log: SqliteLog, window_bytes: int = 1 << 20) -> None:
         self.log = log
         self.feed = Feed()
-        self.tail = Tail(log, views(log), window_bytes, self.feed)
+        self.now_us = 0
+        self.tail = Tail(log, views(log), lambda: self.now_us, window_bytes, self.feed)
         self._watching: dict[Viewer, asyncio.Task[None]] = {}
         self.clock_us = 1_000_000
 
@@ -228,7 +230,7 @@ async def test_who_is_jammed_for_a_while_holds_up_nobody_is_written_nothing_and_
 
 
 async def test_who_falls_behind_the_window_is_told_and_misses_nothing(world: World) -> None:
-    world.tail = Tail(world.log, views(world.log), window_bytes=3_000)
+    world.tail = Tail(world.log, views(world.log), lambda: world.now_us, window_bytes=3_000)
     other, _ = world.watch()
     sink, _ = world.watch()
     await sink.until("thread_updated", await world.say("t"))
@@ -240,6 +242,25 @@ async def test_who_falls_behind_the_window_is_told_and_misses_nothing(world: Wor
     events = [frame["event"] for frame in sink.frames()]
     assert events.count("fell_behind") == events.count("caught_up") == 1
     assert sink.positions() == other.positions() == await truth(world.log)
+
+
+async def test_who_has_fallen_behind_hears_once_a_second_how_old_the_next_event_is(world: World) -> None:
+    seconds = itertools.count(5_000_000_000, 1_000_000)  # one more each time that somebody looks
+    world.tail = Tail(world.log, views(world.log), seconds.__next__, window_bytes=3_000)
+    other, _ = world.watch()
+    sink, _ = world.watch()
+    await sink.until("thread_updated", await world.say("t"))
+    sink.block()
+    head = await world.say_often(1_000)
+    await other.until("thread_updated", head)
+    sink.unblock()
+    await sink.until("caught_up", head)
+    said = [frame for frame in sink.frames() if frame["event"] == "fell_behind"]
+    at = {record.position: record.at for record in await world.log.read(0, limit=head)}
+    looked_at = [round(frame["lag_ms"] * 1000) + at[frame["position"] + 1] for frame in said]
+    assert len(said) > 1
+    assert looked_at == sorted(set(looked_at))
+    assert all((each - 5_000_000_000) % 1_000_000 == 0 for each in looked_at)
 
 
 async def test_a_quiet_filter_hears_how_far_the_log_has_come(world: World) -> None:

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from organism.codec import Codec
 from organism.errors import LogUnavailable
 from organism.events.record import Record, Unit
 from organism.events.vocabulary import MessageSent, OrganismStarted, ThreadCreated
 from organism.log.log import EventFilter
 from organism.log.sqlite import SqliteLog
+from organism.server.push.filter import Filter
 from organism.server.push.snapshot import AgentStates, SnapshotReader
 from organism.views.read_models import READ_MODELS
 from tests.log.engines import turn, views
@@ -90,7 +92,7 @@ class Readings:
 
     def __init__(self, log: SqliteLog, monkeypatch: pytest.MonkeyPatch) -> None:
         rows = views(log)
-        self.reader = SnapshotReader(log, rows, AgentStates(rows, lambda _frames: None))
+        self.reader = SnapshotReader(log, rows, AgentStates(log, rows, lambda _frames: None))
         self.log = log
         self.count = 0
         self.broken = False
@@ -98,11 +100,11 @@ class Readings:
         self._read = rows.row
         monkeypatch.setattr(rows, "row", self._row)
 
-    async def _row(self, model: str, key: str) -> bytes | None:
+    async def _row(self, model: str, key: str, at: int | None = None) -> bytes | None:
         self.count += 1
         if self.broken:
             raise LogUnavailable
-        found = await self._read(model, key)
+        found = await self._read(model, key, at)
         await self.gate.wait()
         return found
 
@@ -110,7 +112,7 @@ class Readings:
         """One who asks, and has begun to; gives the position that is read."""
 
         async def ask() -> int:
-            return (await self.reader.read()).position
+            return (await self.reader.read(Codec(), Filter())).position
 
         asking = asyncio.ensure_future(ask())
         for _ in range(3):
@@ -141,7 +143,7 @@ async def test_those_who_come_while_one_is_read_share_the_next_reading_though_on
 
 
 async def test_what_is_written_while_it_is_read_is_not_in_it(readings: Readings) -> None:
-    reading = asyncio.ensure_future(readings.reader.read())
+    reading = asyncio.ensure_future(readings.reader.read(Codec(), Filter()))
     for _ in range(3):
         await turn()
     await readings.log.commit(Unit("t", [Record(ThreadCreated())], 2_000_000, {}))
@@ -153,7 +155,7 @@ async def test_what_is_written_while_it_is_read_is_not_in_it(readings: Readings)
 async def test_who_asks_after_a_reading_that_failed_gets_one(readings: Readings) -> None:
     readings.broken = True
     with pytest.raises(LogUnavailable):
-        await readings.reader.read()
+        await readings.reader.read(Codec(), Filter())
     readings.broken = False
     readings.gate.set()
-    assert (await readings.reader.read()).position == readings.log.head
+    assert (await readings.reader.read(Codec(), Filter())).position == readings.log.head

@@ -100,6 +100,17 @@ async def test_frames_have_the_fields_that_are_documented(hello: Served) -> None
             assert frame.get("message", {}).keys() <= shown["message"]
 
 
+async def test_frames_that_are_asked_for_come_as_the_example_says(hello: Served) -> None:
+    query, examples = re.findall(r"^/ws(\?events=\S+)\n((?:\{.*\}\n)+)", SECTION, re.MULTILINE)[0]
+    async with hello.socket(query) as socket:
+        frames = Frames(socket)
+        await frames.until("connected")
+        await hello.inject()
+        for line in examples.splitlines():
+            frame = await frames.next()
+            assert fits(parsed(line), frame), frame
+
+
 TIME = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z")
 PARTICIPANTS = ["console", "greeter", "shouter", "response-handler"]
 

@@ -233,6 +233,7 @@ def named(answer: httpx2.Response, status: int = 400) -> list[str | None]:
         ("/messages?since=y&offset=-1&at=z&xml=maybe", ["since", "offset", "xml", "at"]),
         ("/log?after=x&until=y&limit=0&type=odd&odd=1", ["odd", "after", "until", "limit", "type"]),
         ("/threads/none?xml=maybe&at=z&odd=1", ["odd", "xml", "at"]),
+        ("/organism/activity?until=z&buckets=0&at=1&after=soon", ["at", "buckets", "after", "until"]),
         ("/events?odd=1&since=x&events=odd", ["odd", "since", "events"]),
         ("/threads?limit=0", ["limit"]),
     ],

@@ -44,6 +44,7 @@ from tests.views.moves import lawful_logs
 BIRTHS = (ThreadCreated, ThreadReopened)
 LIFE = (*BIRTHS, ThreadCompleted, ThreadFailed, ThreadKilled)
 ENDS = (MessageHandled, MessageDropped, MessageDead)
+PRIVATE = ("_queued", "_running", "_waits", "_effects", "_parked")
 NO_ACTIVITY = (MessageDropped, AgentPaused, AgentResumed, ApprovalRequested)
 
 
@@ -61,6 +62,8 @@ def test_the_organism_has_the_fields_of_the_api_and_its_start_to_count_from() ->
         ("version", "0.1.0"),
         ("position", 2),
         ("started_at", AT + 2_000_000),
+        ("paused_by", None),
+        ("paused_at", None),
     ]
 
 
@@ -102,6 +105,12 @@ def test_an_agent_has_the_fields_of_the_api_in_their_order() -> None:
         ("message_count", 0),
         ("model", None),
         ("version", "1"),
+        ("handlings", []),
+        ("open_handlings", 0),
+        ("oldest_waiting_at", None),
+        ("paused_by", None),
+        ("paused_at", None),
+        ("group", None),
     ]
 
 
@@ -127,7 +136,7 @@ def test_nothing_of_an_ended_message_stays_behind() -> None:
     scenario.starts("greeter")
     scenario.add(MessageDead("m", "greeter", "console", "Greeting", 2, "handler_error", "boom", attempts=1), "t")
     row = scenario.kept("agents")["greeter"]
-    assert (row["_running"], row["_waits"], row["_parked"]) == ({}, {}, {})
+    assert {name: row[name] for name in PRIVATE} == {name: {} for name in PRIVATE}
 
 
 class Recount:
@@ -136,9 +145,11 @@ class Recount:
     def __init__(self, name: str, records: list[Record[Event]]) -> None:
         self.name = name
         self.mine = [record for record in records if getattr(record.event, "agent", None) == name]
-        self.life = max(record.position for record in records if isinstance(record.event, OrganismStarted))
+        self.starts = [record for record in records if isinstance(record.event, OrganismStarted)]
+        self.life = self.starts[-1].position
         events = [record.event for record in records]
         self.got = [event.message for event in events if isinstance(event, MessageSent) and event.to == name]
+        self.sent = {record.event.message: record for record in records if isinstance(record.event, MessageSent)}
 
     def of(self, message: str, *types: type[Event]) -> list[Record[Any]]:
         """The records of these events about a message."""
@@ -155,15 +166,54 @@ class Recount:
         starts = [record for last in lasts for record in last if isinstance(record.event, MessageStarted)]
         return sorted((record for record in starts if record.position > self.life), key=lambda record: record.position)
 
-    def is_waiting(self, message: str) -> bool:
-        """Whether a step of it is open that gives back the slot; asks of a failed attempt are over."""
+    def steps(self, message: str) -> list[JsonObject]:
+        """What it waits for, the longest first; steps of a failed attempt are over, but for what nobody knows."""
         retried = max((record.position for record in self.of(message, MessageRetried)), default=0)
         steps = {record.event.step: record for record in self.of(message, StepStarted, StepRecorded, StepResolved)}
-        return any(
-            record.event.unknown or (record.event.kind != "effect" and record.position > retried)
+        is_open = [
+            record
             for record in steps.values()
-            if isinstance(record.event, StepStarted)
-        )
+            if isinstance(record.event, StepStarted) and (record.event.unknown or record.position > retried)
+        ]
+        return [self.wait(record) for record in sorted(is_open, key=lambda each: (each.at, each.event.step))]
+
+    def wait(self, record: Record[Any]) -> JsonObject:
+        """What a step waits for."""
+        step = record.event
+        kind, name = {
+            "ask": ("agent", step.to or None),
+            "complete": ("model", step.model or None),
+            "approve": ("person", step.approval or None),
+            "effect": ("effect", step.key),
+        }[step.kind]
+        if step.unknown:
+            kind, name = "person", f"{step.message}:{step.step}"
+        found = {"kind": kind, "name": name, "since": iso(record.at), "step": step.step}
+        return {**found, "effect": step.effect or None}
+
+    def is_waiting(self, message: str) -> bool:
+        """Whether a step of it is open that gives back the slot."""
+        return any(step["kind"] != "effect" for step in self.steps(message))
+
+    def handling(self, start: Record[Any]) -> JsonObject:
+        """A handling under way."""
+        event, steps = start.event, self.steps(start.event.message)
+        persons = [step for step in steps if step["kind"] == "person"]
+        return {
+            "message_id": event.message,
+            "thread_id": start.thread,
+            "agent": self.name,
+            "payload_type": "Note",
+            "attempt": event.attempt,
+            "started_at": iso(start.at),
+            "waits_for": next(iter(persons or steps), None),
+        }
+
+    def queued_at(self, message: str) -> int:
+        """Since when it waits for its start."""
+        *_, last = [self.sent[message], *self.of(message, MessageStarted, MessageRetried)]
+        lives = [record.at for record in self.starts if record.position > last.position]
+        return lives[0] if isinstance(last.event, MessageStarted) else last.at
 
     def state(self) -> str:
         """Which of an agent's states wins over which."""
@@ -194,6 +244,9 @@ class Recount:
     def row(self) -> JsonObject:
         """The fields that change."""
         running = self.running()
+        starting = {record.event.message for record in running}
+        queued = [self.queued_at(message) for message in self.open() if message not in starting]
+        pauses = [record for record in self.mine if isinstance(record.event, AgentPaused)]
         return {
             "state": self.state(),
             "current_thread": running[-1].thread if running else None,
@@ -201,6 +254,11 @@ class Recount:
             "last_activity": self.last_activity(),
             "paused": self.is_paused(),
             "message_count": len(self.got),
+            "handlings": [self.handling(start) for start in running[:5]],
+            "open_handlings": len(running),
+            "oldest_waiting_at": iso(min(queued)) if queued else None,
+            "paused_by": None,
+            "paused_at": iso(pauses[-1].at) if self.is_paused() else None,
         }
 
 

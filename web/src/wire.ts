@@ -6,6 +6,18 @@ export interface AcceptToolBody {
   digest: string;
 }
 
+/** What happened after a position and up to another; buckets in which nothing is counted are left out. */
+export interface Activity {
+  /** Where it stands in the log. */
+  after: number;
+  /** Where it stands in the log. */
+  until: number;
+  buckets: organism__server__api__activity__Bucket[];
+  /** All up to 500; of more, one a kind and bucket. */
+  marks: ShownMark[];
+  marks_total: number;
+}
+
 /** Who caused it. */
 export interface Actor {
   tenant: string;
@@ -33,6 +45,17 @@ export interface Agent {
   message_count: number;
   model: string | null;
   version: string | null;
+  /** Those under way, the oldest first, at most five. */
+  handlings: OpenHandling[];
+  /** How many are under way. */
+  open_handlings: number;
+  /** Since when the oldest waits of what waits for a start. */
+  oldest_waiting_at: string | null;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
+  /** Which others it is shown with, if it says. */
+  group: string | null;
 }
 
 /** What an agent does now. It is a view and no event of the log: the latest wins. */
@@ -43,6 +66,11 @@ export interface AgentChanged {
   current_thread: string | null;
   paused: boolean;
   queue_depth: number;
+  handlings: OpenHandling[];
+  open_handlings: number;
+  oldest_waiting_at: string | null;
+  paused_by: By | null;
+  paused_at: string | null;
 }
 
 /** The listeners, in the order of organism.yaml. */
@@ -67,6 +95,12 @@ export interface AgentPausedData {
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
+}
+
+/** How many messages an agent has handled, and how many failed for good. */
+export interface AgentRate {
+  handled: number;
+  failed: number;
 }
 
 /** The agent was resumed. */
@@ -132,6 +166,9 @@ export interface ApprovalClosed {
   position: number;
   thread_id: string;
   approval: ClosedApproval;
+  by: By | null;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** The approval was not decided in time. */
@@ -165,6 +202,8 @@ export interface ApprovalRequested {
   thread_id: string;
   agent: string;
   approval: Approval;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** A person was asked; the content is the preview, `digest` its digest. `type` is the class of the payload if it is one, `why` says why a tainted run's call needs consent. */
@@ -204,7 +243,19 @@ export type ApprovalStatus =
     | "expired"
     | "cancelled";
 
-/** An attempt to handle a message failed; `next_at` is when the next one begins, null after the last. */
+/** An attempt to handle a message. What has not ended is null, and so is the end that a crash left out. */
+export interface Attempt {
+  attempt: number;
+  /** UTC, ISO 8601. */
+  started_at: string;
+  ended_at: string | null;
+  duration_ms: number | null;
+  outcome: "done" | "killed" | "retried" | "failed" | null;
+  error: string | null;
+  line: CodeLine | null;
+}
+
+/** An attempt to handle a message ended by failing; `next_at` is when the next one begins, null after the last. */
 export interface AttemptFailed {
   event: "error";
   /** Where it stands in the log. */
@@ -217,6 +268,10 @@ export interface AttemptFailed {
   message_id: string;
   attempt: number;
   next_at: string | null;
+  outcome: "retried" | "failed";
+  duration_ms: number | null;
+  line: CodeLine | null;
+  phase: "ended";
 }
 
 /** The first message of a client that could send no header. */
@@ -243,6 +298,10 @@ export type Batch = Array<
     | RunShown
     | TextHeard
     | ModelCalled
+    | HandlingStarted
+    | HandlingEnded
+    | StepShown
+    | RatesShown
     | AgentChanged>;
 
 /** What models cost in a span. */
@@ -254,7 +313,7 @@ export interface Billed {
   granularity: "hour" | "day";
   total: BilledTotal;
   /** The oldest first; those without a call are left out. */
-  buckets: Bucket[];
+  buckets: organism__server__api__usage__Bucket[];
 }
 
 /** The sum of the buckets. */
@@ -267,27 +326,6 @@ export interface BilledTotal {
   /** Exact, as text. */
   cost_usd: string;
   cost_eur: string | null;
-}
-
-/** The calls of an hour or a day. */
-export interface Bucket {
-  calls: number;
-  /** Those that gave no answer, or died with the process. */
-  failed_calls: number;
-  input_tokens: number;
-  output_tokens: number;
-  /** Both together. */
-  tokens: number;
-  /** Exact, as text. */
-  cost_usd: string;
-  /** By `fx.eur_per_usd` of organism.yaml; null without it. */
-  cost_eur: string | null;
-  model_seconds: number;
-  last_called: string | null;
-  /** The same by the model that answered. */
-  models: ModelUsage[];
-  /** Of the hour or day. */
-  start: string;
 }
 
 /** What one run may spend, and what all runs of a day may. */
@@ -670,6 +708,12 @@ export interface Connected {
   /** The newest 500 active ones and the newest 100 others. */
   threads: Thread[];
   threads_total: number;
+  /** The newest 100 that are pending; long previews are cut. */
+  approvals: Approval[];
+  /** The newest 100 that are open; long payloads are cut. */
+  dead_letters: DeadLetter[];
+  /** The newest 100. */
+  indeterminate: Indeterminate[];
 }
 
 /** The contents of an owner, a session or thread, up to here were erased. */
@@ -700,6 +744,17 @@ export interface ControlledAgent {
   message_count: number;
   model: string | null;
   version: string | null;
+  /** Those under way, the oldest first, at most five. */
+  handlings: OpenHandling[];
+  /** How many are under way. */
+  open_handlings: number;
+  /** Since when the oldest waits of what waits for a start. */
+  oldest_waiting_at: string | null;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
+  /** Which others it is shown with, if it says. */
+  group: string | null;
   /** Where it stands in the log. */
   position: number;
 }
@@ -738,6 +793,9 @@ export interface DeadLetterClosed {
   thread_id: string;
   status: "replayed" | "discarded";
   dead_letter: ClosedDeadLetter;
+  by: By | null;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** A message that failed for good, or a send that was refused. */
@@ -785,9 +843,11 @@ export interface DeadLetterOpened {
   agent: string;
   status: "open";
   dead_letter: DeadLetterHead;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
-/** A listener as the configuration declares it. */
+/** A listener as the configuration declares it; `group` is where it is shown, `tools` are what it calls. */
 export interface Declared {
   name: string;
   description: string;
@@ -796,6 +856,8 @@ export interface Declared {
   payload_class: string;
   model: string | null;
   version: string;
+  group?: string | null;
+  tools?: string[];
 }
 
 /** Whether there was anything to delete. */
@@ -832,13 +894,19 @@ export interface EarlierCall {
   function: CalledFunction;
 }
 
-/** Who may write to whom. */
+/** Who may write to whom, or did: replies, and what anyone sent who may write to all. */
 export interface Edge {
   from: string;
   to: string;
+  kind: "peer" | "tool" | "reply" | "outside";
+  messages: number;
+  failed: number;
+  last_at: string | null;
+  /** At most five, the most frequent first. */
+  types: string[];
 }
 
-/** An effect was found begun and not finished, or an operator resolved it. */
+/** An effect was found begun and not finished, or an operator resolved it: `done` and `fail` end the step. */
 export interface EffectInDoubt {
   event: "indeterminate";
   /** Where it stands in the log. */
@@ -846,6 +914,13 @@ export interface EffectInDoubt {
   thread_id: string;
   agent: string;
   indeterminate: Question;
+  message_id: string;
+  step: number;
+  kind: "effect";
+  key: string | null;
+  by: By | null;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** The vectors, in the order of the inputs. */
@@ -1133,11 +1208,13 @@ export interface Fault {
   message: string;
 }
 
-/** You read slowly, and are served from the log now. */
+/** You read slowly, and are served from the log now: said again once a second until `caught_up`. */
 export interface FellBehind {
   event: "fell_behind";
   /** Where it stands in the log. */
   position: number;
+  /** How old the first event is that you have not got. */
+  lag_ms: number;
 }
 
 /** What was sent of it. */
@@ -1231,11 +1308,14 @@ export type FrameName =
     | "approval"
     | "dead_letter"
     | "error"
+    | "handling"
     | "indeterminate"
     | "message"
     | "organism_state"
+    | "rates"
     | "reload"
     | "run"
+    | "step"
     | "thread_created"
     | "thread_updated"
     | "usage";
@@ -1254,10 +1334,43 @@ export interface Given {
   inputs: Inputs;
 }
 
-/** Who may write to whom. */
+/** Who may write to whom, and what they did lately. */
 export interface Graph {
   nodes: Node[];
   edges: Edge[];
+}
+
+/** An attempt to handle a message ended; one that failed ends with `error`. */
+export interface HandlingEnded {
+  event: "handling";
+  /** Where it stands in the log. */
+  position: number;
+  thread_id: string;
+  message_id: string;
+  agent: string;
+  phase: "ended";
+  attempt: number | null;
+  outcome: "done" | "killed";
+  /** In milliseconds, to the microsecond. */
+  duration_ms: number;
+  /** UTC, ISO 8601. */
+  timestamp: string;
+}
+
+/** An attempt to handle a message began, and ends the one before it that a crash or a stop left open. */
+export interface HandlingStarted {
+  event: "handling";
+  /** Where it stands in the log. */
+  position: number;
+  thread_id: string;
+  message_id: string;
+  agent: string;
+  phase: "started";
+  attempt: number;
+  /** Why again: empty for the first. */
+  after: "" | "retry" | "death" | "stop";
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** The process answers. */
@@ -1490,10 +1603,11 @@ export interface LibraryIndexList {
   indices: LibraryIndex[];
 }
 
-/** Bounds of the whole organism. Times are in seconds; `pause_after_failures` 0 means never (G8). */
+/** Bounds of the whole organism. Times are in seconds; `pause_after_failures` 0 means never (G8). Where `max_concurrent_per_agent` is left out, it depends on what a listener does. */
 export interface Limits {
   max_concurrent_handlers?: number;
   max_concurrent_per_agent?: number;
+  max_blocking_threads?: number;
   max_queue_per_agent?: number;
   max_open_per_thread?: number;
   max_depth?: number;
@@ -1566,6 +1680,8 @@ export interface Message {
   position: number;
   /** The message whose handling led to it. */
   cause: string | null;
+  /** With `?handlings=true`: what has become of it. */
+  handling?: MessageHandling;
   /** With `?xml=true`: the recorded envelope, byte for byte; null once it was erased. */
   xml?: string | null;
 }
@@ -1632,19 +1748,21 @@ export interface MessageDroppedData {
   content_owner?: string;
 }
 
-/** The last attempt failed; `message_dead` follows in the same unit. */
+/** The last attempt failed in the `line` of the handler; `message_dead` follows in the same unit. */
 export interface MessageFailedData {
   message: string;
   agent: string;
   attempt: number;
   error: string;
+  duration?: number;
+  line?: CodeLine;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
 }
 
-/** The message was handled. Or `delivered` to the console, `answered` an ask, `appended` to a running turn, or `unread` by anyone. */
+/** The message was handled by its `attempt`; 0 if none had begun. Or `delivered` to the console, `answered` an ask, `appended` to a running turn, or `unread` by anyone. */
 export interface MessageHandledData {
   message: string;
   agent: string;
@@ -1656,10 +1774,24 @@ export interface MessageHandledData {
     | "killed"
     | "unread";
   duration: number;
+  attempt?: number;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
+}
+
+/** What has become of a message. */
+export interface MessageHandling {
+  state: 
+    | "queued"
+    | "running"
+    | "retrying"
+    | "done"
+    | "failed"
+    | "killed"
+    | "unread";
+  attempts: Attempt[];
 }
 
 /** A message that a successor begins with; it is the content. */
@@ -1719,13 +1851,15 @@ export interface MessageReplayedData {
   content_owner?: string;
 }
 
-/** The attempt failed, and another one follows at `next_at`. */
+/** The attempt failed in the `line` of the handler, and another one follows at `next_at`. */
 export interface MessageRetriedData {
   message: string;
   agent: string;
   attempt: number;
   error: string;
   next_at: number;
+  duration?: number;
+  line?: CodeLine;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -1801,6 +1935,10 @@ export interface ModelCalled {
   cost_source: "upstream" | "price" | "zero";
   attempts: number;
   error: string | null;
+  /** In milliseconds, to the microsecond. */
+  duration_ms: number;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** A model was called; `prompt` is the digest of what was sent. Error `lost`: the process died meanwhile. */
@@ -1867,12 +2005,39 @@ export interface NamedFunction {
 /** A command that needs no fields. */
 export interface NoBody {}
 
-/** Who writes or is written to. */
+/** Who writes or is written to, and what it did in the window. */
 export interface Node {
   name: string;
-  kind: "agent" | "listener" | "console" | "system";
+  kind: "agent" | "listener" | "tool" | "console" | "system";
   description: string | null;
   payload_class: string | null;
+  /** Which others it is shown with, if it says. */
+  group: string | null;
+  /** It may write to anyone. */
+  any_peer: boolean;
+  handled: number;
+  failed: number;
+  /** How often it asked a person. */
+  asked: number;
+  /** Exact, as text. */
+  cost_usd: string;
+  /** Half of its handlings took at most so long, within 6 %. */
+  p50_ms: number | null;
+  /** 19 of 20 handlings took at most so long, within 6 %. */
+  p95_ms: number | null;
+}
+
+/** A handling that is under way. */
+export interface OpenHandling {
+  message_id: string;
+  thread_id: string;
+  agent: string;
+  payload_type: string | null;
+  attempt: number;
+  /** UTC, ISO 8601. */
+  started_at: string;
+  /** Of several a person's word, else what it has waited for longest. */
+  waits_for: WaitsFor | null;
 }
 
 /** The organism as a whole. */
@@ -1888,6 +2053,9 @@ export interface Organism {
   /** The head of the log. */
   position: number;
   waiting_for_people: WaitingForPeople;
+  /** Who paused it, if it is paused and that is known. */
+  paused_by: By | null;
+  paused_at: string | null;
 }
 
 /** The organism was started, paused, resumed or stopped. */
@@ -1896,6 +2064,9 @@ export interface OrganismChanged {
   /** Where it stands in the log. */
   position: number;
   status: "running" | "paused" | "stopping";
+  by: By | null;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** The organism was paused: no message starts. */
@@ -2013,6 +2184,14 @@ export interface Question {
   status: "open" | "done" | "redo" | "fail";
 }
 
+/** What moved in so many seconds: at most once a second, and never while nothing moves. */
+export interface RatesShown {
+  event: "rates";
+  seconds: number;
+  agents: Record<string, AgentRate>;
+  edges: [string, string, number, number][];
+}
+
 /** It takes work. */
 export interface Ready {
   status: "running" | "paused";
@@ -2056,6 +2235,8 @@ export interface ReloadDone {
   added: string[];
   removed: string[];
   updated: string[];
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** What a reload changed: the names of listeners. */
@@ -2284,6 +2465,8 @@ export interface RunShown {
   type: EntryType;
   /** What the entry says, by its type; `{"erased":true}` once it was erased. */
   data: Record<string, unknown>;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** A whole thought. */
@@ -2404,6 +2587,7 @@ export interface Section {
   rag_index?: string;
   rag_top_k?: number;
   taint?: "escalate" | "allow";
+  group?: string;
 }
 
 /** A user's conversation with an agent; what it was not given is as the tenant's configuration says now. */
@@ -2567,6 +2751,26 @@ export interface SessionUncompactedData {
   content_owner?: string;
 }
 
+/** Something that stands out; of `count` of its kind in a bucket the last one. */
+export interface ShownMark {
+  /** Where it stands in the log. */
+  position: number;
+  /** UTC, ISO 8601. */
+  at: string;
+  kind: 
+    | "failure"
+    | "question"
+    | "uncertain"
+    | "start"
+    | "stop"
+    | "reload"
+    | "pause"
+    | "resume";
+  count: number;
+  thread_id?: string;
+  agent?: string;
+}
+
 /** Upper bounds of what may be spent; None is no bound, 0 forbids. */
 export interface Spend {
   tokens?: number;
@@ -2604,7 +2808,13 @@ export interface StepError {
   retry_after_s?: number | null;
 }
 
-/** A step got its result, which is the record's content (an ask has its reply instead), or its error. */
+/** How a step failed. */
+export interface StepFailure {
+  code: string;
+  message: string;
+}
+
+/** A step got its result, which is the record's content (an ask has its reply instead), or its error. What it waited for stands here as in `step_started`, which a pure effect has none of. */
 export interface StepRecordedData {
   message: string;
   agent: string;
@@ -2621,25 +2831,52 @@ export interface StepRecordedData {
   input: string;
   error?: StepError;
   place?: string;
+  effect?: "idempotent" | "pure" | "unsafe";
+  approval?: string;
+  key?: string;
+  to?: string;
+  model?: string;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
 }
 
-/** An operator said how an unsafe effect ended; with `done` the content is its result. */
+/** An operator said how the unsafe effect `key` ended; with `done` the content is its result. */
 export interface StepResolvedData {
   message: string;
   agent: string;
   step: number;
   outcome: "done" | "fail" | "redo";
+  key?: string;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
 }
 
-/** A step of a handling began, the `step`-th (0: the consent to the message itself); `input` is its digest. `place` is where the handler calls it: `2/1/3` is the third step of the first task of the handler's second task. `key` is an effect's, or the id of the tool call that an ask is. `expires`: when an ask or approval is over. `unknown`: this unsafe effect was begun before, and its outcome is unknown. */
+/** A handling began to wait in a step, or waits no more: what it waits for depends on `kind`. A step that has no end of its own is over with its attempt. */
+export interface StepShown {
+  event: "step";
+  /** Where it stands in the log. */
+  position: number;
+  thread_id: string;
+  message_id: string;
+  agent: string;
+  step: number;
+  kind: "ask" | "complete" | "approve" | "effect";
+  phase: "started" | "ended";
+  /** UTC, ISO 8601. */
+  timestamp: string;
+  error: StepFailure | null;
+  to?: string | null;
+  model?: string | null;
+  approval?: string | null;
+  key?: string | null;
+  effect?: "pure" | "idempotent" | "unsafe" | null;
+}
+
+/** A step of a handling began, the `step`-th (0: the consent to the message itself); `input` is its digest. `place` is where the handler calls it: `2/1/3` is the third step of the first task of the handler's second task. `key` is an effect's, or the id of the tool call that an ask is. `expires`: when an ask or approval is over. `unknown`: this unsafe effect was begun before, and its outcome is unknown. `to` is whom an ask asks, `model` the model that is called. */
 export interface StepStartedData {
   message: string;
   agent: string;
@@ -2660,6 +2897,8 @@ export interface StepStartedData {
   key?: string;
   unknown?: boolean;
   place?: string;
+  to?: string;
+  model?: string;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -2928,9 +3167,10 @@ export interface ThreadUpdated {
   error: string | null;
   /** UTC, ISO 8601. */
   last_activity: string;
+  by: By | null;
 }
 
-/** A thread with its first 500 messages. */
+/** A thread with its first 500 messages, and what works on it. */
 export interface ThreadWithMessages {
   id: string;
   status: ThreadStatus;
@@ -2963,6 +3203,10 @@ export interface ThreadWithMessages {
   messages: Message[];
   /** The `cursor` for `/threads/{id}/messages` to go on with. */
   next: string | null;
+  /** Those under way, which a kill ends; the oldest first, at most twenty. */
+  handlings: OpenHandling[];
+  /** How many are under way. */
+  open_handlings: number;
 }
 
 /** Opens `/ws?ticket=…`, once. */
@@ -3218,12 +3462,64 @@ export interface WaitingForPeople {
   foreign_tools: number;
 }
 
+/** What a handling waits for. */
+export interface WaitsFor {
+  kind: "agent" | "model" | "effect" | "person";
+  /** The agent, the model, the effect's key, or the id of the approval or the uncertain effect. */
+  name: string | null;
+  /** UTC, ISO 8601. */
+  since: string;
+  step: number;
+  /** Of an effect, an uncertain one too. */
+  effect: "pure" | "idempotent" | "unsafe" | null;
+}
+
 /** How a message came about: it, the one whose handling led to it, and so on; the injection comes last. */
 export interface Why {
   messages: Message[];
   count: number;
   /** Where the path goes on, if it is longer than 500. */
   next: string | null;
+}
+
+/** What happened from one position to another, the times of both, and how much of each. */
+export interface organism__server__api__activity__Bucket {
+  /** Where it stands in the log. */
+  first: number;
+  /** Where it stands in the log. */
+  last: number;
+  /** UTC, ISO 8601. */
+  from: string;
+  /** UTC, ISO 8601. */
+  until: string;
+  messages: number;
+  /** Dead letters: messages that failed for good, refused sends. */
+  failures: number;
+  /** How often a person was asked. */
+  approvals: number;
+  /** Unsafe effects that were found open. */
+  uncertain: number;
+}
+
+/** The calls of an hour or a day. */
+export interface organism__server__api__usage__Bucket {
+  calls: number;
+  /** Those that gave no answer, or died with the process. */
+  failed_calls: number;
+  input_tokens: number;
+  output_tokens: number;
+  /** Both together. */
+  tokens: number;
+  /** Exact, as text. */
+  cost_usd: string;
+  /** By `fx.eur_per_usd` of organism.yaml; null without it. */
+  cost_eur: string | null;
+  model_seconds: number;
+  last_called: string | null;
+  /** The same by the model that answered. */
+  models: ModelUsage[];
+  /** Of the hour or day. */
+  start: string;
 }
 
 /** What is pushed to all whose filter it passes. */
@@ -3242,6 +3538,10 @@ export type Pushed =
   | RunShown
   | TextHeard
   | ModelCalled
+  | HandlingStarted
+  | HandlingEnded
+  | StepShown
+  | RatesShown
   | AgentChanged;
 
 /** Whatever may come over the socket. */
@@ -3260,6 +3560,10 @@ export type Frame =
   | RunShown
   | TextHeard
   | ModelCalled
+  | HandlingStarted
+  | HandlingEnded
+  | StepShown
+  | RatesShown
   | AgentChanged
   | Connected
   | Resumed
@@ -3407,6 +3711,8 @@ export interface Routes {
       q?: string;
       /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
       payloads?: number;
+      /** With what has become of each message: the attempts to handle it. */
+      handlings?: boolean;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3417,6 +3723,8 @@ export interface Routes {
     query: {
       /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
       payloads?: number;
+      /** With what has become of each message: the attempts to handle it. */
+      handlings?: boolean;
       /** With the recorded envelopes. */
       xml?: boolean;
       /** As it stood at this position, or the last one of this time. */
@@ -3508,6 +3816,8 @@ export interface Routes {
       q?: string;
       /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
       payloads?: number;
+      /** With what has become of each message: the attempts to handle it. */
+      handlings?: boolean;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3518,6 +3828,8 @@ export interface Routes {
     query: {
       /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
       payloads?: number;
+      /** With what has become of each message: the attempts to handle it. */
+      handlings?: boolean;
       /** With the recorded envelopes. */
       xml?: boolean;
     };
@@ -3528,8 +3840,12 @@ export interface Routes {
     query: {
       /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
       payloads?: number;
+      /** With what has become of each message: the attempts to handle it. */
+      handlings?: boolean;
       /** With the recorded envelopes. */
       xml?: boolean;
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
     };
     body: undefined;
     answer: Message;
@@ -3616,6 +3932,20 @@ export interface Routes {
     body: undefined;
     answer: Configuration;
   };
+  "GET /api/v1/organism/snapshot": {
+    query: {
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
+      /** Only these threads, separated by commas. */
+      threads?: string[];
+      /** Only these agents, separated by commas. */
+      agents?: string[];
+      /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
+      payloads?: number;
+    };
+    body: undefined;
+    answer: Connected;
+  };
   "POST /api/v1/organism/pause": {
     query: {};
     body: NoBody;
@@ -3636,10 +3966,32 @@ export interface Routes {
     body: NoBody;
     answer: StopBegun;
   };
+  "GET /api/v1/organism/activity": {
+    query: {
+      /** What follows this position, or the last one of this time. */
+      after?: number | string;
+      /** Up to this position, or the last one of this time; by default to the head. */
+      until?: number | string;
+      /** Buckets of as many positions, or of as much time. */
+      by?: "position" | "time";
+      /** How many at most; 200 by default. */
+      buckets?: number;
+      /** Only of this thread. */
+      thread?: string;
+      /** Only what this one got. */
+      agent?: string;
+    };
+    body: undefined;
+    answer: Activity;
+  };
   "GET /api/v1/organism/graph": {
     query: {
       /** As data, or as the text of a flowchart. */
       format?: "json" | "mermaid";
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
+      /** Of so many seconds before; 3,600 by default. */
+      window?: number;
     };
     body: undefined;
     answer: Graph | string;

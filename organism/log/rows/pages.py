@@ -13,6 +13,7 @@ from organism.log.units import Digests, contents_at
 from organism.sqlite.driver import Connection, json_text, statements
 from organism.views.views import (
     CHANGED,
+    KEY,
     Among,
     Amount,
     Begin,
@@ -30,7 +31,7 @@ Statement = tuple[str, list[Any]]  # SQL and its parameters
 StoredRow = tuple[bytes, bytes]  # The public JSON of a row, completed by its payload, and the private JSON
 NOW: Final = (FOREVER >> VERSION_BITS) - 1  # A position after every event
 VERSION: Final = "r.version"  # What rows in the order of their last change are sorted by
-COMPARISONS: Final = frozenset({"=", "<", "<=", ">", ">="})
+COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
 LIVE_FIELDS_BEGIN: Final = 2  # The place of the first declared field in a live row, after its key and its public JSON
 _SQL: Final = statements("log.rows", "rows.sql")
 
@@ -111,7 +112,7 @@ def _counted(model: ReadModel, models: Mapping[str, ReadModel], at: int | None) 
     counts = []
     for counted in model.counted:
         other = models[counted.model]
-        named = (f"r.{column_of(other, counted.column)} = shown.key", [])
+        named: Statement = (f"r.{column_of(other, counted.column)} = shown.key", [])
         counts.append(_count(other, [*_counted_where(counted, other, at), named], ""))
     return ", ".join(part for part, _ in counts), [value for _, given in counts for value in given]
 
@@ -188,9 +189,11 @@ def _text(model: ReadModel, query: Query) -> Statement:
 
 
 def _condition(model: ReadModel, where: Where) -> Statement:
-    columns = [_field(model, name) for name in where.any_of or (where.column,)]
+    columns = ["r.key" if name == KEY else _field(model, name) for name in where.any_of or (where.column,)]
     if where.op == "in":
         part, value = _SQL["one_of"], json_text(where.value)
+    elif where.op == "has_any":
+        part, value = _SQL["has_any"], json_text([f"|{name}|" for name in where.value])
     elif where.op == "has":
         part, value = _SQL["has"], f"|{where.value}|"
     elif where.op in COMPARISONS:

@@ -134,6 +134,9 @@ $field IN (SELECT value FROM json_each(?));
 -- has: a list column holds a name
 instr($field, ?) > 0;
 
+-- has_any: a list column holds one of some names
+EXISTS (SELECT 1 FROM json_each(?) WHERE instr($field, value) > 0);
+
 -- rows_spread: what the INSERT of a commit (organism/log/log.sql) makes of the rows of a model; one that a commit leaves alone costs nothing
 CREATE TEMP TRIGGER spread_$name INSTEAD OF INSERT ON commits
 WHEN new.add_$name <> '[]' OR new.end_$name <> '[]'

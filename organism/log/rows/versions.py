@@ -10,6 +10,8 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import chain
+from operator import itemgetter
 from typing import Any, Final
 
 import msgspec
@@ -18,6 +20,7 @@ from msgspec import field
 from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
+from organism.log.rows.spans import OpenSpans, SpanFolding
 from organism.log.rows.tables import Changes, Written, row_lists, stored
 from organism.log.snapshots import CHECKPOINT, Snapshot
 from organism.views.views import R, ReadModel, Stored
@@ -121,6 +124,9 @@ class LiveRows:
         row: R | None = self._rows[model.name][key]
         return row
 
+    def all_of(self, model: ReadModel[R]) -> list[R]:
+        return [row for row in self._rows[model.name].values() if row is not None]
+
     def checkpoint(self) -> Snapshot:
         rows = {
             model.name: {key: _whole(model, row) for key, row in self._rows[model.name].items()}
@@ -153,7 +159,8 @@ class RowFolding:
     ) -> None:
         self.live = live
         self._stored = stored(models)
-        self._final = [model for model in self._stored if model.is_final]
+        self._final = [model for model in self._stored if model.is_final and not model.span]
+        self._spans = SpanFolding(models, OpenSpans(), 0)
         self._changes: defaultdict[str, Changes] = defaultdict(Changes)
         self._current = {model.name: CurrentRows(model, load) for model in self._stored if not model.is_final}
         self._by_type: dict[type[events.Event], list[CurrentRows]] = {}
@@ -165,10 +172,11 @@ class RowFolding:
         self._is_whole = True
         self._checkpoint = live.position
 
-    def greatest_keys(self, found: Mapping[str, str]) -> None:
-        """The greatest key ever written of each model; none for new tables."""
-        for model, key in found.items():
+    def go_on(self, greatest: Mapping[str, str], opened: OpenSpans) -> None:
+        """What is on the disk: the greatest key ever written of each model, and what lies in spans not ended yet."""
+        for model, key in greatest.items():
             self._current[model].greatest = key
+        self._spans = SpanFolding(self._stored, opened, self.live.position)
 
     def take(self, units: Sequence[tuple[int, Sequence[Record[events.Event]]]]) -> None:
         """Fold units, each given by its first position and its records, which have theirs."""
@@ -176,6 +184,8 @@ class RowFolding:
             try:
                 for first, records in units:
                     self._take(first, records)
+                for model, key, row in self._spans.take(list(chain.from_iterable(map(itemgetter(1), units)))):
+                    self._changes[model.name].versions.append((0, key, write(model, row)))
             except Exception as error:  # noqa: BLE001 - whatever a fold raises
                 self._fail(error)
 
@@ -230,6 +240,8 @@ def first_version(position: int) -> int:
 
 def write(model: ReadModel, row: Any) -> Written:
     """The one place where a row becomes bytes."""
+    if model.complete is not None:
+        model.complete(row)
     values = [_joined(value) if type(value := get(row)) is list else value for get in model.values]
     public, private = (row.public, row.private) if type(row) is Stored else (row, None)
     content_at = public.position if model.with_content or model.is_final else 0

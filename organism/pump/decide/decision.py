@@ -110,8 +110,8 @@ class Decision(Unit, kw_only=True, eq=False):
 
     def handled(self, message: Message, outcome: events.Outcome) -> None:
         """End the handling of a message."""
-        duration = self.at - message.started_at if message.running else 0
-        self.add(events.MessageHandled(message.id, message.to, outcome, duration), thread=message.thread.id)
+        duration, attempt = (self.at - message.started_at, message.starts) if message.running else (0, 0)
+        self.add(events.MessageHandled(message.id, message.to, outcome, duration, attempt), thread=message.thread.id)
         self.ended.append(message)
 
     def find_unknown(self, message: Message) -> bool:

@@ -31,6 +31,11 @@ class Failure(NamedTuple):
     traceback: tuple[events.CodeLine, ...] = ()
     root: str = ""
 
+    @property
+    def line(self) -> events.CodeLine | None:
+        """The handler's line that raised."""
+        return self.traceback[0] if self.traceback else None
+
 
 def finish(decision: Decision, message: Message, stop_reason: str) -> None:
     """The handler answered: end its run, if there is one, for the given reason, and its message."""
@@ -54,13 +59,15 @@ def retry(decision: Decision, message: Message, failure: Failure) -> None:
     next_at = decision.at + int(min(rule.base_delay_s * 2**message.failures, rule.max_delay_s) * 1_000_000)
     _cancel_approvals(decision, message)
     spend.settle_lost(decision, message)
-    decision.add(events.MessageRetried(message.id, message.to, message.starts, failure.text, next_at))
+    took_us = decision.at - message.started_at
+    decision.add(
+        events.MessageRetried(message.id, message.to, message.starts, failure.text, next_at, took_us, failure.line)
+    )
 
 
 def park(decision: Decision, message: Message, failure: Failure) -> None:
     """The handling failed for good: make the message a dead letter."""
     _cancel_approvals(decision, message)
-    decision.add(events.MessageFailed(message.id, message.to, message.starts, failure.text))
     dead(decision, message, failure)
     most, folded = decision.state.rules.limits.pause_after_failures, decision.state.folded
     if most and folded.failures_in_row.get(message.to, 0) >= most and message.to not in folded.paused_agents:
@@ -75,6 +82,10 @@ def _cancel_approvals(decision: Decision, message: Message) -> None:
 
 def dead(decision: Decision, message: Message, failure: Failure) -> None:
     """The message becomes a dead letter; an ask without another possible answer gets that as its error."""
+    if message.running:
+        took_us = decision.at - message.started_at
+        failed = events.MessageFailed(message.id, message.to, message.starts, failure.text, took_us, failure.line)
+        decision.add(failed, thread=message.thread.id)
     spend.settle_lost(decision, message)
     if message.shown is not None:
         _end_run(decision, message, "error")

@@ -98,7 +98,10 @@ async def _answer(handling: Handling, services: Services, payload: Any) -> objec
         raise LookupError(f"{listener.name} has no handler: name one in organism.yaml, or a `prompt` for a model.")
     metadata = Steps(handling, services)
     if listener.blocking:
-        return await _in_thread(listener, payload, metadata)
+        handling.waits_for_thread = True
+        async with services.threads:
+            handling.waits_for_thread = False
+            return await _in_thread(listener, payload, metadata)
     return await InBranch(handling.numbering, Branch(handling.results), _called(listener, payload, metadata, confirmed))
 
 

@@ -61,11 +61,15 @@ class Unreadable(Exception):
 
 
 class CalledStep(NamedTuple):
-    """A step as the handler calls it: its place among all (``branches.py``), and the digest of its input."""
+    """A step as the handler calls it: its place among all (``branches.py``), the digest of its input, what it calls."""
 
     place: str
     kind: events.StepKind
     digest: str
+    effect: events.StepEffect = ""
+    key: str = ""
+    to: str = ""
+    model: str = ""
 
 
 class Wakeups(Entity):
@@ -92,6 +96,7 @@ class Handling(Entity):
     number: int = 0  # of the last step that has one
     pending: int = 0  # answers that it waits for
     slot: SlotState = "held"
+    waits_for_thread: bool = False  # its code has not begun
     stuck_since: int = 0  # when the pump first found that nothing can come any more
     dead: bool = False  # it is over, whatever its code still does
     task: asyncio.Task[None] | None = None
@@ -210,7 +215,14 @@ class Handling(Entity):
     def started(self, number: int, called: CalledStep) -> events.StepStarted:
         """The event that begins the step."""
         message, place = self.message, "" if self.message.by_number else called.place
-        return events.StepStarted(message.id, message.to, number, called.kind, called.digest, place=place)
+        return events.StepStarted(
+            *(message.id, message.to, number, called.kind, called.digest),
+            effect=called.effect,
+            key=called.key,
+            place=place,
+            to=called.to,
+            model=called.model,
+        )
 
     def add_record(
         self,
@@ -222,7 +234,8 @@ class Handling(Entity):
     ) -> Step:
         """Record, with the decision, the result of a step that the handling itself carries out."""
         message, place = self.message, "" if self.message.by_number else called.place
-        new = Step(number, called.kind, called.digest, place=place, message=message)
+        named = number, called.kind, called.digest
+        new = Step(*named, place=place, effect=called.effect, key=called.key, message=message)
         content = Content(message.thread.owner, json) if json is not None else None
         decision.record((message.steps or {}).get(number, new), error, content)
         assert message.steps is not None  # noqa: S101 - the fold made it; narrows the type

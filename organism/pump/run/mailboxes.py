@@ -22,8 +22,6 @@ SUSPECT_DEATHS: Final = 2
 """A message that was running in this many crashes runs while no other such message does (G8)."""
 DECODED_PER_MAILBOX: Final = 256
 """Decoded payloads kept in each mailbox; those of further messages are read from the log at their start."""
-STARTS_AHEAD: Final = 64
-"""Starts of an agent that may be on their way to the disk, or wait there for a slot, while a slot is free."""
 
 
 class Queued(Entity):
@@ -33,9 +31,6 @@ class Queued(Entity):
     line: Line
     payload: Any = None
     generation: int = 0
-    is_ahead: bool = False  # it is started and has no slot yet
-    has_slot: bool = False
-    is_fresh: bool = False  # it has its slot, and its handler has not waited for anything yet
 
     def is_suspect(self) -> bool:
         """Whether it may be the message that crashes the process."""
@@ -82,10 +77,6 @@ class Mailbox(Entity):
     limit: int
     waiting: int = 0  # messages that wait for a start
     running: int = 0  # slots that are taken
-    fresh: int = 0  # those of them whose handlers have not waited for anything yet
-    ahead: int = 0  # messages that are started and have no slot yet
-    started: deque[Queued] = field(default_factory=deque)  # those of them whose start is on disk
-    waits: bool = True  # its last handler held its slot while it waited: nothing is started without a slot to come
     lines: dict[str, Line] = field(default_factory=dict)
     ring: deque[Line] = field(default_factory=deque)  # those that may be ready
     resuming: deque[Queued] = field(default_factory=deque)  # whose handlers want to go on
@@ -107,10 +98,6 @@ class Mailboxes(Entity):
     boxes: dict[str, Mailbox] = field(default_factory=dict)
     queued: dict[str, Queued] = field(default_factory=dict)  # by message
     running: int = 0
-    fresh: int = 0
-    starting: int = 0  # messages whose start is on its way to the disk
-    started: int = 0  # messages whose start is on disk, and that wait for a slot
-    is_contended: bool = False  # another tenant waits for slots: what starts needs one at once
     resuming: int = 0  # handlers that want to go on, which they do before anything new starts
     suspect: Queued | None = None  # the one that runs now
     ready: deque[Mailbox] = field(default_factory=deque)  # those that may have something to do
@@ -214,25 +201,16 @@ class Mailboxes(Entity):
         return [line for line in found if line is not None]
 
     def starts(self, at: int) -> list[Message]:
-        """The messages to start now, one from each agent in turn; each has its line from here on.
-
-        They get a slot once their start is on disk (``begins``). A handler that waits for nothing needs it for so short
-        that many start while the disk writes, in one commit; an agent whose last handler waited starts what has slots.
-        """
+        """The messages to start now, one from each agent in turn; each has its slot and its line from here on."""
         found: list[Message] = []
-        ready, passed = self.ready, 0
-        while passed < len(ready) and not self.folded.paused:
-            if self.running + (self.starting if self.is_contended else -self.fresh) >= self.limit:
-                break
+        ready = self.ready
+        while ready and self.running < self.limit and not self.folded.paused:
             box = ready.popleft()
             queued = self._next_of(box, at)
             if queued is not None:
                 found.append(queued.message)
-                passed = 0
-            needs_slot = self.running >= self.limit and (box.resuming or box.started)
-            if needs_slot or (queued is not None and (box.ring or box.resuming)):
+            if queued is not None and (box.ring or box.resuming):
                 ready.append(box)
-                passed += queued is None
             else:
                 box.listed = False
         return found
@@ -240,93 +218,18 @@ class Mailboxes(Entity):
     def _next_of(self, box: Mailbox, at: int) -> Queued | None:
         """Start one message of the box, if a slot is free and a line ready. Lines that cannot start leave the ring."""
         ring = box.ring
-        while ring and self._has_room(box) and box.name not in self.folded.paused_agents:
+        while ring and box.running < box.limit and box.name not in self.folded.paused_agents:
             line = ring.popleft()
             line.ready = False
             if line.may_start(at) and self._may_run(line.waiting[0]):
                 queued = line.busy = line.waiting.popleft()
-                queued.is_ahead = True
                 box.waiting -= 1
-                box.ahead += 1
-                self.starting += 1
+                box.running += 1
+                self.running += 1
                 if queued.is_suspect():
                     self.suspect = queued
                 return queued
         return None
-
-    def _has_room(self, box: Mailbox) -> bool:
-        """Whether one more message of the box may be started."""
-        if box.waits:
-            return box.running + box.ahead < box.limit
-        return box.running - box.fresh < box.limit and box.ahead < STARTS_AHEAD
-
-    def begin(self, message: Message) -> bool:
-        """The message's start is on disk: whether it has its slot now. Else it waits for one (``begins``)."""
-        queued = self.queued.get(message.id)
-        if queued is None:  # its handling is over already
-            return False
-        box = queued.line.box
-        self.starting -= 1
-        if (
-            (self.running < self.limit and box.running < box.limit)
-            and (self.fair_share is None and not box.started)
-            and not self.folded.is_paused(message)
-        ):
-            self._give_slot(queued)
-            return True
-        box.started.append(queued)
-        self.started += 1
-        self._list(box)
-        return False
-
-    def begins(self) -> list[Message]:
-        """The started messages that get a slot now, one from each agent in turn."""
-        found: list[Message] = []
-        ready, passed = self.ready, 0
-        while self.started and passed < len(ready) and self.running < self.limit and not self.folded.paused:
-            box = ready.popleft()
-            queued = self._first_started(box)
-            if queued is not None:
-                found.append(queued.message)
-                passed = 0
-            if box.ring or box.resuming or (queued is not None and box.started):
-                ready.append(box)
-                passed += queued is None
-            else:
-                box.listed = False
-        return found
-
-    def _first_started(self, box: Mailbox) -> Queued | None:
-        """Give a slot to the first started message of the box that is not paused."""
-        for _ in range(len(box.started) if box.running < box.limit else 0):
-            queued = box.started.popleft()
-            if not self.folded.is_paused(queued.message):
-                self.started -= 1
-                self._give_slot(queued)
-                return queued
-            box.started.append(queued)
-        return None
-
-    def _give_slot(self, queued: Queued) -> None:
-        box = queued.line.box
-        queued.is_ahead, queued.has_slot, queued.is_fresh = False, True, True
-        box.ahead -= 1
-        box.running += 1
-        box.fresh += 1
-        self.running += 1
-        self.fresh += 1
-
-    def has_run(self, message: Message) -> None:
-        """The message's handler has run, and waits for something unless its handling is over."""
-        queued = self.queued.get(message.id)
-        if queued is not None and queued.is_fresh:
-            queued.line.box.waits = True
-            self._count_as_waiting(queued)
-
-    def _count_as_waiting(self, queued: Queued) -> None:
-        queued.is_fresh = False
-        queued.line.box.fresh -= 1
-        self.fresh -= 1
 
     def _may_run(self, queued: Queued) -> bool:
         """Whether no other suspect runs, if it is one."""
@@ -350,29 +253,13 @@ class Mailboxes(Entity):
         if line.busy is not queued:
             return
         line.busy = None
-        if queued.is_ahead:
-            line.box.ahead -= 1
-            if queued in line.box.started:
-                line.box.started.remove(queued)
-                self.started -= 1
-            else:
-                self.starting -= 1
-        self.release_slot(queued)
+        line.box.running -= 1
+        self.running -= 1
         if line.waiting:
             self._offer(line)
         else:
             line.drop_if_empty()
             self._list(line.box)
-
-    def release_slot(self, queued: Queued) -> None:
-        """Free the slot of a handler that waits in a step or whose code is over, if it has one."""
-        if queued.has_slot:
-            queued.has_slot = False
-            queued.line.box.running -= 1
-            self.running -= 1
-            if queued.is_fresh:
-                queued.line.box.waits = False
-                self._count_as_waiting(queued)
 
     def wait(self, queued: Queued, *, reserves_line: bool = False) -> None:
         """The handler waits in a step: free its slot, and its line too unless that is reserved for it."""
@@ -383,7 +270,8 @@ class Mailboxes(Entity):
             self._free(queued)
         else:
             line.busy = Reserved(queued)
-            self.release_slot(queued)
+            line.box.running -= 1
+            self.running -= 1
             self._list(line.box)
 
     def open_line(self, queued: Queued) -> None:
@@ -428,7 +316,6 @@ class Mailboxes(Entity):
             if queued.is_suspect():
                 self.suspect = queued
             line.busy = queued
-            queued.has_slot = True
             line.waiters -= 1
             self.resuming -= 1
             box.running += 1
@@ -460,7 +347,7 @@ class Mailboxes(Entity):
 
     def _list(self, box: Mailbox) -> None:
         """The mailbox may have something to do."""
-        if not box.listed and (box.ring or box.resuming or box.started):
+        if not box.listed and (box.ring or box.resuming):
             box.listed = True
             self.ready.append(box)
 
@@ -507,29 +394,27 @@ class FairShare(Entity):
         self._divide()
 
     def measure(self, boxes: Mailboxes) -> None:
-        """Set ``limit``: how many slots the tenant may take when the decision at hand is made."""
+        """Set ``limit``: how many slots the tenant may hold when the decision at hand is made."""
         others = [each for each in self._tenants if each is not boxes]
-        free = self._limit - _taken(boxes) - sum(map(_taken, others))
+        free = self._limit - boxes.running - sum(each.running for each in others)
         waiting = [each for each in others if wants_slots(each)]
-        boxes.is_contended = bool(waiting)
         if waiting:
             free = self._part(boxes, min(waiting, key=_turn), free)
             self._look_soon()
-        boxes.limit = _taken(boxes) + free
+        boxes.limit = boxes.running + free
 
     def _part(self, boxes: Mailboxes, rival: Mailboxes, free: int) -> int:
         """How many of the free slots are for this tenant, if ``rival`` is the next of the others."""
         if free <= 0 or not wants_slots(boxes) or _turn(rival) < _turn(boxes):
             return 0
         boxes.served = next(self._turns)
-        return min(free, max(1, _taken(rival) - _taken(boxes)))
+        return min(free, max(1, rival.running - boxes.running))
 
     def _divide(self) -> None:
         """Measure each tenant from now on, unless there is only one: that has all slots."""
         is_shared = len(self._tenants) > 1
         for boxes in self._tenants:
             boxes.fair_share, boxes.limit = self.measure if is_shared else None, self._limit
-            boxes.is_contended = is_shared and boxes.is_contended
         self._look_soon()
 
     def _look_soon(self) -> None:
@@ -540,7 +425,7 @@ class FairShare(Entity):
     def _look(self) -> None:
         """Give away free slots. The next tenant takes one, or finds that it needs none."""
         self._will_look = False
-        while self._limit > sum(map(_taken, self._tenants)):
+        while self._limit > sum(each.running for each in self._tenants):
             waiting = [each for each in self._tenants if wants_slots(each)]
             if not waiting:
                 return
@@ -554,9 +439,4 @@ def wants_slots(boxes: Mailboxes) -> bool:
 
 def _turn(boxes: Mailboxes) -> tuple[int, int]:
     """The tenant with the lowest turn is next."""
-    return _taken(boxes), boxes.served
-
-
-def _taken(boxes: Mailboxes) -> int:
-    """The slots that a tenant holds, and those that what it starts will take."""
-    return boxes.running + boxes.starting
+    return boxes.running, boxes.served

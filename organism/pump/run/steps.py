@@ -12,6 +12,7 @@ from uuid import UUID
 
 import msgspec
 import orjson
+from anyio import CapacityLimiter
 
 from organism.config.foreign_code import described, json_of, shown
 from organism.config.tracebacks import lines_of_error
@@ -60,6 +61,7 @@ class Services(NamedTuple):
     chance: Random
     histories: Histories
     principal_of: gates.PrincipalOf
+    threads: CapacityLimiter  # for blocking handlers, of all tenants
 
 
 class Steps(HandlerMetadata):
@@ -124,10 +126,10 @@ class Steps(HandlerMetadata):
         handling = self._handling
         digest = step_digest("ask", to, _json_or_repr(handling.rules, payload_and_notes(payload)[0]))
         seconds = timeout if timeout is not None else handling.rules.limits.ask_timeout_s
-        called = handling.call("ask", digest)
-        return handling.carry_out(self._ask(called, to, payload, min(seconds, LONGEST_SECONDS), tool_call_id))
+        called = handling.call("ask", digest)._replace(key=tool_call_id, to=to)
+        return handling.carry_out(self._ask(called, to, payload, min(seconds, LONGEST_SECONDS)))
 
-    async def _ask(self, called: CalledStep, to: str, payload: object, seconds: float, tool_call_id: str) -> Any:
+    async def _ask(self, called: CalledStep, to: str, payload: object, seconds: float) -> Any:
         handling = self._handling
         number, step = handling.find(called)
         if step is None:
@@ -135,7 +137,7 @@ class Steps(HandlerMetadata):
             asked_first = await handling.asked_first()
             decision = handling.decide()
             expires = decision.at + int(seconds * 1_000_000)
-            begun = msgspec.structs.replace(handling.started(number, called), key=tool_call_id, expires=expires)
+            begun = msgspec.structs.replace(handling.started(number, called), expires=expires)
             step = handling.begin_step(decision, begun)
             handling.suspend(step)
             outbox = Outbox(decision, handling.message, handling.listener, handling.rules, asked_first)
@@ -170,7 +172,8 @@ class Steps(HandlerMetadata):
         key, kind = str.__str__(key), cast("EffectKind", str.__str__(kind))
         if kind not in EFFECT_KINDS:
             raise ValueError(f"kind is one of {', '.join(sorted(EFFECT_KINDS))}; {kind!r} came.")
-        called = self._handling.call("effect", step_digest("effect", kind, key.encode()))
+        digest = step_digest("effect", kind, key.encode())
+        called = self._handling.call("effect", digest)._replace(effect=kind, key=key)
         return self._handling.carry_out(self._effect(called, key, fn, kind))
 
     async def _effect(self, called: CalledStep, key: str, fn: Callable[[str], Awaitable[Any]], kind: EffectKind) -> Any:
@@ -181,8 +184,7 @@ class Steps(HandlerMetadata):
         try:
             if step is None and kind != "pure":
                 decision = handling.decide()
-                begun = msgspec.structs.replace(handling.started(number, called), effect=kind, key=key)
-                handling.begin_step(decision, begun)
+                handling.begin_step(decision, handling.started(number, called))
                 await handling.writer.commit(decision)
             result, error = await outcome_of(fn(f"{handling.message.effects_key}/{key}"))
         except asyncio.CancelledError:
@@ -275,7 +277,8 @@ class Steps(HandlerMetadata):
         block = options.get("block", "")
         if handling.stream is not None and block:
             handling.stream.require_free(block)
-        called = handling.call("complete", digest)
+        model = options.get("model") or handling.listener.model or ""
+        called = handling.call("complete", digest)._replace(model=model)
         return handling.carry_out(self._complete(called, prompt, options))
 
     async def _complete(

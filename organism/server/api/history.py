@@ -16,6 +16,7 @@ from organism.log.streams import shown
 from organism.model import words
 from organism.model.redact import Redactor
 from organism.server.http import lists
+from organism.server.http.bodies import Faults
 from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import gives
 from organism.server.http.rights import READ, Right
@@ -70,10 +71,14 @@ async def messages(call: Call) -> Response:
 
 
 async def message(call: Call) -> Response:
-    """One message; with ``?xml=true`` its recorded envelope too."""
-    given = call.parameters()
-    row = await call.row("messages", call.path_params["id"])
-    return JsonResponse((await lists.rows_as_asked(call, b"[%b]" % row, given))[1:-1])
+    """One message; with ``?handlings=true`` the attempts to handle it, with ``?xml=true`` its recorded envelope too."""
+    faults = Faults()
+    given = call.parameters(faults)
+    with faults:
+        at = await lists.as_of(call)
+    faults.raise_found()
+    row = await call.row("messages", call.path_params["id"], at)
+    return JsonResponse((await lists.rows_as_asked(call, b"[%b]" % row, given, at))[1:-1])
 
 
 async def why(call: Call) -> Response:
@@ -139,7 +144,7 @@ MESSAGES: Final = tagged(
         right=Right("read", {"id": "message"}),
         by_head=True,
         gives=gives(Message),
-        query=lists.IN_ROWS,
+        query=(*lists.IN_ROWS, lists.AT),
         refuses=(NotFound,),
     ),
 )

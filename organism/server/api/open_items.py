@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
 import orjson
-from msgspec import UNSET, Meta
+from msgspec import Meta
 from pydantic import ConfigDict, Field, with_config
 from pydantic.config import JsonDict
 from starlette.responses import Response
 
-from organism.codec import Codec, UnknownPayload
 from organism.errors import (
     AlreadyResolved,
     ConfigInvalid,
@@ -31,7 +29,7 @@ from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT, ACT_ON_THREAD, QUESTION_REFUSED, SENDING_REFUSED, Injected, gives
 from organism.server.http.lists import Filter, Listing, ListPage, equals, list_of, since
 from organism.server.http.rights import READ, Right
-from organism.views.approvals import Approval
+from organism.views.approvals import Approval, shown
 from organism.views.dead_letters import DeadLetter, Indeterminate
 from organism.views.foreign_tools import PinnedTool
 from organism.views.threads import Thread
@@ -164,24 +162,8 @@ async def approvals(call: Call) -> Response:
     return await list_of(call, replace(APPROVALS, reshape=_all_shown))
 
 
-class _Completed(Approval):
-    """An approval as it is read, completed by its payload."""
-
-    payload: words.Content = UNSET
-
-
 async def _all_shown(call: Call, rows: bytes) -> bytes:
-    found = msgspec.json.decode(rows, type=list[_Completed])
-    return msgspec.json.encode([_shown(call.process.organism.codec, each) for each in found])
-
-
-def _shown(codec: Codec, found: _Completed) -> Approval:
-    """The API's approval: the content of its request is the preview, and a call that waits has its form."""
-    found.preview, found.payload = found.payload, UNSET
-    with suppress(UnknownPayload):
-        if found.payload_type is not None and found.status == "pending":
-            found.form_schema = codec.schema(found.payload_type).json_schema
-    return found
+    return msgspec.json.encode(shown(rows, call.process.organism.codec))
 
 
 async def resolve(call: Call) -> Response:
@@ -197,8 +179,8 @@ async def resolve(call: Call) -> Response:
     with payload_at("/edits"):
         done = await call.do(command)
     row = await call.row("approvals", call.path_params["id"], done.position)
-    found = msgspec.json.decode(row, type=_Completed)
-    return JsonResponse(msgspec.json.encode(_shown(call.process.organism.codec, found)))
+    (found,) = shown(b"[%b]" % row, call.process.organism.codec)
+    return JsonResponse(found)
 
 
 async def indeterminate(call: Call) -> Response:

@@ -1,31 +1,26 @@
-"""The organism as a whole: how it stands, and pause, resume, reload, stop.
-
-And who may write to whom.
-"""
+"""The organism as a whole: how it stands, and pause, resume, reload, stop."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
-from typing import Annotated, Final, Literal, TypedDict
+from typing import Final, Literal, TypedDict
 
 import msgspec
 import orjson
-from msgspec import Meta, field
-from starlette.responses import PlainTextResponse, Response
+from starlette.responses import Response
 
-from organism.config.settings import Settings
 from organism.config.shown import Configuration, shown_settings
 from organism.errors import ConfigInvalid, NotFound, Stopping
-from organism.events.entity import Entity
 from organism.model import words
 from organism.model.commands import PauseOrganism, ResumeOrganism
-from organism.model.ids import CONSOLE
-from organism.server.http.bodies import NoBody
+from organism.server.http.bodies import Faults, NoBody
 from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
-from organism.server.http.contract import ACT, ACT_REFUSED, Gives, gives
+from organism.server.http.contract import ACT, ACT_REFUSED, gives
 from organism.server.http.lists import AT, as_of
 from organism.server.http.rights import READ, Right
+from organism.server.push.filter import Filter
+from organism.server.push.frames import Connected
+from organism.server.push.snapshot import read_snapshot
 from organism.views.organism import Organism, OrganismRow, completed
 from organism.views.read_models import waiting_for_people
 
@@ -46,29 +41,6 @@ class StopBegun(TypedDict):
     position: words.Position
 
 
-class Node(Entity):
-    """Who writes or is written to."""
-
-    name: words.AgentName
-    kind: Literal["agent", "listener", "console", "system"]
-    description: Annotated[str, Meta(examples=["Greets whoever is named"])] | None
-    payload_class: Annotated[str, Meta(examples=["handlers.hello.Greeting"])] | None
-
-
-class Edge(Entity):
-    """Who may write to whom."""
-
-    sender: words.AgentName = field(name="from")
-    to: Annotated[words.AgentName, Meta(examples=["shouter"])]
-
-
-class Graph(Entity):
-    """Who may write to whom."""
-
-    nodes: list[Node]
-    edges: list[Edge]
-
-
 async def organism(call: Call) -> Response:
     """Its name, status, uptime and counts."""
     call.allow_query(AT)
@@ -80,11 +52,33 @@ async def organism(call: Call) -> Response:
     return JsonResponse(shown)
 
 
+async def snapshot(call: Call) -> Response:
+    """Everything at a position, as ``connected`` shows it: the organism, its agents, threads and open questions."""
+    faults = Faults()
+    given = call.parameters(faults)
+    with faults:
+        at = await as_of(call)
+    faults.raise_found()
+    threads, agents = (frozenset(given[name]) if name in given else None for name in ("threads", "agents"))
+    wanted = Filter(threads, agents, payload_bytes=given.get("payloads"))
+    found = await read_snapshot(call.tenant.views, call.process.organism.codec, wanted, at)
+    if at is None:
+        now, status = call.tenant.clock.now_us(), call.process.organism.status
+    else:
+        now, status = await _time_of(call, at), found.organism.status
+    organism = completed(found.organism, found.waiting, now, status)
+    return JsonResponse(found.connected(call.tenant.log.timeline, organism))
+
+
 async def _as_of(call: Call, at: int) -> Organism:
     """How it stood at a position: running or paused, and up since the start before."""
     row = await _row(call, at)
+    return completed(row, await waiting_for_people(call.tenant.views, at), await _time_of(call, at), row.status)
+
+
+async def _time_of(call: Call, at: int) -> int:
     (record,) = await call.tenant.log.read(at - 1, at)
-    return completed(row, await waiting_for_people(call.tenant.views, at), record.at, row.status)
+    return record.at
 
 
 async def _row(call: Call, at: int | None = None) -> OrganismRow:
@@ -131,67 +125,9 @@ async def stop(call: Call) -> Response:
     return JsonResponse(StopBegun(status="stopping", position=call.tenant.log.head), 202)
 
 
-async def graph(call: Call) -> Response:
-    """``{nodes, edges}``: each listener, each other name that is a peer, and an edge from each to all that it asks.
-
-    As ``mermaid`` it is the text of a flowchart, which many viewers of Markdown draw.
-    """
-    drawn = call.parameters().get("format", "json")
-    settings = call.process.organism.settings
-    edges = _edges(settings)
-    nodes = _nodes(settings, edges)
-    if drawn == "json":
-        return JsonResponse(Graph(nodes, edges))
-    return PlainTextResponse(_mermaid(nodes, edges))
-
-
-def _nodes(settings: Settings, edges: Sequence[Edge]) -> list[Node]:
-    """The listeners in the order of organism.yaml, then what is written to besides: the outside, and ``system``."""
-    nodes = [
-        Node(
-            listener.name,
-            "agent" if listener.is_agent else "listener",
-            listener.description,
-            listener.payload_class_path,
-        )
-        for listener in settings.listeners
-    ]
-    named = {CONSOLE: None} | {edge.to: None for edge in edges}
-    outside = [name for name in named if settings.listener(name) is None]
-    return nodes + [Node(name, "console" if name == CONSOLE else "system", None, None) for name in outside]
-
-
-def _edges(settings: Settings) -> list[Edge]:
-    """An edge to all that each listener asks; ``"*"`` in ``peers`` is an edge to each other listener."""
-    everyone = tuple(listener.name for listener in settings.listeners)
-    edges = []
-    for listener in settings.listeners:
-        others = tuple(name for name in everyone if name != listener.name) if listener.any_peer else ()
-        peers = dict.fromkeys((*listener.peers, *listener.tools, *listener.looks_up, *others))
-        edges += [Edge(listener.name, peer) for peer in peers if peer != "*"]
-    return edges
-
-
-_SHAPES: Final = {
-    "agent": '{id}(["{name}"])',
-    "listener": '{id}["{name}"]',
-    "console": '{id}(("{name}"))',
-    "system": '{id}[["{name}"]]',
-}
-"""How each kind is drawn. A name is letters, digits, ``_``, ``.`` and ``-``: nothing of it needs an escape."""
-
-
-def _mermaid(nodes: Sequence[Node], edges: Sequence[Edge]) -> str:
-    ids = {node.name: f"n{number}" for number, node in enumerate(nodes)}
-    drawn = [_SHAPES[node.kind].format(id=ids[node.name], name=node.name) for node in nodes]
-    drawn += [f"{ids[edge.sender]} --> {ids[edge.to]}" for edge in edges]
-    return "\n    ".join(("flowchart LR", *drawn)) + "\n"
-
-
 OPERATOR: Final = Right("admin", of_process=True)
 _control_route = partial(Route, right=OPERATOR, takes=NoBody, headers=ACT)
 _pausing = partial(_control_route, right=Right("control"), gives=gives(Organism), refuses=ACT_REFUSED)
-DIAGRAM: Final = Gives(str, kind="text/plain")
 
 ROUTES: Final = (
     *tagged(
@@ -200,13 +136,18 @@ ROUTES: Final = (
             "GET /organism", organism, right=READ, by_head=True, gives=gives(Organism), query=(AT,), refuses=(NotFound,)
         ),
         Route("GET /organism/config", config, right=OPERATOR, by_head=True, gives=gives(Configuration)),
+        Route(
+            "GET /organism/snapshot",
+            snapshot,
+            right=READ,
+            by_head=True,
+            gives=gives(Connected),
+            query=(AT, "threads", "agents", "payloads"),
+            refuses=(NotFound,),
+        ),
         _pausing("POST /organism/pause", pause),
         _pausing("POST /organism/resume", resume),
         _control_route("POST /organism/reload", reload, gives=gives(Reloaded), refuses=(ConfigInvalid,)),
         _control_route("POST /organism/stop", stop, gives=gives(StopBegun, status=202), is_recorded=True),
-    ),
-    *tagged(
-        Tag("graph", "The graph: who may write to whom, as data or as a diagram."),
-        Route("GET /organism/graph", graph, right=READ, by_head=True, gives=gives(Graph, DIAGRAM), query=("format",)),
     ),
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 from typing import Annotated, Final, Literal
 
+import msgspec
 import orjson
 from msgspec import Meta
 from starlette.responses import Response
@@ -18,6 +19,8 @@ from organism.server.http.call import USER, Call, JsonResponse, Route, Tag, tagg
 from organism.server.http.contract import ACT_ON_THREAD, THREAD_REFUSED, gives
 from organism.server.http.rights import READ, Right
 from organism.server.json import splice
+from organism.views.handlings import OpenHandling
+from organism.views.organism import AGENTS, handlings_of
 from organism.views.threads import Message, Thread
 from organism.views.views import CHANGED, Among, Amount, Elapsed, HasCounted, Query, Where
 
@@ -45,11 +48,18 @@ THREADS: Final = lists.Listing(
 )
 
 
+HANDLINGS_SHOWN: Final = 20
+
+
 class ThreadWithMessages(Thread, kw_only=True):
-    """A thread with its first 500 messages."""
+    """A thread with its first 500 messages, and what works on it."""
 
     messages: list[Message]
     next: Annotated[words.Cursor | None, Meta(description="The `cursor` for `/threads/{id}/messages` to go on with.")]
+    handlings: Annotated[
+        list[OpenHandling], Meta(description="Those under way, which a kill ends; the oldest first, at most twenty.")
+    ]
+    open_handlings: Annotated[words.Count, Meta(description="How many are under way.")]
 
 
 class ThreadList(lists.ListPage):
@@ -69,19 +79,31 @@ async def threads(call: Call) -> Response:
 
 
 async def thread(call: Call) -> Response:
-    """A thread with its first 500 messages; ``next`` is where ``/threads/{id}/messages`` goes on."""
+    """A thread with what works on it and its first 500 messages.
+
+    ``next`` is where ``/threads/{id}/messages`` goes on.
+    """
     faults = Faults()
     given = call.parameters(faults)
     with faults:
         at = await lists.as_of(call)
     faults.raise_found()
-    row = await call.row("threads", call.path_params["id"], at)
-    query = Query((Where("thread_id", "=", call.path_params["id"]),), "position", limit=lists.MAX_LIMIT, at=at)
-    page = await call.tenant.views.rows("messages", query)
+    thread_id, views = call.path_params["id"], call.tenant.views
+    position = call.tenant.log.head if at is None else at
+    open_handlings = handlings_of(await views.live_rows(AGENTS, position), thread_id)
+    row = await call.row("threads", thread_id, position)
+    query = Query((Where("thread_id", "=", thread_id),), "position", limit=lists.MAX_LIMIT, at=position)
+    page = await views.rows("messages", query)
     more = lists.next_cursor(call, page, at, call.path + "/messages")
-    messages = await lists.rows_as_asked(call, page.rows, given)
+    messages = await lists.rows_as_asked(call, page.rows, given, position)
     tag = f'"{orjson.loads(row)["position"]}"'
-    return JsonResponse(splice(row, {"messages": messages, "next": more}), headers={"etag": tag})
+    shown = {
+        "messages": messages,
+        "next": more,
+        "handlings": msgspec.json.encode(open_handlings[:HANDLINGS_SHOWN]),
+        "open_handlings": len(open_handlings),
+    }
+    return JsonResponse(splice(row, shown), headers={"etag": tag})
 
 
 async def messages(call: Call) -> Response:

@@ -31,6 +31,7 @@ from organism.errors import (
     OrganismError,
     UnknownField,
 )
+from organism.server.http.contract import MOST_NAME_CHARS, MOST_NAMES
 from organism.server.http.problems import MOST_DETAILS, cut
 
 MAX_WAIT_SECONDS: Final = 60.0
@@ -38,8 +39,8 @@ NULL: Final[JsonDict] = {"type": "null"}
 SOMETHING: Final[JsonDict] = {"not": NULL}
 
 Body = TypeVar("Body")
-Name = Annotated[str, Field(min_length=1, max_length=200)]
-Names = Annotated[list[Name], Field(max_length=1000, fail_fast=True)]
+Name = Annotated[str, Field(min_length=1, max_length=MOST_NAME_CHARS)]
+Names = Annotated[list[Name], Field(max_length=MOST_NAMES, fail_fast=True)]
 Wait = Annotated[float, Strict(), Field(gt=0, le=MAX_WAIT_SECONDS, allow_inf_nan=False)]
 Position = Annotated[int, Strict(), Field(ge=0, lt=1 << 63)]
 

@@ -96,7 +96,7 @@ class Process:
     def tail(self, tenant: Tenant) -> Tail:
         """The tail that all who watch a tenant share."""
         if tenant.id not in self._tails:
-            self._tails[tenant.id] = Tail(tenant.log, tenant.views, feed=tenant.feed)
+            self._tails[tenant.id] = Tail(tenant.log, tenant.views, tenant.clock.now_us, feed=tenant.feed)
         return self._tails[tenant.id]
 
     def request_stop(self) -> None:

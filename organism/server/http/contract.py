@@ -33,6 +33,9 @@ from organism.model import words
 from organism.server.json import microseconds, whole_number
 from organism.views.views import MOST_PAYLOAD_BYTES
 
+MOST_NAMES: Final = 1000
+MOST_NAME_CHARS: Final = 200
+"""Of a list of names, in a query or a body."""
 JSON: Final = "application/json"
 XML: Final = "application/xml"
 
@@ -109,6 +112,7 @@ QUERY: Final[Mapping[str, Any]] = {
     "waiting": Annotated[bool, Meta(description="Only what waits for a person; `false`: only what does not.")],
     "cause": Annotated[words.MessageId, Meta(description="Only messages that this one's handling sent.")],
     "q": _text("Only what has this text in its payload.", "Dan", min_length=1),
+    "handlings": Annotated[bool, Meta(description="With what has become of each message: the attempts to handle it.")],
     "xml": Annotated[bool, Meta(description="With the recorded envelopes.")],
     "payloads": PayloadBytes,
     "after": Annotated[words.Position, Meta(description="What follows this position.")],
@@ -131,7 +135,9 @@ QUERY: Final[Mapping[str, Any]] = {
 
 
 def read_parameter(kind: Any, text: str, name: str) -> Any:
-    """The value of a query parameter of this kind: a whole number, yes or no, one of some words, a time (µs) or text.
+    """The value of a query parameter of this kind.
+
+    That is a whole number, yes or no, names with commas, one of some words, a time (µs) or text.
 
     Raises ``InvalidField``.
     """
@@ -141,6 +147,13 @@ def read_parameter(kind: Any, text: str, name: str) -> Any:
     named = get_args(kind) if get_origin(kind) is Literal else ("true", "false") if kind is bool else extra.get("enum")
     if named is not None and text not in named:
         raise InvalidField(f"`{name}` is one of {', '.join(named)}; came {text[:40]!r}.", param=place)
+    if get_origin(kind) is list:
+        names = [part for part in text.split(",") if part]
+        if len(names) > MOST_NAMES or any(len(each) > MOST_NAME_CHARS for each in names):
+            raise InvalidField(
+                f"`{name}` lists at most {MOST_NAMES} names of at most {MOST_NAME_CHARS} characters.", param=place
+            )
+        return names
     if kind is int:
         least = max(meta.ge for meta in metas if meta.ge is not None)
         most = min(meta.le for meta in metas if meta.le is not None)

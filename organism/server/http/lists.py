@@ -9,13 +9,15 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Final, Literal, TypedDict
 
+import msgspec
 import orjson
-from msgspec import Meta
+from msgspec import Meta, Raw
 from starlette.responses import Response
 
 from organism.errors import BadPosition, InvalidField
 from organism.model import words
 from organism.model.times import iso
+from organism.server.http.attempts import read_handlings
 from organism.server.http.bodies import Faults
 from organism.server.http.call import Call, JsonResponse
 from organism.server.json import MAX_POSITION, encoded, microseconds, splice
@@ -43,17 +45,31 @@ class MessageList(ListPage):
 
 async def as_of(call: Call) -> int | None:
     """The position that ``at`` asks for, None for now. Raises ``BadPosition`` if it is ahead, or ``InvalidField``."""
-    text = call.query.get(AT)
+    at = await position_in(call, AT)
+    return None if at == call.tenant.log.head else at
+
+
+async def position_in(call: Call, name: str) -> int | None:
+    """The position that a parameter gives, itself or as a time; None without one. Raises as ``as_of`` does."""
+    text = call.query.get(name)
     if text is None:
         return None
     log = call.tenant.log
-    if not (text.isascii() and text.isdigit()):
-        at = await log.position_at(microseconds(text, "query.at"))
-    elif len(text) > len(str(MAX_POSITION)) or int(text) > log.head:
-        raise BadPosition(f"The position {text[:40]} is ahead of the log; its head is {log.head}.", param="query.at")
-    else:
-        at = int(text)
-    return None if at == log.head else at
+    if (at_us := time_in(call, name)) is not None:
+        return await log.position_at(at_us)
+    if len(text) > len(str(MAX_POSITION)) or int(text) > log.head:
+        raise BadPosition(
+            f"The position {text[:40]} is ahead of the log; its head is {log.head}.", param=f"query.{name}"
+        )
+    return int(text)
+
+
+def time_in(call: Call, name: str) -> int | None:
+    """The time (µs) that a parameter gives, None if it gives a position or is missing. Raises ``InvalidField``."""
+    text = call.query.get(name)
+    if text is None or (text.isascii() and text.isdigit()):
+        return None
+    return microseconds(text, f"query.{name}")
 
 
 DEFAULT_LIMIT: Final = 50
@@ -61,7 +77,7 @@ MAX_LIMIT: Final = 500
 LAST_US: Final = 253_402_300_799_999_999
 """The end of the year 9999: later times do not sort as text."""
 PAGING: Final = ("limit", "offset", "cursor")
-IN_ROWS: Final = ("payloads", "xml")
+IN_ROWS: Final = ("payloads", "handlings", "xml")
 """The parameters that change what is shown of the rows, and not which there are."""
 
 Condition = Where | Among | HasCounted
@@ -95,7 +111,8 @@ class Listing:
     @property
     def takes(self) -> tuple[str, ...]:
         """The names of all parameters."""
-        more = {"order": self.orders, "q": self.has_text, "payloads": self.has_payloads, "xml": self.has_xml}
+        more = {"order": self.orders, "q": self.has_text, "payloads": self.has_payloads}
+        more |= dict.fromkeys(("handlings", "xml"), self.has_xml)
         return (*PAGING, *((AT,) * self.has_past), *self.filters, *(name for name, takes in more.items() if takes))
 
 
@@ -112,7 +129,7 @@ async def list_of(call: Call, listing: Listing, *fixed: Condition, of: str = "",
         await call.row(of, key, query.at)
     rows = page.rows if listing.reshape is None else await listing.reshape(call, page.rows)
     if listing.has_payloads:
-        rows = await rows_as_asked(call, rows, given)
+        rows = await rows_as_asked(call, rows, given, query.at)
     return JsonResponse(
         envelope(listing.shown_as or listing.name, rows, page, query, next_cursor(call, page, query.at))
     )
@@ -248,8 +265,17 @@ NARROW_MESSAGES: Final = {
 """What parameters of these lists are."""
 
 
-async def rows_as_asked(call: Call, rows: bytes, given: Mapping[str, Any]) -> bytes:
-    """The rows of a JSON array: with ``payloads`` cut to so many bytes, with ``xml`` each with its envelope."""
+async def rows_as_asked(call: Call, rows: bytes, given: Mapping[str, Any], at: int | None = None) -> bytes:
+    """The rows of a JSON array, ``at`` a position if one is given.
+
+    With ``payloads`` they are cut to so many bytes; with ``handlings`` each message says what has become of it, with
+    ``xml`` it has its envelope.
+    """
+    if given.get("handlings"):
+        tenant = call.tenant
+        handlings = await read_handlings(tenant.log, tenant.views, rows, tenant.log.head if at is None else at)
+        each = zip(msgspec.json.decode(rows, type=list[Raw]), handlings, strict=True)
+        rows = b"[%b]" % b",".join([splice(bytes(row), {"handling": handling}) for row, handling in each])
     if "payloads" in given:
         rows = cut_payloads(rows, given["payloads"])
     if given.get("xml"):

@@ -17,7 +17,8 @@ _NOTHING: Final[Mapping[str, str]] = {}
 class Right:
     """What an operation needs: a ``scope`` (None: any token), which a token may narrow to ``objects`` (field → kind).
 
-    ``in_body``: they come with the body, so the endpoint checks them. ``of_process``: for the tenant ``default`` alone.
+    ``in_body``: they come with the body or the query, so the endpoint checks them. ``of_process``: for the tenant
+    ``default`` alone.
     """
 
     scope: str | None

@@ -5,7 +5,8 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from operator import attrgetter
+from typing import Final, NamedTuple, Protocol
 
 import msgspec
 from msgspec import Raw
@@ -14,16 +15,19 @@ from organism.views.views import cut_payload
 
 UNLOGGED: Final = -1
 """The position of a frame that does not come from the log."""
+ON_REQUEST: Final = frozenset({"handling", "step", "rates"})
+"""The names of frames that only those get who name them; nobody else pays for them."""
 
 
 class Frame(NamedTuple):
-    """One event for viewers: its JSON; the rest is what filters look at."""
+    """One event for viewers: its JSON; the rest is what filters look at. It passes by ``event`` and by ``also``."""
 
     position: int
     event: str
     thread_id: str | None
     agents: frozenset[str]
     json: bytes
+    also: str = ""
 
 
 def websocket_frame(payload: bytes) -> bytes:
@@ -76,7 +80,7 @@ class Filter:
     payload_bytes: int | None = None
 
     def passes(self, frame: Frame) -> bool:
-        if self.events is not None and frame.event not in self.events:
+        if self.events is not None and frame.event not in self.events and frame.also not in self.events:
             return False
         if self.threads is not None and frame.thread_id is not None and frame.thread_id not in self.threads:
             return False
@@ -102,12 +106,32 @@ def _cut(frame: Frame, most_bytes: int) -> Frame:
     return frame._replace(json=msgspec.json.encode(said))
 
 
+class OnRequest(Protocol):
+    """Frames that only those get who name them."""
+
+    @property
+    def size_bytes(self) -> int:
+        """About what it takes in memory."""
+
+    def frames(self, wanted: Filter) -> Sequence[Frame]:
+        """Make them, in order, for this filter, which is still to be applied."""
+
+
 class Chunk(NamedTuple):
     """The frames of one commit or page: everything after ``after`` and up to ``last``, or what is not logged."""
 
     after: int
     last: int
     frames: Sequence[Frame]
+    on_request: OnRequest | None = None
+
+    def passing(self, wanted: Filter) -> Sequence[Frame]:
+        """The frames that pass, in order."""
+        frames = wanted.passing(self.frames)
+        if self.on_request is None or wanted.events is None or wanted.events.isdisjoint(ON_REQUEST):
+            return frames
+        made = wanted.passing(self.on_request.frames(wanted))
+        return sorted((*frames, *made), key=attrgetter("position")) if made else frames
 
     @property
     def is_logged(self) -> bool:
@@ -116,7 +140,8 @@ class Chunk(NamedTuple):
     @property
     def size_bytes(self) -> int:
         """About what it takes in memory."""
-        return CHUNK_BYTES + sum(FRAME_BYTES + len(frame.json) for frame in self.frames)
+        size_bytes = CHUNK_BYTES + sum(FRAME_BYTES + len(frame.json) for frame in self.frames)
+        return size_bytes if self.on_request is None else size_bytes + self.on_request.size_bytes
 
 
 CHUNK_BYTES: Final = 300

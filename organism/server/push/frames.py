@@ -10,18 +10,20 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any, Final, Literal, NamedTuple
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import UNSET, Meta, Raw, Struct, UnsetType
 from msgspec.structs import replace
 
 from organism.events import vocabulary as events
 from organism.events.record import Record
 from organism.log.log import EventFilter
 from organism.model import words
-from organism.model.times import iso
+from organism.model.times import iso, milliseconds
 from organism.model.words import one_of
 from organism.pump.run.feed import Delta
-from organism.server.push.filter import UNLOGGED, Frame
-from organism.views import approvals, dead_letters, threads
+from organism.server.push.filter import FRAME_BYTES, ON_REQUEST, UNLOGGED, Filter, Frame
+from organism.views import approvals, dead_letters, threads, who
+from organism.views.dead_letters import Indeterminate
+from organism.views.handlings import CodeLine, OpenHandling, code_line
 from organism.views.organism import Agent, Organism
 from organism.views.run import data_of, kind_of
 from organism.views.threads import Thread
@@ -32,6 +34,7 @@ WITH_CONTENT: Final = EventFilter(content=True)
 
 Timeline = Annotated[str, Meta(description="The name of this log's timeline.", examples=["9f86d081884c7d65"])]
 Outcome = Literal["open", "done", "redo", "fail"]
+EffectKey = Annotated[str, Meta(description="The key that the handler gave it.", examples=["pay"])]
 
 
 class Context(NamedTuple):
@@ -93,6 +96,7 @@ class ThreadUpdated(FrameOf, tag="thread_updated"):
     paused: bool
     error: words.Reason | None
     last_activity: words.Time
+    by: who.By | None
 
     @classmethod
     def of(cls, record: Record[events.Event], context: Context) -> ThreadUpdated | None:
@@ -100,11 +104,11 @@ class ThreadUpdated(FrameOf, tag="thread_updated"):
         if row is None:
             return None
         shown = row.status, row.message_count, row.paused, row.error, row.last_activity
-        return cls(record.position, record.stream, *shown)
+        return cls(record.position, record.stream, *shown, who.by(record))
 
 
 class AttemptFailed(FrameOf, tag="error"):
-    """An attempt to handle a message failed; `next_at` is when the next one begins, null after the last."""
+    """An attempt to handle a message ended by failing; `next_at` is when the next one begins, null after the last."""
 
     position: words.Position
     thread_id: words.ThreadId
@@ -114,10 +118,15 @@ class AttemptFailed(FrameOf, tag="error"):
     message_id: words.MessageId
     attempt: words.Count
     next_at: words.Time | None
+    outcome: Literal["retried", "failed"]
+    duration_ms: words.Milliseconds | None
+    line: Annotated[CodeLine, Meta(description="The handler's own line that raised.")] | None
+    phase: Literal["ended"]
 
     @classmethod
     def of(cls, record: Record[events.MessageRetried | events.MessageFailed], _context: Context) -> AttemptFailed:
         event = record.event
+        next_at = iso(event.next_at) if isinstance(event, events.MessageRetried) else None
         return cls(
             position=record.position,
             thread_id=record.stream,
@@ -126,7 +135,11 @@ class AttemptFailed(FrameOf, tag="error"):
             timestamp=iso(record.at),
             message_id=event.message,
             attempt=event.attempt,
-            next_at=iso(event.next_at) if isinstance(event, events.MessageRetried) else None,
+            next_at=next_at,
+            outcome="retried" if next_at is not None else "failed",
+            duration_ms=None if event.duration is None else milliseconds(event.duration),
+            line=code_line(event.line) if event.line is not None else None,
+            phase="ended",
         )
 
 
@@ -138,11 +151,12 @@ class DeadLetterOpened(FrameOf, tag="dead_letter"):
     agent: words.AgentName
     status: Literal["open"]
     dead_letter: dead_letters.DeadLetterHead
+    timestamp: words.Time
 
     @classmethod
     def of(cls, record: Record[events.MessageDead | events.MessageRefused], _context: Context) -> DeadLetterOpened:
         letter = dead_letters.died(record)
-        return cls(record.position, record.stream, letter.agent, "open", letter)
+        return cls(record.position, record.stream, letter.agent, "open", letter, iso(record.at))
 
 
 class ClosedDeadLetter(Struct):
@@ -158,15 +172,17 @@ class DeadLetterClosed(FrameOf, tag="dead_letter"):
     thread_id: words.ThreadId
     status: Literal["replayed", "discarded"]
     dead_letter: ClosedDeadLetter
+    by: who.By | None
+    timestamp: words.Time
 
     @classmethod
     def of(
         cls, record: Record[events.MessageReplayed | events.MessageDiscarded], _context: Context
     ) -> DeadLetterClosed:
-        event = record.event
+        event, done = record.event, (who.by(record), iso(record.at))
         if isinstance(event, events.MessageReplayed):
-            return cls(record.position, record.stream, "replayed", ClosedDeadLetter(event.dead))
-        return cls(record.position, record.stream, "discarded", ClosedDeadLetter(event.message))
+            return cls(record.position, record.stream, "replayed", ClosedDeadLetter(event.dead), *done)
+        return cls(record.position, record.stream, "discarded", ClosedDeadLetter(event.message), *done)
 
 
 class ApprovalRequested(FrameOf, tag="approval"):
@@ -176,12 +192,13 @@ class ApprovalRequested(FrameOf, tag="approval"):
     thread_id: words.ThreadId
     agent: words.AgentName
     approval: approvals.Approval
+    timestamp: words.Time
 
     @classmethod
     def of(cls, record: Record[events.ApprovalRequested], _context: Context) -> ApprovalRequested:
         approval, content = approvals.requested(record), record.content
         approval.preview = Raw(ERASED if content is None or content.erased else content.json)
-        return cls(record.position, record.stream, approval.agent, approval)
+        return cls(record.position, record.stream, approval.agent, approval, iso(record.at))
 
 
 class ClosedApproval(Struct):
@@ -197,11 +214,13 @@ class ApprovalClosed(FrameOf, tag="approval"):
     position: words.Position
     thread_id: words.ThreadId
     approval: ClosedApproval
+    by: who.By | None
+    timestamp: words.Time
 
     @classmethod
     def of(cls, record: Record[approvals.Closing], _context: Context) -> ApprovalClosed:
         closed = ClosedApproval(record.event.approval, approvals.status_after(record.event))
-        return cls(record.position, record.stream, closed)
+        return cls(record.position, record.stream, closed, who.by(record), iso(record.at))
 
 
 class Question(Struct):
@@ -214,12 +233,18 @@ class Question(Struct):
 
 
 class EffectInDoubt(FrameOf, tag="indeterminate"):
-    """An effect was found begun and not finished, or an operator resolved it."""
+    """An effect was found begun and not finished, or an operator resolved it: `done` and `fail` end the step."""
 
     position: words.Position
     thread_id: words.ThreadId
     agent: words.AgentName
     indeterminate: Question
+    message_id: words.MessageId
+    step: words.Count
+    kind: Literal["effect"]
+    key: EffectKey | None
+    by: who.By | None
+    timestamp: words.Time
 
     @classmethod
     def of(cls, record: Record[events.StepStarted | events.StepResolved], _context: Context) -> EffectInDoubt | None:
@@ -229,7 +254,9 @@ class EffectInDoubt(FrameOf, tag="indeterminate"):
             return None
         status: Outcome = event.outcome if isinstance(event, events.StepResolved) else "open"
         question = Question(f"{event.message}:{event.step}", event.message, event.step, status)
-        return cls(record.position, record.stream, event.agent, question)
+        of: tuple[str, int, Literal["effect"], str | None] = event.message, event.step, "effect", event.key or None
+        done = who.by(record) if isinstance(event, events.StepResolved) else None
+        return cls(record.position, record.stream, event.agent, question, *of, done, iso(record.at))
 
 
 class OrganismChanged(FrameOf, tag="organism_state"):
@@ -237,12 +264,15 @@ class OrganismChanged(FrameOf, tag="organism_state"):
 
     position: words.Position
     status: Literal["running", "paused", "stopping"]
+    by: who.By | None
+    timestamp: words.Time
 
     @classmethod
     def of(cls, record: Record[events.Event], context: Context) -> OrganismChanged:
+        status: Literal["running", "paused", "stopping"] = "paused" if context.is_paused else "running"
         if isinstance(record.event, events.OrganismStopped):
-            return cls(record.position, "stopping")
-        return cls(record.position, "paused" if context.is_paused else "running")
+            status = "stopping"
+        return cls(record.position, status, who.by(record), iso(record.at))
 
 
 class ReloadDone(FrameOf, tag="reload"):
@@ -252,11 +282,12 @@ class ReloadDone(FrameOf, tag="reload"):
     added: list[words.AgentName]
     removed: list[words.AgentName]
     updated: list[words.AgentName]
+    timestamp: words.Time
 
     @classmethod
     def of(cls, record: Record[events.OrganismReloaded], _context: Context) -> ReloadDone:
         event = record.event
-        return cls(record.position, list(event.added), list(event.removed), list(event.updated))
+        return cls(record.position, list(event.added), list(event.removed), list(event.updated), iso(record.at))
 
 
 class RunShown(FrameOf, tag="run"):
@@ -274,11 +305,12 @@ class RunShown(FrameOf, tag="run"):
             examples=[{"id": "call-1", "name": "calculator", "input": {"expression": "2*21"}}],
         ),
     ]
+    timestamp: words.Time
 
     @classmethod
     def of(cls, record: Record[events.RunEvent], _context: Context) -> RunShown:
-        event, data = record.event, Raw(data_of(record))
-        return cls(record.position, record.thread or "", event.message, event.agent, kind_of(record), data)
+        event, shown = record.event, (kind_of(record), Raw(data_of(record)), iso(record.at))
+        return cls(record.position, record.thread or "", event.message, event.agent, *shown)
 
 
 class TextPiece(Struct):
@@ -325,6 +357,8 @@ class ModelCalled(FrameOf, tag="usage"):
     ]
     attempts: words.Count
     error: Annotated[str, Meta(description="Why it gave no answer.", examples=["upstream_timeout"])] | None
+    duration_ms: words.Milliseconds
+    timestamp: words.Time
 
     @classmethod
     def of(cls, record: Record[events.ModelCalled], _context: Context) -> ModelCalled:
@@ -343,7 +377,119 @@ class ModelCalled(FrameOf, tag="usage"):
             cost_source=event.cost_source,
             attempts=event.attempts,
             error=None if event.error is None else event.error.code,
+            duration_ms=milliseconds(event.duration),
+            timestamp=iso(record.at),
         )
+
+
+class HandlingStarted(FrameOf, tag="handling"):
+    """An attempt to handle a message began, and ends the one before it that a crash or a stop left open."""
+
+    position: words.Position
+    thread_id: words.ThreadId
+    message_id: words.MessageId
+    agent: words.AgentName
+    phase: Literal["started"]
+    attempt: words.Count
+    after: Annotated[events.After, Meta(description="Why again: empty for the first.", examples=["retry"])]
+    timestamp: words.Time
+
+    @classmethod
+    def of(cls, record: Record[events.MessageStarted]) -> HandlingStarted:
+        event = record.event
+        named = record.stream, event.message, event.agent
+        return cls(record.position, *named, "started", event.attempt, event.after, iso(record.at))
+
+
+class HandlingEnded(FrameOf, tag="handling"):
+    """An attempt to handle a message ended; one that failed ends with `error`."""
+
+    position: words.Position
+    thread_id: words.ThreadId
+    message_id: words.MessageId
+    agent: words.AgentName
+    phase: Literal["ended"]
+    attempt: Annotated[words.Count, Meta(description="Null if the log does not know it.")] | None
+    outcome: Literal["done", "killed"]
+    duration_ms: words.Milliseconds
+    timestamp: words.Time
+
+    @classmethod
+    def of(cls, record: Record[events.MessageHandled]) -> HandlingEnded | None:
+        """None of what has never begun."""
+        event = record.event
+        if event.outcome not in {"done", "killed"}:
+            return None
+        return cls(
+            position=record.position,
+            thread_id=record.stream,
+            message_id=event.message,
+            agent=event.agent,
+            phase="ended",
+            attempt=event.attempt or None,
+            outcome=event.outcome,
+            duration_ms=milliseconds(event.duration),
+            timestamp=iso(record.at),
+        )
+
+
+class StepFailure(Struct):
+    """How a step failed."""
+
+    code: Annotated[str, Meta(examples=["timeout"])]
+    message: Annotated[str, Meta(examples=["There was no answer in time."])]
+
+
+class StepShown(FrameOf, tag="step"):
+    """A handling began to wait in a step, or waits no more: what it waits for depends on `kind`.
+
+    A step that has no end of its own is over with its attempt.
+    """
+
+    position: words.Position
+    thread_id: words.ThreadId
+    message_id: words.MessageId
+    agent: words.AgentName
+    step: words.Count
+    kind: Literal["ask", "complete", "approve", "effect"]
+    phase: Literal["started", "ended"]
+    timestamp: words.Time
+    error: StepFailure | None
+    to: Annotated[words.AgentName, Meta(description="Whom it asks.")] | UnsetType | None = UNSET
+    model: Annotated[words.ModelName, Meta(description="The model that it calls.")] | UnsetType | None = UNSET
+    approval: words.ApprovalId | UnsetType | None = UNSET
+    key: EffectKey | UnsetType | None = UNSET
+    effect: Literal["pure", "idempotent", "unsafe"] | UnsetType | None = UNSET
+
+    @classmethod
+    def of(cls, record: Record[events.StepStarted | events.StepRecorded]) -> StepShown | None:
+        """None of a value, and of an effect of unknown outcome, whose frame is ``indeterminate``."""
+        event = record.event
+        is_start = isinstance(event, events.StepStarted)
+        if event.kind not in NAMED_BY or (isinstance(event, events.StepStarted) and event.unknown):
+            return None
+        error = None if is_start else event.error  # type: ignore[union-attr]  # a start has none
+        return cls(
+            position=record.position,
+            thread_id=record.stream,
+            message_id=event.message,
+            agent=event.agent,
+            step=event.step,
+            kind=event.kind,  # type: ignore[arg-type]  # one of those that are named
+            phase="started" if is_start else "ended",
+            timestamp=iso(record.at),
+            error=None if error is None else StepFailure(error.code, error.message),
+            **{name: getattr(event, name) or None for name in NAMED_BY[event.kind]},
+        )
+
+
+NAMED_BY: Final[Mapping[events.StepKind, tuple[str, ...]]] = {
+    "ask": ("to",),
+    "complete": ("model",),
+    "approve": ("approval",),
+    "effect": ("key", "effect"),
+}
+"""What a step of each kind that a handling waits in waits for, by the fields of event and frame."""
 
 
 class AgentChanged(FrameOf, tag="agent_state"):
@@ -354,10 +500,50 @@ class AgentChanged(FrameOf, tag="agent_state"):
     current_thread: words.ThreadId | None
     paused: bool
     queue_depth: words.Count
+    handlings: list[OpenHandling]
+    open_handlings: words.Count
+    oldest_waiting_at: words.Time | None
+    paused_by: who.By | None
+    paused_at: words.Time | None
 
     @classmethod
     def of_row(cls, row: Agent) -> AgentChanged:
-        return cls(row.name, row.state, row.current_thread, row.paused, row.queue_depth)
+        return cls(
+            agent=row.name,
+            state=row.state,
+            current_thread=row.current_thread,
+            paused=row.paused,
+            queue_depth=row.queue_depth,
+            handlings=row.handlings,
+            open_handlings=row.open_handlings,
+            oldest_waiting_at=row.oldest_waiting_at,
+            paused_by=row.paused_by,
+            paused_at=row.paused_at,
+        )
+
+
+class AgentRate(Struct):
+    """How many messages an agent has handled, and how many failed for good."""
+
+    handled: words.Count
+    failed: words.Count
+
+
+EdgeRate = Annotated[
+    tuple[words.AgentName, str, words.Count, words.Count],  # to whom as the sender wrote it: perhaps no listener's name
+    Meta(
+        description="From whom, to whom, how many messages, and how many failed for good or were refused.",
+        examples=[["console", "greeter", 12, 0]],
+    ),
+]
+
+
+class RatesShown(FrameOf, tag="rates"):
+    """What moved in so many seconds: at most once a second, and never while nothing moves."""
+
+    seconds: Annotated[float, Meta(ge=0, examples=[1.002])]
+    agents: dict[words.AgentName, AgentRate]
+    edges: list[EdgeRate]
 
 
 class Connected(FrameOf, tag="connected"):
@@ -371,6 +557,13 @@ class Connected(FrameOf, tag="connected"):
         list[threads.Thread] | Raw, Meta(description="The newest 500 active ones and the newest 100 others.")
     ]
     threads_total: words.Count
+    approvals: Annotated[
+        list[approvals.Approval] | Raw, Meta(description="The newest 100 that are pending; long previews are cut.")
+    ]
+    dead_letters: Annotated[
+        list[dead_letters.DeadLetter] | Raw, Meta(description="The newest 100 that are open; long payloads are cut.")
+    ]
+    indeterminate: Annotated[list[Indeterminate] | Raw, Meta(description="The newest 100.")]
 
 
 class Resumed(FrameOf, tag="connected"):
@@ -387,9 +580,10 @@ class Checkpoint(FrameOf, tag="checkpoint"):
 
 
 class FellBehind(FrameOf, tag="fell_behind"):
-    """You read slowly, and are served from the log now."""
+    """You read slowly, and are served from the log now: said again once a second until `caught_up`."""
 
     position: words.Position
+    lag_ms: Annotated[words.Milliseconds, Meta(description="How old the first event is that you have not got.")]
 
 
 class CaughtUp(FrameOf, tag="caught_up"):
@@ -408,12 +602,41 @@ _encode: Final = msgspec.json.Encoder().encode
 
 def frame_of(said: FrameOf, thread: str | None, agents: Iterable[str], position: int = UNLOGGED) -> Frame:
     """A frame that says this, of the thread and the agents that filters look at."""
-    return Frame(position, NAMES[type(said)], thread, frozenset(agents), _encode(said))
+    kind = type(said)
+    return Frame(position, NAMES[kind], thread, frozenset(agents), _encode(said), ALSO.get(kind, ""))
 
 
 def frame_of_delta(delta: Delta) -> Frame:
     """The frame of a piece of text that is not in the log yet."""
     return frame_of(TextHeard.of_delta(delta), delta.thread, (delta.agent,))
+
+
+class Details(NamedTuple):
+    """The frames that only those get who name them: made of the records of ``DETAILED`` when somebody does."""
+
+    records: Sequence[Record[Any]]
+
+    @classmethod
+    def of(cls, records: Sequence[Record[Any]]) -> Details:
+        """Those among the next records, without their contents, which no such frame shows."""
+        kept = [record for record in records if type(record.event) in DETAILED]
+        return cls([record if record.content is None else replace(record, content=None) for record in kept])
+
+    @property
+    def size_bytes(self) -> int:
+        return FRAME_BYTES * len(self.records)
+
+    def frames(self, wanted: Filter) -> list[Frame]:
+        """Those that the filter names."""
+        made: list[Frame] = []
+        for record in self.records:
+            maker = DETAILED[type(record.event)]
+            if wanted.events is None or event_of(maker) not in wanted.events:
+                continue
+            said = maker.of(record)
+            if said is not None:
+                made.append(frame_of(said, record.thread, (said.agent,), record.position))
+        return made
 
 
 class Folded:
@@ -505,6 +728,13 @@ MAKERS: Final[Mapping[type[events.Event], Any]] = {
     **dict.fromkeys(events.RUN_ENTRIES.values(), RunShown),
 }
 """Which events make which frame, by its ``of``."""
+DETAILED: Final[Mapping[type[events.Event], Any]] = {
+    events.MessageStarted: HandlingStarted,
+    events.MessageHandled: HandlingEnded,
+    events.StepStarted: StepShown,
+    events.StepRecorded: StepShown,
+}
+"""The same, of frames that only those get who name them. An event makes one of the two at most."""
 
 PUSHED: Final[tuple[type[FrameOf], ...]] = (
     MessageSent,
@@ -521,6 +751,10 @@ PUSHED: Final[tuple[type[FrameOf], ...]] = (
     RunShown,
     TextHeard,
     ModelCalled,
+    HandlingStarted,
+    HandlingEnded,
+    StepShown,
+    RatesShown,
     AgentChanged,
 )
 """What is pushed to all whose filter it passes."""
@@ -529,6 +763,8 @@ PERSONAL: Final[tuple[type[FrameOf], ...]] = (Connected, Resumed, Checkpoint, Fe
 
 NAMES: Final[Mapping[type[FrameOf], str]] = {kind: event_of(kind) for kind in (*PUSHED, *PERSONAL)}
 """The name of each frame's event."""
+ALSO: Final[Mapping[type[FrameOf], str]] = {AttemptFailed: "handling", EffectInDoubt: "step"}
+"""Another name by which a frame passes: it is the end of what frames of that name begin."""
 FRAMES: Final = frozenset(map(event_of, PUSHED))
 """The names that a filter's ``events`` may list."""
 FrameName = Annotated[str, one_of(FRAMES, "FrameName", "The name of a frame.", "message")]
@@ -537,8 +773,9 @@ FrameNames = Annotated[list[FrameName], Meta(min_length=1, description="Only fra
 
 def types_of(wanted: frozenset[str] | None) -> tuple[type[events.Event], ...]:
     """All events that make frames of these names, or change what such a frame shows; None: of all."""
-    names = FRAMES if wanted is None else wanted
-    types = {kind for kind, said in MAKERS.items() if event_of(said) in names}
+    names = FRAMES - ON_REQUEST if wanted is None else wanted
+    types = {kind for kind, said in MAKERS.items() if event_of(said) in names or ALSO.get(said) in names}
+    types |= {kind for kind, said in DETAILED.items() if event_of(said) in names}
     if names & {"thread_created", "thread_updated"}:
         types |= FOLDED
     if "organism_state" in names:

@@ -16,7 +16,7 @@ from organism.events import vocabulary as events
 from organism.events.record import ORGANISM_STREAM, Record
 from organism.log.log import SPAN_EVENTS, EventFilter, EventLog, span_of
 from organism.server.push.filter import Chunk, Filter
-from organism.server.push.frames import FOLDED, PAUSES, WITH_CONTENT, Folded, types_of
+from organism.server.push.frames import FOLDED, PAUSES, WITH_CONTENT, Details, Folded, types_of
 from organism.views import threads
 from organism.views.threads import Thread
 from organism.views.views import ViewStore
@@ -94,7 +94,7 @@ class Past:
         frames = self._folded.frames(records)
         if self._until is not None and reached > self._until:
             frames, reached = [frame for frame in frames if frame.position <= self._until], self._until
-        chunk = Chunk(after, reached, frames)
+        chunk = Chunk(after, reached, frames, Details.of(records))
         self._folded.position = reached
         if chunk.size_bytes > 2 * PAGE_BYTES:
             self._events = max(LEAST_PAGE, self._events // 2)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, Final, NamedTuple
 
@@ -18,12 +18,14 @@ import structlog
 from organism.events import vocabulary as events
 from organism.events.record import Record
 from organism.log.log import EventLog
+from organism.model.times import milliseconds
 from organism.pump.run.feed import Delta, Feed, LiveText
 from organism.server.push.filter import UNLOGGED, Chunk, Filter, Frame, as_array, singly
 from organism.server.push.frames import (
     WITH_CONTENT,
     CaughtUp,
     Checkpoint,
+    Details,
     FellBehind,
     Folded,
     FrameOf,
@@ -31,6 +33,7 @@ from organism.server.push.frames import (
     frame_of_delta,
 )
 from organism.server.push.past import PAGE_BYTES, Past, load_threads
+from organism.server.push.rates import Counts, Rates
 from organism.server.push.snapshot import AgentStates, SnapshotReader, Start
 from organism.views.organism import KEYS as AGENT_KEYS
 from organism.views.views import ViewStore
@@ -38,6 +41,8 @@ from organism.views.views import ViewStore
 WINDOW_BYTES: Final = 4 << 20
 TICK_SECONDS: Final = 5.0
 QUIET_EVENTS: Final = 1000
+LAG_EVERY_US: Final = 1_000_000
+"""Who has fallen behind hears how far, again after so long."""
 
 _log = structlog.get_logger("organism.server")
 
@@ -62,12 +67,19 @@ class Tail:
     """
 
     def __init__(
-        self, log: EventLog, views: ViewStore, window_bytes: int = WINDOW_BYTES, feed: Feed | None = None
+        self,
+        log: EventLog,
+        views: ViewStore,
+        now: Callable[[], int],
+        window_bytes: int = WINDOW_BYTES,
+        feed: Feed | None = None,
     ) -> None:
         self.log, self.views = log, views
+        self.now = now  # the log's time in µs
         self.position = log.head
-        self.states = AgentStates(views, self._offer_unlogged)
+        self.states = AgentStates(log, views, self._offer_unlogged)
         self.snapshots = SnapshotReader(log, views, self.states)
+        self.rates = Rates(now, self._offer_counts)
         self.news, self.ended = asyncio.Event(), asyncio.Event()
         self.ticks = 0
         self._feed = feed or Feed()
@@ -104,7 +116,7 @@ class Tail:
         self._feed.subscribe(self._on_delta)
         for delta in self._feed.unlogged():
             self._on_delta(delta)
-        self.states.is_due.set()
+        self.states.begin()
         self._following = asyncio.ensure_future(self._work())
         self._following.add_done_callback(self._done)
 
@@ -120,7 +132,7 @@ class Tail:
 
     async def _work(self) -> None:
         async with asyncio.TaskGroup() as group:
-            others = [group.create_task(self.states.follow()), group.create_task(self._tick())]
+            others = [group.create_task(work) for work in (self.states.follow(), self.rates.follow(), self._tick())]
             await self._follow()
             for other in others:
                 other.cancel()
@@ -139,8 +151,10 @@ class Tail:
         folded = Folded(self.position)
         async for records in self.log.follow(self.position, WITH_CONTENT):
             await load_threads(self.log, self.views, folded, records)
-            self._offer(Chunk(self.position, records[-1].position, folded.frames(records)))
+            frames, details = folded.frames(records), Details.of(records)
+            self._offer(Chunk(self.position, records[-1].position, frames, details))
             self._offer_waiting_text(records)
+            self.rates.count(records)
             if any(type(record.event) in AGENT_KEYS for record in records):
                 self.states.is_due.set()
 
@@ -171,6 +185,9 @@ class Tail:
 
     def _offer_unlogged(self, frames: Sequence[Frame]) -> None:
         self._offer(Chunk(self.position, self.position, frames))
+
+    def _offer_counts(self, counts: Counts) -> None:
+        self._offer(Chunk(self.position, self.position, (), counts))
 
     def _on_delta(self, delta: Delta) -> None:
         new = self._live.take(delta)
@@ -219,20 +236,20 @@ class Tail:
             chunk = self._window[number - self._first]
             number += 1
             if chunk.is_logged:
-                frames = wanted.passing([frame for frame in chunk.frames if frame.position > position])
+                frames: Sequence[Frame] = [frame for frame in chunk.passing(wanted) if frame.position > position]
                 position = max(position, chunk.last)
                 announced = position if frames else announced
             else:
-                frames = wanted.passing(chunk.frames) if is_live else ()
+                frames = chunk.passing(wanted) if is_live else ()
             if frames:
                 parts.append(wanted.form(frames))
                 size_bytes += len(parts[-1])
         reading = self._readings[key] = Reading(b"".join(parts), number, position, announced)
         return reading
 
-    def unlogged(self, states_after: int) -> list[Frame]:
-        """Agents' states that are newer than that version, and text of open blocks that is not in the log."""
-        return [*self.states.since(states_after), *(frame_of_delta(delta) for delta in self._live.unread())]
+    def unlogged(self, states: Mapping[str, Frame]) -> list[Frame]:
+        """Agents' states that are not as in these, and text of open blocks that is not in the log."""
+        return [*self.states.since(states), *(frame_of_delta(delta) for delta in self._live.unread())]
 
 
 class Viewer:
@@ -247,6 +264,7 @@ class Viewer:
         self._tail = tail
         self._ticks = tail.ticks
         self._is_over = False
+        tail.rates.ask(self, wanted)
         self.begin(start)
 
     def begin(self, start: Start) -> None:
@@ -254,7 +272,8 @@ class Viewer:
         self.position = self._announced = start.position
         self._until = start.until
         self._announces = start.announce
-        self._states_at = start.states_at
+        self._lag_due_us: int | None = None
+        self._states = start.states
         self._had: Filter | None = None
         self._number: int | None = None
         self._is_live = False
@@ -265,6 +284,7 @@ class Viewer:
         is_current = self._is_live and self._number == self._tail.end
         self._had = self.filter if is_current else None
         self.filter = wanted
+        self._tail.rates.ask(self, wanted)
         self._is_live = False
         self._tail.wake()
 
@@ -289,10 +309,12 @@ class Viewer:
             if self.has_reached_end:
                 yield self.own(CaughtUp(self.position))
                 return
+            if self._lag_due_us is not None and self._tail.now() >= self._lag_due_us:
+                yield await self._lag()
             if self._until is not None or not self._is_in_window():
                 if not self._announces:
-                    self._announces = True
-                    yield self.own(FellBehind(self.position))
+                    self._announces, self._lag_due_us = True, 0
+                    continue
                 if past is None or not past.goes_on(self.position, self.filter):
                     past = Past(self._tail.log, self._tail.views, self.filter, self.position, self._until)
                 page = await past.read()
@@ -310,10 +332,19 @@ class Viewer:
         """Whether it has the position at which it is to end."""
         return self.position == self._until
 
+    async def _lag(self) -> bytes:
+        """Say how old the first event is that was not sent yet."""
+        self._lag_due_us = self._tail.now() + LAG_EVERY_US
+        position = self.position
+        unsent = await self._tail.log.read(position, limit=1)
+        if position != self.position or not unsent:
+            return b""
+        return self.own(FellBehind(position, milliseconds(max(0, self._tail.now() - unsent[0].at))))
+
     def _is_in_window(self) -> bool:
         """Whether the tail's window has what comes next."""
         if self._number is not None and not self._tail.holds(self._number):
-            self._number, self._is_live, self._states_at, self._had = None, False, 0, None
+            self._number, self._is_live, self._states, self._had = None, False, {}, None
         if self._number is None:
             self._number = self._tail.number_after(self.position)
         return self._number is not None
@@ -336,7 +367,7 @@ class Viewer:
     def _read_page(self, page: Chunk) -> bytes:
         """A page of the past, and a checkpoint where the filter passes nothing for long."""
         self.position = page.last
-        if frames := self.filter.passing(page.frames):
+        if frames := page.passing(self.filter):
             self._announced = page.last
             return self.filter.form(frames)
         return self._checkpoint(QUIET_EVENTS)
@@ -349,12 +380,12 @@ class Viewer:
         return self.own(Checkpoint(self.position))
 
     def _go_live(self) -> bytes:
-        frames = self.filter.passing(self._tail.unlogged(self._states_at))
+        frames = self.filter.passing(self._tail.unlogged(self._states))
         if self._had is not None:
             frames = [frame for frame in frames if not self._had.passes(frame)]
-        self._is_live, self._states_at, self._had = True, 0, None
+        self._is_live, self._states, self._had = True, {}, None
         wire = self.filter.form(frames)
         if self._announces:
-            self._announces, self._announced = False, self.position
+            self._announces, self._announced, self._lag_due_us = False, self.position, None
             wire += self.own(CaughtUp(self.position))
         return wire

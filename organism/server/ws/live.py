@@ -78,7 +78,8 @@ async def _stream(call: Call, opening: Opening, places: Places) -> AsyncGenerato
 
 async def _start(call: Call, opening: Opening, places: Places, tail: Tail) -> Start:
     if not opening.resumes:
-        return await start_from_snapshot(call.tenant, tail.snapshots, call.process.organism.status)
+        status = call.process.organism.status
+        return await start_from_snapshot(call.tenant, tail.snapshots, status, opening.filter())
     with named_in(places):
         return start_from_position(call.tenant.log, opening.since, opening.log, opening.until)
 

@@ -219,7 +219,8 @@ class Session:
 
     async def _start(self, begin: Opening) -> Start:
         if not begin.resumes:
-            return await start_from_snapshot(self._tenant, self._tail.snapshots, self._process.organism.status)
+            status = self._process.organism.status
+            return await start_from_snapshot(self._tenant, self._tail.snapshots, status, begin.filter())
         with named_in(IN_ADDRESS):
             return start_from_position(self._tenant.log, begin.since, begin.log, begin.until)
 

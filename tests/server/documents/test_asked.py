@@ -38,7 +38,7 @@ PARTS: Final = 4
 """The routes are asked in so many parts, each by a test of its own, so that they run in parallel."""
 ACCEPTED: Final = ["2xx", "3xx", 401, 403, 404, 409, 422, 429]
 """Of a request with every field in order; 422 is a key that was used with another body."""
-BOUND: Final = [route.address for route in ROUTES if {"cursor", "at", "from"} & set(route.query)]
+BOUND: Final = [route.address for route in ROUTES if {"cursor", "at", "from", "buckets"} & set(route.query)]
 ENDS: Final = (
     "/inject",
     "/invoke",
