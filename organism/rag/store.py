@@ -651,12 +651,11 @@ def _document(index: InForce, row: Sequence[Any]) -> Document:
     logged = digest if index.digests is None else index.digests.get(document_id)
     try:
         document = Document(document_id, text, orjson.loads(metadata))
-        is_whole = digest_of(salt, document) == logged
+        if digest_of(salt, document) == logged:
+            return document
     except (ValueError, TypeError):
-        is_whole = False
-    if not is_whole:
-        raise LibraryDamaged(changed_message(document_id))
-    return document
+        pass
+    raise LibraryDamaged(changed_message(document_id))
 
 
 def changed_message(document_id: str) -> str:

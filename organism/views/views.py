@@ -70,9 +70,9 @@ def fold_each(keys: Mapping[type[events.Event], Keys], apply: Callable[[str, Any
 class Where:
     """One condition on a column, or on one of the columns ``any_of``.
 
-    ``op`` is ``=``, ``<>``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (a list), ``has`` (a name in a list column, which holds
-    names joined and enclosed by ``|``, as ``|console|greeter|``) or ``has_any`` (one of some names in it). The column
-    ``KEY`` is the key.
+    ``op`` is ``=``, ``<>``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (a list), ``has`` (a name in a list column, which
+    holds names joined and enclosed by ``|``, as ``|console|greeter|``) or ``has_any`` (one of some names in it). The
+    column ``KEY`` is the key.
     """
 
     column: str

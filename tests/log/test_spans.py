@@ -10,7 +10,7 @@ import pytest
 
 from organism.errors import CommitUnknown
 from organism.events.record import Content, Record, Unit
-from organism.events.vocabulary import MessageHandled, MessageSent
+from organism.events.vocabulary import Event, MessageHandled, MessageSent
 from organism.log.offline import verify_directory
 from organism.log.sqlite import SqliteLog
 from organism.views.activity import LONG_SPAN, LONG_SPANS, SPAN, SPANS, LongSpan, Span, add, summed
@@ -28,7 +28,7 @@ async def tell(log: SqliteLog, until: int) -> None:
     unit = None
     for number in range(log.head, until, UNIT_EVENTS):
         names = [f"agent-{each % 5}" for each in range(number, min(number + UNIT_EVENTS, until))]
-        records = [
+        records: list[Record[Event]] = [
             Record(MessageHandled("m", name, "done", number))
             if at % 2
             else Record(MessageSent("m", "console", name, f"T{at}", 1, "t"), Content("thr-1", b'{"text":"long"}'))

@@ -52,6 +52,7 @@ async def test_threads_come_in_the_order_that_is_asked_for_now_and_then(world: M
         await server.call("POST", "/agents/ada/pause")
         await server.inject("ada", {"text": "Say it."}, thread_id=sent[1]["thread_id"], wait=None)
         await server.inject("ada", {"text": "Say it."}, wait=None)
+        rows: list[dict[str, Any]] = []
         for query, count in ((f"order={order}&at={then}", len(TOKENS)), (f"order={order}", len(TOKENS) + 1)):
             rows = await pages(server, query)
             assert len({row["id"] for row in rows}) == count
