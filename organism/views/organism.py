@@ -279,6 +279,12 @@ def _complete(row: AgentRow) -> None:
         public.state = "paused" if public.paused else "error" if row.private.failed else "idle"
 
 
+def shown(row: AgentRow) -> Agent:
+    """The row as it is shown."""
+    _complete(row)
+    return row.public
+
+
 def handlings_of(rows: Iterable[AgentRow], thread: str) -> list[OpenHandling]:
     """The thread's handlings under way, the oldest first, of the rows of all listeners."""
     found = [

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 from msgspec import Raw
@@ -19,7 +19,8 @@ from organism.server.push.filter import Filter, Frame
 from organism.server.push.frames import AgentChanged, Connected, Resumed, frame_of
 from organism.tenants import Tenant
 from organism.views.approvals import shown
-from organism.views.organism import Agent, Organism, OrganismRow, WaitingForPeople, completed
+from organism.views.organism import AGENTS, Organism, OrganismRow, WaitingForPeople, completed
+from organism.views.organism import shown as shown_agent
 from organism.views.read_models import waiting_for_people
 from organism.views.views import CHANGED, KEY, Page, Query, ViewStore, Where, cut_payloads
 
@@ -31,7 +32,7 @@ OPEN_SHOWN: Final = 100
 PAYLOAD_BYTES: Final = 4096
 """Longer payloads and previews are cut unless the client says how long they may be."""
 SNAPSHOTS_KEPT: Final = 8
-_EVERY_AGENT: Final = Query(order_by="ordinal", limit=1_000_000)
+_encode: Final = msgspec.json.Encoder().encode
 _ACTIVE: Final = Query((Where("status", "=", "active"),), CHANGED, descending=True, limit=ACTIVE_SHOWN)
 _OTHERS: Final = Query((Where("status", "<>", "active"),), CHANGED, descending=True, limit=OTHERS_SHOWN)
 _OPEN: Final[Mapping[str, Query]] = {
@@ -39,6 +40,13 @@ _OPEN: Final[Mapping[str, Query]] = {
     "dead_letters": Query((), "died_at", descending=True, limit=OPEN_SHOWN),
     "indeterminate": Query((), "position", descending=True, limit=OPEN_SHOWN),
 }
+
+
+class AgentSeen(NamedTuple):
+    """An agent's row as JSON, and the ``agent_state`` that it makes."""
+
+    json: bytes
+    state: Frame
 
 
 class AgentStates:
@@ -51,11 +59,11 @@ class AgentStates:
         self._log = log
         self._views = views
         self._offer = offer
-        self._latest: Mapping[str, Frame] = {}
+        self.latest: Mapping[str, AgentSeen] = {}
 
     def begin(self) -> None:
         """Somebody watches again: what was known before is old."""
-        self.position, self._latest = 0, {}
+        self.position, self.latest = 0, {}
         self.is_due.set()
 
     async def follow(self) -> None:
@@ -65,33 +73,38 @@ class AgentStates:
             self.is_due.clear()
             with suppress(OrganismError):  # the log is closing, which the tail finds out
                 head = self._log.head
-                page = await self._views.rows("agents", replace(_EVERY_AGENT, at=head))
-                self.take(states_of(page.rows), head)
+                self.take(await agents_seen(self._views, head, self.latest), head)
             await asyncio.sleep(COALESCE_SECONDS)
 
-    def take(self, states: Mapping[str, Frame], position: int) -> None:
-        """These are the states at a position; others may have been read since."""
+    def take(self, agents: Mapping[str, AgentSeen], position: int) -> None:
+        """These are the agents at a position; others may have been read since."""
         if position >= self.position:
-            changed = _changed(self._latest, states)
-            self._latest, self.position = states, position
+            changed = _changed(self.latest, agents)
+            self.latest, self.position = agents, position
             if changed:
                 self._offer(changed)
 
-    def since(self, had: Mapping[str, Frame]) -> list[Frame]:
-        """Those that are not as in ``had``, for one who has those."""
-        return _changed(had, self._latest)
+    def since(self, had: Mapping[str, AgentSeen]) -> list[Frame]:
+        """The states that are not as in ``had``, for one who has those."""
+        return _changed(had, self.latest)
 
 
-def states_of(agents: bytes) -> Mapping[str, Frame]:
-    """The ``agent_state`` of each of these rows, by its name."""
-    return {
-        row.name: frame_of(AgentChanged.of_row(row), row.current_thread, (row.name,))
-        for row in msgspec.json.decode(agents, type=list[Agent])
-    }
+async def agents_seen(views: ViewStore, at: int, known: Mapping[str, AgentSeen]) -> dict[str, AgentSeen]:
+    """All agents at a position, in their order; what has not changed since ``known`` is taken from there."""
+    rows = sorted(await views.live_rows(AGENTS, at), key=lambda row: row.private.ordinal)
+    seen = {}
+    for row in rows:
+        agent = shown_agent(row)
+        json, before = _encode(agent), known.get(agent.name)
+        if before is None or before.json != json:
+            before = AgentSeen(json, frame_of(AgentChanged.of_row(agent), agent.current_thread, (agent.name,)))
+        seen[agent.name] = before
+    return seen
 
 
-def _changed(before: Mapping[str, Frame], after: Mapping[str, Frame]) -> list[Frame]:
-    return [frame for name, frame in after.items() if name not in before or before[name].json != frame.json]
+def _changed(before: Mapping[str, AgentSeen], after: Mapping[str, AgentSeen]) -> list[Frame]:
+    changed = [(seen.state, before.get(name)) for name, seen in after.items() if seen is not before.get(name)]
+    return [state for state, had in changed if had is None or had.state.json != state.json]
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +120,7 @@ class Snapshot:
     approvals: bytes
     dead_letters: bytes
     indeterminate: bytes
-    states: Mapping[str, Frame]
+    states: Mapping[str, AgentSeen]
 
     def connected(self, timeline: str, organism: Organism) -> Connected:
         """It as the first frame; ``organism`` is as it is shown."""
@@ -129,23 +142,21 @@ async def read_snapshot(
     codec: Codec,
     wanted: Filter,
     at: int | None = None,
-    on_states: Callable[[Mapping[str, Frame], int], None] = lambda *_: None,
+    states: AgentStates | None = None,
 ) -> Snapshot:
     """Everything as of the organism's row, whose position moves with every event; that of now, or ``at`` a position.
 
-    ``on_states`` gets the agents' states and the position once they are read.
+    ``states`` get the agents at that position once they are read.
     """
     row = await views.row("organism", "organism", at)
     if row is None:
         raise NotFound("The organism has not started yet.")
     organism = msgspec.json.decode(row, type=OrganismRow)
     at = organism.position
-    agents = (await views.rows("agents", replace(_EVERY_AGENT, at=at))).rows
-    states = states_of(agents)
-    on_states(states, at)
-    if wanted.agents is not None:
-        rows = zip(states, msgspec.json.decode(agents, type=list[Raw]), strict=True)
-        agents = msgspec.json.encode([row for name, row in rows if name in wanted.agents])
+    agents = await agents_seen(views, at, {} if states is None else states.latest)
+    if states is not None:
+        states.take(agents, at)
+    rows = [seen.json for name, seen in agents.items() if wanted.agents is None or name in wanted.agents]
     threads = *_given(KEY, "in", wanted.threads), *_given("participants", "has_any", wanted.agents)
     active, others = [
         await views.rows("threads", replace(query, at=at, where=(*query.where, *threads)))
@@ -161,13 +172,13 @@ async def read_snapshot(
         position=at,
         organism=organism,
         waiting=await waiting_for_people(views, at),
-        agents=agents,
+        agents=b"[%b]" % b",".join(rows),
         threads=_joined(active, others),
         threads_total=active.total + others.total,
         approvals=cut_payloads(msgspec.json.encode(shown(approvals, codec)), most, "preview"),
         dead_letters=cut_payloads(dead_letters, most),
         indeterminate=indeterminate,
-        states=states,
+        states=agents,
     )
 
 
@@ -192,7 +203,7 @@ class SnapshotReader:
         async with self._reading:
             found = self._last.get(wanted)
             if found is None or found.position < head:
-                found = await read_snapshot(self._views, codec, wanted, on_states=self._states.take)
+                found = await read_snapshot(self._views, codec, wanted, states=self._states)
                 self._last = {key: old for key, old in self._last.items() if old.position == found.position}
                 if len(self._last) < SNAPSHOTS_KEPT:
                     self._last[wanted] = found
@@ -215,7 +226,7 @@ class Start:
     """
 
     connected: Connected | Resumed
-    states: Mapping[str, Frame] = field(default_factory=dict)
+    states: Mapping[str, AgentSeen] = field(default_factory=dict)
     announce: bool = True
     until: int | None = None
 

@@ -34,7 +34,7 @@ from organism.server.push.frames import (
 )
 from organism.server.push.past import PAGE_BYTES, Past, load_threads
 from organism.server.push.rates import Counts, Rates
-from organism.server.push.snapshot import AgentStates, SnapshotReader, Start
+from organism.server.push.snapshot import AgentSeen, AgentStates, SnapshotReader, Start
 from organism.views.organism import KEYS as AGENT_KEYS
 from organism.views.views import ViewStore
 
@@ -247,7 +247,7 @@ class Tail:
         reading = self._readings[key] = Reading(b"".join(parts), number, position, announced)
         return reading
 
-    def unlogged(self, states: Mapping[str, Frame]) -> list[Frame]:
+    def unlogged(self, states: Mapping[str, AgentSeen]) -> list[Frame]:
         """Agents' states that are not as in these, and text of open blocks that is not in the log."""
         return [*self.states.since(states), *(frame_of_delta(delta) for delta in self._live.unread())]
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -19,11 +18,7 @@ END = "9999-12-31T23:59:59-01:00"
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def shared_callers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
     """A server with another tenant's tokens: narrowed, limited, and without any scope that reads."""
-<<<<<<< HEAD
     tokens: Wanted = {
-=======
-    tokens: dict[str, dict[str, list[str] | dict[str, Any]]] = {
->>>>>>> w-34b
         "acme": {
             "narrow": ["read", "inject:agent:greeter", "agents:chat"],
             "limited": {"scopes": ["inject"], "models": ["m2", "m1"], "expires": "2099-01-01T01:00:00+01:00"},
