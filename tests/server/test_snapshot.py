@@ -18,6 +18,9 @@ from organism.log.sqlite import SqliteLog
 from organism.server.push.filter import Filter
 from organism.server.push.snapshot import AgentStates, SnapshotReader
 from organism.views.read_models import READ_MODELS
+from organism.views.views import Query
+from tests.flows.test_hop_price import counted_bytecodes
+from tests.flows.world import MakeWorld
 from tests.log.engines import turn, views
 from tests.server.served import HELLO, Frames, Served, served
 
@@ -159,3 +162,28 @@ async def test_who_asks_after_a_reading_that_failed_gets_one(readings: Readings)
     readings.broken = False
     readings.gate.set()
     assert (await readings.reader.read(Codec(), Filter())).position == readings.log.head
+
+
+ECHO = """
+async def echo(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse(Told(payload.text), to="console")
+"""
+
+
+async def test_what_has_not_changed_of_the_agents_is_not_made_again(world: MakeWorld) -> None:
+    """Counted in bytecodes, which are the same on a busy machine."""
+    names = [f"agent-{number}" for number in range(200)]
+    play = world(ECHO, {name: {"handler": "echo", "peers": ["console"]} for name in names})
+    async with play.running(on_disk=False) as o:
+        log, rows = o.tenant.log, o.tenant.views
+        reader = SnapshotReader(log, rows, AgentStates(log, rows, lambda _frames: None))
+        costs = []
+        for _ in range(2):
+            done = await o.inject(names[0], {"text": "moved"})
+            assert await o.tenant.ended(done.thread_id, 10)
+            with counted_bytecodes() as count:
+                found = await reader.read(o.tenant.pump.state.rules.codec, Filter())
+            costs.append(count[0])
+        first, again = costs
+        assert again < 0.75 * first
+        assert found.agents == (await rows.rows("agents", Query(order_by="ordinal", limit=len(names)))).rows
