@@ -105,7 +105,7 @@ class ReadModel(Generic[R_co]):
     ``is_final``: rows never change, and each is stored once, at its ``position``.
     ``totals``: what ``ViewStore.sums`` says of each group of rows: a column's ``sum``, or its greatest value, ``max``.
     ``span``: a final row is of so many positions, the last of which is its ``position``; ``fold`` gets all of their
-    records at once, without content, or if another model has a shorter span, the rows of that model that they hold.
+    records at once, without content, or if other models have a shorter span, the rows of the last of those.
     """
 
     name: str
