@@ -1221,7 +1221,6 @@ export interface FellBehind {
 export interface FilterSaid {
   threads?: string[];
   agents?: string[];
-  /** Only frames of these, separated by commas. */
   events?: FrameName[];
   /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
   payloads?: number;
