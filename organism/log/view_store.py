@@ -126,7 +126,7 @@ def open_spans_at(connection: Connection, models: Sequence[ReadModel], position:
         where = (Where("position", ">", position - position % longer.span), Where("position", "<=", position))
         query = Query(where, "position", limit=longer.span // shorter.span)
         page = pages.read_page(connection, shorter, pages.page_statement(shorter, query, {}), {})
-        opened.parts[longer.name] = rows_of(page, shorter.row)
+        opened.parts[longer.name] = rows_of(page, shorter.row)  # of one with the same span there are none
     if spans and (more := position % spans[0].span):
         events_after = units.Span(position - more, position, units.END)
         opened.records = units.read(connection, events_after, units.WITHOUT_CONTENT)

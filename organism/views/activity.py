@@ -7,7 +7,7 @@ those in it. What lies beyond the last whole span is read from the log and summe
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from decimal import Decimal
 from itertools import compress as _where
 from itertools import repeat
@@ -15,6 +15,7 @@ from math import ceil, expm1, floor, log, log1p
 from operator import attrgetter, itemgetter
 from operator import is_ as _is
 from operator import mul as _times
+from operator import sub as _minus
 from typing import Any, Final, Literal
 
 import msgspec
@@ -30,7 +31,7 @@ LONG_SPAN: Final = 32 * SPAN
 STEP: Final = log(1.12)
 """A duration is counted among those of at most 12 % more; their middle is within 6 % of each."""
 
-_AT, _POSITION, _POSITION_TO = attrgetter("at"), attrgetter("position"), attrgetter("position", "event.to")
+_AT, _POSITION, _RECEIVER = attrgetter("at"), attrgetter("position"), attrgetter("event.to")
 _KIND: Final = attrgetter("event.__class__")
 _ROUTE, _EDGE = attrgetter("event.sender", "event.to", "event.reply", "event.type"), itemgetter(0, 1, 2)
 _AGENT, _OUTCOME, _DURATION = attrgetter("event.agent"), attrgetter("event.outcome"), attrgetter("event.duration")
@@ -79,27 +80,37 @@ class Sums(Entity, kw_only=True):
     agents: dict[str, AgentSums] = field(default_factory=dict)
 
 
-class Detail(Entity, array_like=True):
-    """What was where: ``times`` are (µs, position) of the first event of each time, ``sent`` (position, to)."""
+class Detail(Entity, kw_only=True):
+    """What was where in a span. ``times`` are (µs, position) of the first event of each time.
 
-    times: list[tuple[int, int]]
-    sent: list[tuple[int, str]]
-
-
-class Parts(Sums, kw_only=True):
-    """The sums from ``first`` on, and what parts of them are counted by. ``begin`` and ``end`` are in µs.
-
-    ``detail`` is a ``Detail``; few readers need it.
+    ``sent`` are the positions of the messages, and ``receivers`` their places in ``names``. Times and positions are
+    counted from those of the span's first event.
     """
 
+    position: int
+    times: list[tuple[int, int]]
+    sent: list[int]
+    receivers: list[int]
+    names: list[str]
+
+
+class Parts(Entity, kw_only=True):
+    """What a span's reader needs to count parts of it; what few need is decoded when it is needed.
+
+    ``begin`` and ``end`` are the times of its first and last event in µs. ``agents`` are an ``AgentSums`` each, by
+    name, ``marks`` a list of ``Mark``.
+    """
+
+    position: int
     first: int
     begin: int
     end: int
-    marks: list[Mark] = field(default_factory=list)
-    detail: msgspec.Raw
-
-    def details(self) -> Detail:
-        return msgspec.json.decode(self.detail, type=Detail)
+    messages: int
+    failures: int
+    approvals: int
+    uncertain: int
+    agents: msgspec.Raw
+    marks: msgspec.Raw
 
 
 class LongSpan(Sums, kw_only=True):
@@ -108,10 +119,18 @@ class LongSpan(Sums, kw_only=True):
     edges: dict[str, EdgeSums] = field(default_factory=dict)
 
 
-class Span(Parts, kw_only=True):
-    """The sums of a span; ``edges`` as a long one has them."""
+class Span(LongSpan, kw_only=True):
+    """The sums of a span, and what parts of it are counted by: see ``Parts``."""
 
-    edges: dict[str, EdgeSums] = field(default_factory=dict)
+    first: int
+    begin: int
+    end: int
+    marks: list[Mark] = field(default_factory=list)
+
+
+def parts_of(span: Span) -> Parts:
+    """The span as its readers read it."""
+    return msgspec.json.decode(msgspec.json.encode(span), type=Parts)
 
 
 def duration_us(step: int) -> float:
@@ -134,16 +153,36 @@ def summed(records: Sequence[Record[Any]]) -> Span:
 
     What each hop has is counted by the library's loops instead of Python's, since each hop pays for it.
     """
-    first, last, backward = records[0], records[-1], records[::-1]
-    sent = list(_where(records, map(_is, map(_KIND, records), repeat(events.MessageSent))))
-    times = sorted(dict(zip(map(_AT, backward), map(_POSITION, backward), strict=True)).items())
-    detail = msgspec.Raw(msgspec.json.encode(Detail(times, list(map(_POSITION_TO, sent)))))
-    span = Span(position=last.position, first=first.position, begin=first.at, end=last.at, detail=detail)
-    _count_sent(span, sent)
-    _count_handled(span, list(_where(records, map(_is, map(_KIND, records), repeat(events.MessageHandled)))))
+    first, last = records[0], records[-1]
+    span = Span(position=last.position, first=first.position, begin=first.at, end=last.at)
+    _count_sent(span, _of_kind(records, events.MessageSent))
+    _count_handled(span, _of_kind(records, events.MessageHandled))
     for record in _where(records, map(_COUNTS.__contains__, map(_KIND, records))):
         _COUNTS[type(record.event)](span, record)
     return span
+
+
+def detailed(records: Sequence[Record[Any]]) -> Detail:
+    """What is where in these events, which follow each other."""
+    first, backward, sent = records[0], records[::-1], _of_kind(records, events.MessageSent)
+    ats, positions = _after(first.at, map(_AT, backward)), _after(first.position, map(_POSITION, backward))
+    receivers = list(map(_RECEIVER, sent))
+    places = {name: place for place, name in enumerate(dict.fromkeys(receivers))}
+    return Detail(
+        position=records[-1].position,
+        times=sorted(dict(zip(ats, positions, strict=True)).items()),
+        sent=list(_after(first.position, map(_POSITION, sent))),
+        receivers=list(map(places.__getitem__, receivers)),
+        names=list(places),
+    )
+
+
+def _of_kind(records: Sequence[Record[Any]], kind: type[events.Event]) -> list[Record[Any]]:
+    return list(_where(records, map(_is, map(_KIND, records), repeat(kind))))
+
+
+def _after(begin: int, numbers: Iterable[int]) -> Iterator[int]:
+    return map(_minus, numbers, repeat(begin))
 
 
 def _count_sent(span: Span, sent: Sequence[Record[events.MessageSent]]) -> None:
@@ -269,12 +308,26 @@ def _fold_span(rows: dict[str, Span], records: Sequence[Record[Any]]) -> None:
     rows[str(records[-1].position)] = summed(records)
 
 
+def _fold_detail(rows: dict[str, Detail], records: Sequence[Record[Any]]) -> None:
+    rows[str(records[-1].position)] = detailed(records)
+
+
 def _fold_long_span(rows: dict[str, LongSpan], parts: Sequence[Any]) -> None:
     long = rows[str(parts[-1].position)] = LongSpan(position=0)
     for part in parts:
         add(long, part)
 
 
+DETAILS: ReadModel[Detail] = ReadModel(
+    name="span_details",
+    version=1,
+    types=frozenset(events.EVENTS.values()),
+    fold=_fold_detail,
+    row=Detail,
+    columns={"position": "INTEGER"},
+    is_final=True,
+    span=SPAN,
+)
 SPANS: ReadModel[Span] = ReadModel(
     name="spans",
     version=1,

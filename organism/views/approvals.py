@@ -65,7 +65,7 @@ class _WithPayload(Approval):
     payload: words.Content = UNSET
 
 
-def shown(rows: bytes, codec: Codec) -> list[Approval]:
+def shown_approvals(rows: bytes, codec: Codec) -> list[Approval]:
     """The approvals of a JSON array as they are shown: each with its preview, a call that waits with its form."""
     found = msgspec.json.decode(rows, type=list[_WithPayload])
     for row in found:

@@ -279,6 +279,11 @@ def _complete(row: AgentRow) -> None:
         public.state = "paused" if public.paused else "error" if row.private.failed else "idle"
 
 
+def shown_agents(rows: Iterable[AgentRow]) -> list[Agent]:
+    """The listeners as they are shown, in the order of organism.yaml."""
+    return [row.public for row in sorted(rows, key=lambda row: (row.private.ordinal, row.public.name))]
+
+
 def handlings_of(rows: Iterable[AgentRow], thread: str) -> list[OpenHandling]:
     """The thread's handlings under way, the oldest first, of the rows of all listeners."""
     found = [
@@ -309,7 +314,10 @@ def _message_started(row: AgentRow, record: Record[events.MessageStarted]) -> No
     event, private = record.event, row.private
     message, now = event.message, iso(record.at)
     before = private.running.pop(message, None)
-    payload_type = private.queued.pop(message, (None, 0))[0] if before is None else before.payload_type
+    if before is None:  # what was sent to an unlisted tool, before a reload named it, was not queued
+        payload_type, _ = private.queued.pop(message, (None, 0))
+    else:
+        payload_type = before.payload_type
     private.running[message] = OpenHandling(message, record.stream, event.agent, payload_type, event.attempt, now)
     if private.parked and message in private.parked:
         for step, wait in private.parked.pop(message).items():

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
-from organism.views.activity import LONG_SPANS, SPANS
+from organism.views.activity import DETAILS, LONG_SPANS, SPANS
 from organism.views.approvals import APPROVALS
 from organism.views.dead_letters import CLOSED_LETTERS, DEAD_LETTERS, INDETERMINATE
 from organism.views.foreign_tools import FOREIGN_TOOLS
@@ -35,6 +35,7 @@ READ_MODELS: Final[tuple[ReadModel, ...]] = (
     SESSION_MESSAGES,
     INDICES,
     FOREIGN_TOOLS,
+    DETAILS,
     SPANS,
     LONG_SPANS,
 )

@@ -70,8 +70,9 @@ def fold_each(keys: Mapping[type[events.Event], Keys], apply: Callable[[str, Any
 class Where:
     """One condition on a column, or on one of the columns ``any_of``.
 
-    ``op`` is ``=``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (a list), ``has`` or ``has_any`` (one of some names in a list
-    column, which holds names joined and enclosed by ``|``, as ``|console|greeter|``). The column ``KEY`` is the key.
+    ``op`` is ``=``, ``<>``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (a list), ``has`` (a name in a list column, which
+    holds names joined and enclosed by ``|``, as ``|console|greeter|``) or ``has_any`` (one of some names in it). The
+    column ``KEY`` is the key.
     """
 
     column: str
@@ -104,7 +105,7 @@ class ReadModel(Generic[R_co]):
     ``is_final``: rows never change, and each is stored once, at its ``position``.
     ``totals``: what ``ViewStore.sums`` says of each group of rows: a column's ``sum``, or its greatest value, ``max``.
     ``span``: a final row is of so many positions, the last of which is its ``position``; ``fold`` gets all of their
-    records at once, without content, or if another model has a shorter span, the rows of that model that they hold.
+    records at once, without content, or if other models have a shorter span, the rows of the last of those.
     """
 
     name: str
@@ -239,9 +240,9 @@ class ViewStore(Protocol):
         """One row with its private fields, for decisions that rest on what is no longer in memory."""
 
     async def live_rows(self, model: ReadModel[R], at: int | None = None) -> Sequence[R]:
-        """Every row of a live model with its private fields, to look at and not to change.
+        """Every row of a live model with its private fields, to look at at once and not to change.
 
-        Without a position, or at the head, it does not wait.
+        Without a position, or at the head, it does not wait, and the next events change these very rows.
         """
 
 

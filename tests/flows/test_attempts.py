@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from organism.events.vocabulary import (
-    Event,
     MessageFailed,
     MessageHandled,
     MessageRetried,
@@ -33,18 +32,16 @@ def fail(attempt):
 """
 
 
-async def took(o: Running, end: Event) -> int:
-    """The time from the start of an attempt to its end, by the log."""
-    records = await o.records()
-    ended = next(record for record in records if record.event is end or record.event == end)
-    begun = [
-        record
-        for record in records
-        if isinstance(record.event, MessageStarted)
-        and record.event.message == end.message  # type: ignore[attr-defined]  # each end has it
-        and record.event.attempt == end.attempt  # type: ignore[attr-defined]
-    ]
-    return ended.at - begun[0].at
+async def attempts(o: Running) -> list[tuple[int, MessageRetried | MessageFailed | MessageHandled]]:
+    """The ends of attempts, each with the time since that attempt began."""
+    begun, ends = dict[tuple[str, int], int](), []
+    for record in await o.records():
+        event = record.event
+        if isinstance(event, MessageStarted):
+            begun[event.message, event.attempt] = record.at
+        elif isinstance(event, MessageRetried | MessageFailed | MessageHandled) and event.attempt:
+            ends.append((record.at - begun[event.message, event.attempt], event))
+    return ends
 
 
 @pytest.mark.parametrize("failures", [2, 3])
@@ -54,19 +51,15 @@ async def test_every_end_of_an_attempt_says_its_number_how_long_it_took_and_wher
     async with world(FLAKY, {"flaky": {}}).running() as o:
         open_gate(o, "flaky")
         await o.inject("flaky", {"text": str(failures)}, wait=True)
-        ends: list[Event] = [
-            *(record.event for record in await o.records(MessageRetried, MessageFailed)),
-            *(each.event for each in await o.records(MessageHandled) if each.event.outcome == "done"),
-        ]
-        durations = [end.duration for end in ends]  # type: ignore[attr-defined]
-        assert durations == [await took(o, end) for end in ends]
-    assert [(end.event_type, end.attempt) for end in ends] == [  # type: ignore[attr-defined]
+        took, ends = zip(*await attempts(o), strict=True)
+    assert [end.duration for end in ends] == list(took)
+    assert [(end.event_type, end.attempt) for end in ends] == [
         ("message_retried", 1),
         ("message_retried", 2),
         ("message_handled" if failures == 2 else "message_failed", 3),
     ]
-    lines = [end.line for end in ends if not isinstance(end, MessageHandled)]  # type: ignore[attr-defined]
-    assert {(line.file, line.function, line.code.split("(")[0]) for line in lines} == {
+    lines = [end.line for end in ends if isinstance(end, MessageRetried | MessageFailed)]
+    assert {line and (line.file, line.function, line.code.partition("(")[0]) for line in lines} == {
         ("actors/play.py", "fail", "raise ValueError")
     }
 

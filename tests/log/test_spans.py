@@ -13,12 +13,12 @@ from organism.events.record import Content, Record, Unit
 from organism.events.vocabulary import Event, MessageHandled, MessageSent
 from organism.log.offline import verify_directory
 from organism.log.sqlite import SqliteLog
-from organism.views.activity import LONG_SPAN, LONG_SPANS, SPAN, SPANS, LongSpan, Span, add, summed
+from organism.views.activity import DETAILS, LONG_SPAN, LONG_SPANS, SPAN, SPANS, LongSpan, Span, add, summed
 from organism.views.views import Query, all_rows
 from tests.log.engines import START_US, open_durable
 from tests.log.faulty import FaultyDriver, Plan
 
-MODELS = (SPANS, LONG_SPANS)
+MODELS = (DETAILS, SPANS, LONG_SPANS)
 ALL = 1 << 20
 UNIT_EVENTS = 7
 

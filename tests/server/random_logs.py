@@ -14,11 +14,14 @@ from organism.events.vocabulary import (
     Event,
     MessageDiscarded,
     MessageFailed,
+    MessageHandled,
     MessageRetried,
     MessageSent,
+    MessageStarted,
     OrganismPaused,
     OrganismResumed,
     OrganismStarted,
+    StepRecorded,
     StepStarted,
     ThreadCompleted,
     ThreadCreated,
@@ -30,8 +33,8 @@ from organism.events.vocabulary import (
 )
 from organism.log.log import EventFilter, EventLog
 from organism.log.sqlite import SqliteLog
-from organism.server.push.filter import Filter, Frame
-from organism.server.push.frames import Folded
+from organism.server.push.filter import Chunk, Filter, Frame
+from organism.server.push.frames import Details, Folded
 from organism.views.approvals import APPROVALS
 from organism.views.dead_letters import DEAD_LETTERS, INDETERMINATE
 from organism.views.threads import MESSAGES, THREADS
@@ -115,6 +118,11 @@ class Teller:
             MessageDiscarded(message, failed=True),
             ApprovalExpired(f"a{self._count}"),
             StepStarted(message, agent, step=1, kind="effect", input="", unknown=True),
+            StepStarted(message, agent, step=2, kind="ask", input="", to="bob"),
+            StepRecorded(message, agent, step=2, kind="ask", input="", to="bob"),
+            MessageStarted(message, agent, attempt=1, deadline=0, version=""),
+            MessageHandled(message, agent, "done", duration=7, attempt=1),
+            MessageHandled(message, agent, "answered", duration=0),
         ]
         return self._chance.choice(troubles)
 
@@ -128,4 +136,5 @@ class Teller:
 async def by_the_naive_way(log: EventLog, wanted: Filter, after: int) -> Sequence[Frame]:
     """The frames after a position that pass: all events are folded, all frames are looked at."""
     records = await log.read(wanted=EventFilter(content=True), limit=ALL_OF_IT)
-    return [frame for frame in Folded(0).frames(records) if frame.position > after and wanted.passes(frame)]
+    everything = Chunk(0, log.head, Folded(0).frames(records), Details.of(records))
+    return [frame for frame in everything.passing(wanted) if frame.position > after]

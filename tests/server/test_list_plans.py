@@ -78,3 +78,9 @@ def test_what_is_counted_with_a_thread_is_found_by_its_id(tables: Connection, at
     steps = [row[3] for row in tables.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
     for table in ("messages", "approvals", "dead_letters", "indeterminate"):
         assert any(f"INDEX rows_{table}_" in step and "f_thread_id=?" in step for step in steps), table
+
+
+@moments
+def test_the_threads_of_a_snapshot_are_found_without_sorting_all_that_ended(tables: Connection, at: int | None) -> None:
+    ended = Query((Where("status", "<>", "active"),), CHANGED, descending=True, at=at)
+    assert not any("B-TREE" in step for step in plan(tables, threads.THREADS, ended))

@@ -49,7 +49,7 @@ async def all_of(reading: Past, head: int) -> Sequence[Frame]:
         page = await reading.read()
         assert (page.after, page.last) == (position, reading.position)
         assert page.last > position
-        found += [frame for frame in page.frames if reading.wanted.passes(frame)]
+        found += page.passing(reading.wanted)
     return found
 
 

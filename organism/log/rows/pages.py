@@ -31,8 +31,7 @@ Statement = tuple[str, list[Any]]  # SQL and its parameters
 StoredRow = tuple[bytes, bytes]  # The public JSON of a row, completed by its payload, and the private JSON
 NOW: Final = (FOREVER >> VERSION_BITS) - 1  # A position after every event
 VERSION: Final = "r.version"  # What rows in the order of their last change are sorted by
-COMPARISONS: Final = frozenset({"=", "<", "<=", ">", ">="})
-_OF_LISTS: Final[Mapping[str, str]] = {"in": "one_of", "has_any": "has_any"}
+COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
 LIVE_FIELDS_BEGIN: Final = 2  # The place of the first declared field in a live row, after its key and its public JSON
 _SQL: Final = statements("log.rows", "rows.sql")
 
@@ -191,8 +190,10 @@ def _text(model: ReadModel, query: Query) -> Statement:
 
 def _condition(model: ReadModel, where: Where) -> Statement:
     columns = ["r.key" if name == KEY else _field(model, name) for name in where.any_of or (where.column,)]
-    if where.op in _OF_LISTS:
-        part, value = _SQL[_OF_LISTS[where.op]], json_text(where.value)
+    if where.op == "in":
+        part, value = _SQL["one_of"], json_text(where.value)
+    elif where.op == "has_any":
+        part, value = _SQL["has_any"], json_text([f"|{name}|" for name in where.value])
     elif where.op == "has":
         part, value = _SQL["has"], f"|{where.value}|"
     elif where.op in COMPARISONS:

@@ -135,7 +135,7 @@ $field IN (SELECT value FROM json_each(?));
 instr($field, ?) > 0;
 
 -- has_any: a list column holds one of some names
-EXISTS (SELECT 1 FROM json_each(?) AS n WHERE instr($field, '|' || n.value || '|') > 0);
+EXISTS (SELECT 1 FROM json_each(?) WHERE instr($field, value) > 0);
 
 -- rows_spread: what the INSERT of a commit (organism/log/log.sql) makes of the rows of a model; one that a commit leaves alone costs nothing
 CREATE TEMP TRIGGER spread_$name INSTEAD OF INSERT ON commits

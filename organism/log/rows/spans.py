@@ -26,7 +26,7 @@ class OpenSpans(Entity):
 
 
 def spanned(models: Sequence[ReadModel]) -> list[ReadModel]:
-    """The models whose rows are of spans, the shortest first."""
+    """The models whose rows are of spans, the shortest first; a longer one is the sum of the last shorter one."""
     return sorted((model for model in models if model.span), key=lambda model: model.span)
 
 
@@ -77,6 +77,8 @@ class SpanFolding:
             yield model, key, row
             if longer is None:
                 return
+            if longer.span == model.span:
+                continue
             parts = self._open.parts.setdefault(longer.name, [])
             parts.append(row)
             if row.position % longer.span:

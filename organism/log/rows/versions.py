@@ -125,7 +125,12 @@ class LiveRows:
         return row
 
     def all_of(self, model: ReadModel[R]) -> list[R]:
-        return [row for row in self._rows[model.name].values() if row is not None]
+        """Each row of a model as it would be written now."""
+        rows: list[R] = [row for row in self._rows[model.name].values() if row is not None]
+        if model.complete is not None:
+            for row in rows:
+                model.complete(row)
+        return rows
 
     def checkpoint(self) -> Snapshot:
         rows = {

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
+from msgspec.json import Decoder
 from starlette.responses import Response
 
 from organism.errors import BadPosition, InvalidField, NotFound
@@ -20,12 +21,27 @@ from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import gives
 from organism.server.http.lists import position_in, time_in
 from organism.server.http.rights import Right
-from organism.views.activity import SPAN, SPANS, TOTALS, Detail, Mark, MarkKind, Parts, summed
+from organism.views.activity import (
+    DETAILS,
+    SPAN,
+    SPANS,
+    TOTALS,
+    AgentSums,
+    Detail,
+    Mark,
+    MarkKind,
+    Parts,
+    detailed,
+    parts_of,
+    summed,
+)
 from organism.views.threads import MESSAGES
 from organism.views.views import Query, Sums, Where, all_rows
 
 DEFAULT_BUCKETS: Final = 200
 MOST_MARKS: Final = 500
+_MARKS: Final = Decoder(list[Mark])
+_AGENTS: Final = Decoder(dict[str, AgentSums])
 _OF_KIND: Final[Mapping[MarkKind, str]] = {"failure": "failures", "question": "approvals", "uncertain": "uncertain"}
 
 
@@ -83,15 +99,18 @@ async def activity(call: Call) -> Response:
             raise InvalidField("`thread` and `agent` both say of whom; send one of them.", param="query.agent")
     faults.raise_found()
     wanted = await _wanted(call, given, until)
-    stretch, buckets = Stretch(await _parts(call, after, until), after, until), given.get("buckets", DEFAULT_BUCKETS)
+    stretch, buckets = await _stretch(call, after, until), given.get("buckets", DEFAULT_BUCKETS)
     if given.get("by") == "time":
-        bounds = stretch.by_time(buckets, time_in(call, "after"), time_in(call, "until"))
+        await _load(call, stretch, stretch.cut((after, until)))
+        edges = stretch.edges(buckets, time_in(call, "after"), time_in(call, "until"))
+        await _load(call, stretch, stretch.cut_by_times(edges))
+        bounds = stretch.by_time(edges)
     else:
         bounds = by_position(after, until, buckets)
+    await _load(call, stretch, stretch.cut(bounds))
     sent = None if wanted.thread is None else await _sent(call, wanted.thread, after, until)
     counts = stretch.counts(bounds, wanted, sent)
-    marks = [mark for part in stretch.parts for mark in part.marks if after < mark.position <= until]
-    marks = [mark for mark in marks if wanted.has(mark)]
+    marks = [mark for part in stretch.parts for mark in stretch.marks(part) if wanted.has(mark)]
     shown = [
         Bucket(low + 1, high, iso(stretch.time_at(low + 1)), iso(stretch.time_at(high)), *count)
         for (low, high), count in zip(pairwise(bounds), counts, strict=True)
@@ -122,16 +141,24 @@ async def _wanted(call: Call, given: Mapping[str, Any], until: int) -> Wanted:
     return Wanted(thread, agent)
 
 
-async def _parts(call: Call, after: int, until: int) -> list[Parts]:
+async def _stretch(call: Call, after: int, until: int) -> Stretch:
     """The sums of the spans that the stretch touches; those of the last one may end with the stretch."""
     if after == until:
-        return []
+        return Stretch([], after, until)
     where = (Where("position", ">", after), Where("position", "<", until + SPAN))
     found = await all_rows(call.tenant.views, SPANS.name, Query(where, order_by="position"), Parts)
     reached = found[-1].position if found else after - after % SPAN
-    if reached < until:
-        found.append(summed(await call.tenant.log.read(reached, until, limit=SPAN)))
-    return found
+    if reached >= until:
+        return Stretch(found, after, until)
+    records = await call.tenant.log.read(reached, until, limit=SPAN)
+    return Stretch([*found, parts_of(summed(records))], after, until, detailed(records))
+
+
+async def _load(call: Call, stretch: Stretch, positions: Collection[int]) -> None:
+    """Let the stretch know what is where in the spans at these positions."""
+    where = (Where("position", "in", sorted(set(positions) - stretch.details.keys())),)
+    for detail in await all_rows(call.tenant.views, DETAILS.name, Query(where, order_by="position"), Detail):
+        stretch.details[detail.position] = detail
 
 
 async def _sent(call: Call, thread: str, after: int, until: int) -> list[int]:
@@ -168,34 +195,56 @@ def _shown(mark: Mark, count: int = 1) -> ShownMark:
 class Stretch:
     """The positions after ``after`` up to ``until``, and the sums of the spans that they touch."""
 
-    def __init__(self, parts: Sequence[Parts], after: int, until: int) -> None:
+    def __init__(self, parts: Sequence[Parts], after: int, until: int, last: Detail | None = None) -> None:
         self.parts = parts
+        self.details = {} if last is None else {last.position: last}
         self._after, self._until = after, until
         self._ends = [part.position for part in parts]
         self._begins = [part.begin for part in parts]
-        self._details: dict[int, Detail] = {}
+        self._marks: dict[int, list[Mark]] = {}
+
+    def cut(self, bounds: Sequence[int]) -> list[int]:
+        """The spans that a bound lies inside of, by their positions."""
+        inside = {bisect_right(self._ends, bound) for bound in bounds if bound % SPAN}
+        return [self._ends[number] for number in inside if number < len(self._ends)]
 
     def time_at(self, position: int) -> int:
         """When the event at a position was, in µs."""
         part = self.parts[bisect_left(self._ends, position)]
         if position == part.position:
             return part.end
-        times = self._detail(part).times
-        return times[bisect_right(times, position, key=_second) - 1][0]
+        if position == part.first:
+            return part.begin
+        times = self.details[part.position].times
+        return part.begin + times[bisect_right(times, position - part.first, key=_second) - 1][0]
 
-    def by_time(self, buckets: int, begin: int | None, end: int | None) -> list[int]:
-        """Where buckets of as much time end, the beginning of the first before them.
+    def marks(self, part: Parts) -> list[Mark]:
+        """What stands out in the part, as far as it belongs to the stretch."""
+        if part.position not in self._marks:
+            found = _MARKS.decode(part.marks)
+            self._marks[part.position] = [mark for mark in found if self._after < mark.position <= self._until]
+        return self._marks[part.position]
 
-        They divide the time from ``begin`` (or the first event) to ``end`` (or the last one). One of more than ``SPAN``
-        positions begins behind a multiple of it.
-        """
+    def edges(self, buckets: int, begin: int | None, end: int | None) -> list[int]:
+        """The times that divide the time from ``begin`` (or the first event) to ``end`` (or the last one)."""
         if not self.parts:
-            return [self._after]
+            return []
         begin = self.time_at(self._after + 1) if begin is None else begin
         end = self.time_at(self._until) if end is None else end
+        return [begin + (end - begin) * number // buckets for number in range(1, buckets)]
+
+    def cut_by_times(self, times: Sequence[int]) -> list[int]:
+        """The spans that one of these times lies in, by their positions."""
+        return [self._part_at(at).position for at in times if self._part_at(at).end > at]
+
+    def by_time(self, edges: Sequence[int]) -> list[int]:
+        """Where buckets that end at these times end, the beginning of the first before them.
+
+        One of more than ``SPAN`` positions begins behind a multiple of it.
+        """
         bounds = [self._until]
-        for number in range(buckets - 1, 0, -1):
-            bound = min(bounds[-1], max(self._after, self._reached(begin + (end - begin) * number // buckets)))
+        for edge in reversed(edges):
+            bound = min(bounds[-1], max(self._after, self._reached(edge)))
             if bounds[-1] - bound > SPAN:
                 bound = max(self._after, bound - bound % SPAN)
             bounds.append(bound)
@@ -209,31 +258,37 @@ class Stretch:
         for part in self.parts:
             low, high = bisect_right(bounds, part.first - 1), bisect_left(bounds, part.position)
             if wanted.thread is None and low == high and 0 < low < len(bounds):
-                sums = part if wanted.agent is None else part.agents.get(wanted.agent)
+                sums = part if wanted.agent is None else _AGENTS.decode(part.agents).get(wanted.agent)
                 if sums is not None:
                     for place, name in enumerate(TOTALS):
                         counts[low - 1][place] += getattr(sums, name)
                 continue
             if wanted.thread is None:
-                of_part = self._detail(part).sent
-                _count(counts, bounds, 0, [at for at, to in of_part if wanted.agent in {None, to}])
+                _count(counts, bounds, 0, self._sent(part, wanted.agent))
             for kind, name in _OF_KIND.items():
-                found = [mark.position for mark in part.marks if mark.kind == kind and wanted.has(mark)]
+                found = [mark.position for mark in self.marks(part) if mark.kind == kind and wanted.has(mark)]
                 _count(counts, bounds, TOTALS.index(name), found)
         return counts
 
     def _reached(self, at: int) -> int:
         """The last position whose event is not after a time that lies in the stretch."""
-        part = self.parts[max(0, bisect_right(self._begins, at) - 1)]
+        part = self._part_at(at)
         if part.end <= at:
             return part.position
-        times = self._detail(part).times
-        return times[bisect_right(times, at, key=_first)][1] - 1
+        times = self.details[part.position].times
+        return part.first + times[bisect_right(times, at - part.begin, key=_first)][1] - 1
 
-    def _detail(self, part: Parts) -> Detail:
-        if part.position not in self._details:
-            self._details[part.position] = part.details()
-        return self._details[part.position]
+    def _sent(self, part: Parts, agent: str | None) -> list[int]:
+        """The positions of the messages, all or those that the agent got."""
+        detail = self.details[part.position]
+        if agent is None:
+            return [part.first + at for at in detail.sent]
+        place = detail.names.index(agent) if agent in detail.names else None
+        got = zip(detail.sent, detail.receivers, strict=True)
+        return [part.first + at for at, receiver in got if receiver == place]
+
+    def _part_at(self, at: int) -> Parts:
+        return self.parts[max(0, bisect_right(self._begins, at) - 1)]
 
 
 def _count(counts: Sequence[list[int]], bounds: Sequence[int], place: int, positions: Sequence[int]) -> None:

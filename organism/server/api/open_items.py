@@ -29,7 +29,7 @@ from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT, ACT_ON_THREAD, QUESTION_REFUSED, SENDING_REFUSED, Injected, gives
 from organism.server.http.lists import Filter, Listing, ListPage, equals, list_of, since
 from organism.server.http.rights import READ, Right
-from organism.views.approvals import Approval, shown
+from organism.views.approvals import Approval, shown_approvals
 from organism.views.dead_letters import DeadLetter, Indeterminate
 from organism.views.foreign_tools import PinnedTool
 from organism.views.threads import Thread
@@ -163,7 +163,7 @@ async def approvals(call: Call) -> Response:
 
 
 async def _all_shown(call: Call, rows: bytes) -> bytes:
-    return msgspec.json.encode(shown(rows, call.process.organism.codec))
+    return msgspec.json.encode(shown_approvals(rows, call.process.organism.codec))
 
 
 async def resolve(call: Call) -> Response:
@@ -179,7 +179,7 @@ async def resolve(call: Call) -> Response:
     with payload_at("/edits"):
         done = await call.do(command)
     row = await call.row("approvals", call.path_params["id"], done.position)
-    (found,) = shown(b"[%b]" % row, call.process.organism.codec)
+    (found,) = shown_approvals(b"[%b]" % row, call.process.organism.codec)
     return JsonResponse(found)
 
 

@@ -96,7 +96,8 @@ class Rates:
                 self._has_moved.set()
 
     async def follow(self) -> None:
-        """Offer what moved, a second after it began."""
+        """Offer what moves from now on, a second after it began."""
+        self._begin()
         while True:
             await self._has_moved.wait()
             await asyncio.sleep(RATES_SECONDS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
@@ -18,8 +18,16 @@ from organism.model import words
 from organism.server.push.filter import Filter, Frame
 from organism.server.push.frames import AgentChanged, Connected, Resumed, frame_of
 from organism.tenants import Tenant
-from organism.views.approvals import shown
-from organism.views.organism import Agent, Organism, OrganismRow, WaitingForPeople, completed
+from organism.views.approvals import shown_approvals
+from organism.views.organism import (
+    AGENTS,
+    Agent,
+    Organism,
+    OrganismRow,
+    WaitingForPeople,
+    completed,
+    shown_agents,
+)
 from organism.views.read_models import waiting_for_people
 from organism.views.views import CHANGED, KEY, Page, Query, ViewStore, Where, cut_payloads
 
@@ -31,12 +39,8 @@ OPEN_SHOWN: Final = 100
 PAYLOAD_BYTES: Final = 4096
 """Longer payloads and previews are cut unless the client says how long they may be."""
 SNAPSHOTS_KEPT: Final = 8
-_EVERY_AGENT: Final = Query(order_by="ordinal", limit=1_000_000)
 _ACTIVE: Final = Query((Where("status", "=", "active"),), CHANGED, descending=True, limit=ACTIVE_SHOWN)
-_OTHERS: Final = Query(
-    (Where("status", "in", ["completed", "error", "killed"]),), CHANGED, descending=True, limit=OTHERS_SHOWN
-)
-
+_OTHERS: Final = Query((Where("status", "<>", "active"),), CHANGED, descending=True, limit=OTHERS_SHOWN)
 _OPEN: Final[Mapping[str, Query]] = {
     "approvals": Query((Where("status", "=", "pending"),), "position", descending=True, limit=OPEN_SHOWN),
     "dead_letters": Query((), "died_at", descending=True, limit=OPEN_SHOWN),
@@ -68,8 +72,7 @@ class AgentStates:
             self.is_due.clear()
             with suppress(OrganismError):  # the log is closing, which the tail finds out
                 head = self._log.head
-                page = await self._views.rows("agents", replace(_EVERY_AGENT, at=head))
-                self.take(states_of(page.rows), head)
+                self.take(states_of(shown_agents(await self._views.live_rows(AGENTS, head))), head)
             await asyncio.sleep(COALESCE_SECONDS)
 
     def take(self, states: Mapping[str, Frame], position: int) -> None:
@@ -85,12 +88,9 @@ class AgentStates:
         return _changed(had, self._latest)
 
 
-def states_of(agents: bytes) -> Mapping[str, Frame]:
+def states_of(shown: Iterable[Agent]) -> Mapping[str, Frame]:
     """The ``agent_state`` of each of these rows, by its name."""
-    return {
-        row.name: frame_of(AgentChanged.of_row(row), row.current_thread, (row.name,))
-        for row in msgspec.json.decode(agents, type=list[Agent])
-    }
+    return {row.name: frame_of(AgentChanged.of_row(row), row.current_thread, (row.name,)) for row in shown}
 
 
 def _changed(before: Mapping[str, Frame], after: Mapping[str, Frame]) -> list[Frame]:
@@ -143,12 +143,10 @@ async def read_snapshot(
         raise NotFound("The organism has not started yet.")
     organism = msgspec.json.decode(row, type=OrganismRow)
     at = organism.position
-    agents = (await views.rows("agents", replace(_EVERY_AGENT, at=at))).rows
-    states = states_of(agents)
+    every = shown_agents(await views.live_rows(AGENTS, at))
+    states = states_of(every)
+    agents = msgspec.json.encode([row for row in every if wanted.agents is None or row.name in wanted.agents])
     on_states(states, at)
-    if wanted.agents is not None:
-        rows = zip(states, msgspec.json.decode(agents, type=list[Raw]), strict=True)
-        agents = msgspec.json.encode([row for name, row in rows if name in wanted.agents])
     threads = *_given(KEY, "in", wanted.threads), *_given("participants", "has_any", wanted.agents)
     active, others = [
         await views.rows("threads", replace(query, at=at, where=(*query.where, *threads)))
@@ -167,7 +165,7 @@ async def read_snapshot(
         agents=agents,
         threads=_joined(active, others),
         threads_total=active.total + others.total,
-        approvals=cut_payloads(msgspec.json.encode(shown(approvals, codec)), most, "preview"),
+        approvals=cut_payloads(msgspec.json.encode(shown_approvals(approvals, codec)), most, "preview"),
         dead_letters=cut_payloads(dead_letters, most),
         indeterminate=indeterminate,
         states=states,
