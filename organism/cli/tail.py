@@ -186,20 +186,6 @@ def _approval(frame: Mapping[str, Any]) -> Text:
     return Text.assemble("approval ", approval["id"], " ", state_of(approval), done, (preview, "dim"))
 
 
-def _handling(frame: Mapping[str, Any]) -> Text:
-    if frame["phase"] == "started":
-        return Text.assemble(frame["agent"], " begins attempt ", str(frame["attempt"]))
-    took = (f" after {frame['duration_ms']:g} ms", "dim")
-    return Text.assemble(frame["agent"], " ended attempt ", str(frame["attempt"] or "?"), ": ", frame["outcome"], took)
-
-
-def _step(frame: Mapping[str, Any]) -> Text:
-    names = (frame.get(name) for name in ("to", "model", "approval", "key"))
-    step = " ".join(("begins" if frame["phase"] == "started" else "ended", frame["kind"], *filter(None, names)))
-    failed = "" if frame["error"] is None else f": {frame['error']['message']}"
-    return Text.assemble(frame["agent"], " ", step, (failed, "red"))
-
-
 def _other(frame: Mapping[str, Any]) -> Text:
     fields = {name: value for name, value in frame.items() if name not in {"event", "position", "timestamp"}}
     return Text.assemble(frame["event"], " ", (compact(fields), "dim"))
@@ -220,9 +206,6 @@ LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], Text]]] = {
     "rates": _other,
     "approval": _approval,
     "indeterminate": lambda frame: Text("effect in doubt {id} {status}".format_map(frame["indeterminate"])),
-    "handling": _handling,
-    "step": _step,
-    "rates": _other,
     "run": lambda frame: Text.assemble(frame["agent"], " ", frame["type"], " ", (compact(frame["data"]), "dim")),
     "caught_up": lambda _: Text("up to date", "dim"),
 }

@@ -16,8 +16,6 @@ HANDLING = {"event": "handling", "position": 8, "agent": "a", "message_id": "m",
 STEP = {"event": "step", "position": 9, "agent": "a", "message_id": "m", "step": 2, "error": None}
 OPERATOR = {"principal": "operator", "user": None, "reason": None}
 ASKED = {"id": "q", "status": "pending", "preview": {"a": "\u202e"}, "expires_at": "2026-01-11T22:47:57.000042Z"}
-DONE = {"outcome": "done", "duration_ms": 29.4}
-LATE = {"code": "timeout", "message": "Nobody answered."}
 
 
 @pytest.mark.parametrize(
@@ -98,23 +96,6 @@ LATE = {"code": "timeout", "message": "Nobody answered."}
             {"event": "indeterminate", "position": 5, "indeterminate": {"id": "m:1", "status": "open"}},
             "       5 effect in doubt m:1 open",
         ),
-        (
-            {"event": "handling", "position": 6, "agent": "a", "phase": "started", "attempt": 2, "after": "retry"},
-            "       6 a begins attempt 2",
-        ),
-        (
-            {"event": "handling", "position": 6, "agent": "a", "phase": "ended", "attempt": None, **DONE},
-            "       6 a ended attempt ?: done after 29.4 ms",
-        ),
-        (
-            {"event": "step", "position": 6, "agent": "a", "phase": "started", "kind": "ask", "to": "b", "error": None},
-            "       6 a begins ask b",
-        ),
-        (
-            {"event": "step", "position": 6, "agent": "a", "phase": "ended", "kind": "ask", "to": None, "error": LATE},
-            "       6 a ended ask: Nobody answered.",
-        ),
-        ({"event": "rates", "seconds": 1.0, "agents": {}}, '         rates {"seconds":1.0,"agents":{}}'),
         ({"event": "caught_up", "position": 6}, "       6 up to date"),
         (
             {"event": "run", "position": 7, "agent": "a", "type": "message", "data": {"text": "\x1b[2Jx"}},
