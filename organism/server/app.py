@@ -16,7 +16,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Match, WebSocketRoute
 from starlette.routing import Route as HttpRoute
-from starlette.staticfiles import StaticFiles
 
 from organism.errors import Fault, MethodNotAllowed, NotFound, OrganismError
 from organism.server import introspection
@@ -37,6 +36,7 @@ from organism.server.http import problems
 from organism.server.http.call import REQUEST_ID, Process, Route
 from organism.server.http.endpoint import Endpoint
 from organism.server.http.middleware import CROSS_ORIGIN, AccessLog, Guard, Page
+from organism.server.http.page_files import PageFiles, files_of, is_hashed
 from organism.server.http.rights import OPEN
 from organism.server.surfaces import chat, completions, embeddings, inject, invoke, tools
 from organism.server.ws import live
@@ -140,18 +140,19 @@ DOCUMENTS: Final = _PACKAGE / "server" / "documents" / "static"
 """The style of ``/docs``."""
 
 
-def page_routes() -> list[HttpRoute]:
+def page_routes(places: Sequence[Path] = PLACES) -> list[HttpRoute]:
     """A route for each file of the page and of ``/docs``. A server without a page serves the API alone."""
-    place = next((place for place in PLACES if (place / "index.html").is_file()), None)
-    pages = [] if place is None else [HttpRoute("/", StaticFiles(directory=place, html=True), middleware=_AS_PAGE)]
+    place = next((place for place in places if (place / "index.html").is_file()), None)
+    pages = []
     for folder in (DOCUMENTS, *([] if place is None else [place])):
-        files = StaticFiles(directory=folder)
-        paths = [path for path in sorted(folder.rglob("*")) if path.is_file()]
+        files = PageFiles(folder)
+        paths = [*([""] if folder is place else []), *files_of(folder)]
         pages += [
-            HttpRoute(f"/{path.relative_to(folder).as_posix()}", files, methods=["GET"], middleware=_AS_PAGE)
+            HttpRoute(f"/{path}", files, methods=["GET"], middleware=_AS_HASHED if is_hashed(path) else _AS_PAGE)
             for path in paths
         ]
     return pages
 
 
 _AS_PAGE: Final = [Middleware(Page)]
+_AS_HASHED: Final = [Middleware(Page, is_immutable=True)]

@@ -1246,7 +1246,6 @@ export interface FellBehind {
 export interface FilterSaid {
   threads?: string[];
   agents?: string[];
-  /** Only frames of these, separated by commas. */
   events?: FrameName[];
   /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
   payloads?: number;
@@ -1725,7 +1724,7 @@ export interface MessageBody {
   cache_control?: Record<string, unknown> | null;
 }
 
-/** The message became a dead letter; `sent` is the position of its `message_sent`. `traceback` are the handler's own lines, the one that raised first. `root` is the dead letter with which an ask of its handling failed, and so the handling. */
+/** The message became a dead letter; `sent` is the position of its `message_sent`. `traceback` are the handler's own lines, the one that raised first. `root` is the dead letter with which an ask of its handling failed, and so the handling. Whether it was a `reply` is in no older log. */
 export interface MessageDeadData {
   message: string;
   agent: string;
@@ -1746,6 +1745,7 @@ export interface MessageDeadData {
   attempts: number;
   traceback?: CodeLine[];
   root?: string;
+  reply?: boolean;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */

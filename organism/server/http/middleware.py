@@ -33,7 +33,7 @@ API: Final[tuple[Header, ...]] = (
 )
 """On every answer of the API: no page, and not to be cached."""
 
-PAGE: Final[tuple[Header, ...]] = (
+_OF_PAGE: Final[tuple[Header, ...]] = (
     *STRICT,
     (
         b"content-security-policy",
@@ -42,9 +42,11 @@ PAGE: Final[tuple[Header, ...]] = (
             b"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
         ),
     ),
-    (b"cache-control", b"no-cache"),
 )
+PAGE: Final[tuple[Header, ...]] = (*_OF_PAGE, (b"cache-control", b"no-cache"))
 """On the page's files: only its own scripts and styles, nothing inline, no other server."""
+HASHED: Final[tuple[Header, ...]] = (*_OF_PAGE, (b"cache-control", b"public, max-age=31536000, immutable"))
+"""On those whose name changes with what is in them."""
 
 
 COSTS: Final = ("spass-cost-eur", "spass-cost-usd", "spass-cost-source", "spass-cost-sub-calls")
@@ -87,7 +89,7 @@ class AccessLog:
         async def send_with_headers(message: Message) -> None:
             if "headers" in message:  # the start of an answer, or a socket's acceptance
                 access.status = message.get("status", _SWITCHING_PROTOCOLS)
-                fixed = PAGE if access.is_page else API
+                fixed = (HASHED if access.is_immutable else PAGE) if access.is_page else API
                 names = (b"x-request-id", b"spass-request-id") if access.is_named else (b"x-request-id",)
                 ids = [(name, access.request_id.encode()) for name in names]
                 more = [(name.lower().encode(), said.encode()) for name, said in access.headers.items()]
@@ -103,11 +105,13 @@ class AccessLog:
 class Page:
     """Marks an answer as a page: it may load its own scripts and styles, and nothing else."""
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, *, is_immutable: bool = False) -> None:
         self._app = app
+        self._is_immutable = is_immutable
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        scope["state"]["access"].is_page = True
+        access: Access = scope["state"]["access"]
+        access.is_page, access.is_immutable = True, self._is_immutable
         await self._app(scope, receive, send)
 
 

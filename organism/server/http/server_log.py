@@ -97,8 +97,8 @@ _FAILED: Final = 500
 class Access:
     """One request or socket; ``route``, ``tenant`` and ``status`` are filled in when they are known.
 
-    ``is_named``: the request id is sent by its longer name too, ``SPASS-Request-Id``. ``headers`` are those of the
-    answer, whatever it will be.
+    ``is_immutable``: what its address gives never changes. ``is_named``: the request id is sent by its longer name
+    too, ``SPASS-Request-Id``. ``headers`` are those of the answer, whatever it will be.
     """
 
     request_id: str
@@ -107,6 +107,7 @@ class Access:
     tenant: str | None = None
     status: int = 500
     is_page: bool = False
+    is_immutable: bool = False
     is_named: bool = False
     headers: dict[str, str] = field(default_factory=dict)
     began: float = field(default_factory=time.monotonic)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 import pytest_asyncio
 
 from organism.server.http.call import USER
 from tests.server.served import Served, served
-from tests.server.tenanted import bearer, hello_with
+from tests.server.tenanted import Wanted, bearer, hello_with
 
 END = "9999-12-31T23:59:59-01:00"
 """Later than any time that can be shown."""
@@ -19,7 +18,7 @@ END = "9999-12-31T23:59:59-01:00"
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def shared_callers(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Served]:
     """A server with another tenant's tokens: narrowed, limited, and without any scope that reads."""
-    tokens: dict[str, dict[str, list[str] | dict[str, Any]]] = {
+    tokens: Wanted = {
         "acme": {
             "narrow": ["read", "inject:agent:greeter", "agents:chat"],
             "limited": {"scopes": ["inject"], "models": ["m2", "m1"], "expires": "2099-01-01T01:00:00+01:00"},
