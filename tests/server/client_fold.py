@@ -67,19 +67,18 @@ class AgentFold:
     def _leave(self, message: str) -> str | None:
         """It runs no more, or waits for a start no more; gives the type of its payload, if that is known."""
         if (handling := self.running.pop(message, None)) is not None:
-            return str(handling["payload_type"])
+            payload_type: str | None = handling["payload_type"]
+            return payload_type
         if message not in self.queued:
             self.unknown -= 1
             return None
         return self.queued.pop(message)[0]
 
     def retry(self, message: str, at: str) -> None:
-        """Only what became of an unsafe effect stays a question."""
-        payload_type, steps = self.running[message]["payload_type"], self.steps.get(message, {})
+        """It waits for its next attempt, which asks again."""
+        payload_type = self.running[message]["payload_type"]
         self.end(message)
         self.queued[message] = payload_type, at
-        if kept := {step: wait for step, wait in steps.items() if wait["kind"] == "person" and wait["effect"]}:
-            self.steps[message] = kept
 
     def stop(self, at: str) -> None:
         """A new life: what ran waits for a start again."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from msgspec.structs import replace
@@ -104,7 +104,7 @@ class History:
 
     async def happen(self) -> None:
         """Everything once, much of it twice."""
-        acts: Sequence[Callable[[], Awaitable[None]]] = (
+        acts: tuple[Callable[[], Awaitable[None]], ...] = (
             self.go_well,
             self.fail,
             self.fail_for_good_and_be_sent_again,

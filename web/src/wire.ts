@@ -1365,7 +1365,7 @@ export interface Graph {
   edges: Edge[];
 }
 
-/** An attempt to handle a message ended; one that failed ends with `error`. Of a message that no attempt had begun, and none will: it was `unread`, `appended` to a running turn, or `dropped`. */
+/** An attempt to handle a message ended; one that failed ends with `error`. Or a message that waited starts no more: it was `unread`, `appended` to a running turn, or `dropped` by a kill. */
 export interface HandlingEnded {
   event: "handling";
   /** Where it stands in the log. */

@@ -34,6 +34,7 @@ WITH_CONTENT: Final = EventFilter(content=True)
 
 Timeline = Annotated[str, Meta(description="The name of this log's timeline.", examples=["9f86d081884c7d65"])]
 Outcome = Literal["open", "done", "redo", "fail"]
+HandlingOutcome = Literal["done", "killed", "unread", "appended", "dropped"]
 EffectKey = Annotated[str, Meta(description="The key that the handler gave it.", examples=["pay"])]
 
 
@@ -302,7 +303,8 @@ class OrganismChanged(FrameOf, tag="organism_state"):
     @classmethod
     def of(cls, record: Record[events.Event], context: Context) -> OrganismChanged:
         status: Literal["running", "paused", "stopping"] = "paused" if context.is_paused else "running"
-        event, started = record.event, UNSET
+        event = record.event
+        started: NewLife | UnsetType = UNSET
         if isinstance(event, events.OrganismStopped):
             status = "stopping"
         elif isinstance(event, events.OrganismStarted):
@@ -456,7 +458,7 @@ class HandlingStarted(FrameOf, tag="handling"):
 class HandlingEnded(FrameOf, tag="handling"):
     """An attempt to handle a message ended; one that failed ends with `error`.
 
-    Of a message that no attempt had begun, and none will: it was `unread`, `appended` to a running turn, or `dropped`.
+    Or a message that waited starts no more: it was `unread`, `appended` to a running turn, or `dropped` by a kill.
     """
 
     position: words.Position
@@ -464,8 +466,8 @@ class HandlingEnded(FrameOf, tag="handling"):
     message_id: words.MessageId
     agent: words.AgentName
     phase: Literal["ended"]
-    attempt: Annotated[words.Count, Meta(description="Null if none was under way, or an older log.")] | None
-    outcome: Literal["done", "killed", "unread", "appended", "dropped"]
+    attempt: Annotated[words.Count, Meta(description="Null if none was under way, or the log does not know it.")] | None
+    outcome: HandlingOutcome
     duration_ms: words.Milliseconds | None
     timestamp: words.Time
 
@@ -473,20 +475,23 @@ class HandlingEnded(FrameOf, tag="handling"):
     def of(cls, record: Record[events.MessageHandled | events.MessageDropped]) -> HandlingEnded | None:
         """None of an answer, which waits for no start, and of what the outside was sent."""
         event = record.event
-        is_dropped = isinstance(event, events.MessageDropped)
-        outcome = "dropped" if is_dropped else event.outcome
-        if outcome in {"answered", "delivered"}:
-            return None
-        is_attempt = outcome in {"done", "killed"}
+        outcome: HandlingOutcome = "dropped"
+        attempt, duration_ms = None, None
+        if isinstance(event, events.MessageHandled):
+            if event.outcome in {"answered", "delivered"}:
+                return None
+            outcome = event.outcome  # type: ignore[assignment]  # one of the others
+            if outcome in {"done", "killed"}:
+                attempt, duration_ms = event.attempt or None, milliseconds(event.duration)
         return cls(
             position=record.position,
             thread_id=record.stream,
             message_id=event.message,
             agent=event.agent,
             phase="ended",
-            attempt=(event.attempt or None) if is_attempt else None,
+            attempt=attempt,
             outcome=outcome,
-            duration_ms=milliseconds(event.duration) if is_attempt else None,
+            duration_ms=duration_ms,
             timestamp=iso(record.at),
         )
 
