@@ -155,8 +155,8 @@ def _handling(frame: Mapping[str, Any]) -> Text:
     if frame["phase"] == "started":
         again = f", attempt {frame['attempt']} after a {frame['after']}" if frame["after"] else ""
         return Text.assemble(f"{frame['agent']} started", again, " ", (frame["message_id"], "dim"))
-    took = f"{frame['outcome']} in {lasted(frame['duration_ms'])}"
-    return Text.assemble(f"{frame['agent']} {took} ", (frame["message_id"], "dim"))
+    took = "" if frame["duration_ms"] is None else f" in {lasted(frame['duration_ms'])}"
+    return Text.assemble(f"{frame['agent']} {frame['outcome']}{took} ", (frame["message_id"], "dim"))
 
 
 def _step(frame: Mapping[str, Any]) -> Text:
@@ -199,6 +199,7 @@ LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], Text]]] = {
     "error": lambda frame: Text.assemble((f"{frame['agent']} failed: ", "red"), frame["error"]),
     "dead_letter": _dead_letter,
     "organism_state": lambda frame: Text.assemble("organism ", state_of(frame), by_whom(frame["by"])),
+    "agent_updated": _other,
     "reload": _other,
     "handling": _handling,
     "step": _step,

@@ -96,6 +96,7 @@ ASKED = {"id": "q", "status": "pending", "preview": {"a": "\u202e"}, "expires_at
             {"event": "indeterminate", "position": 5, "indeterminate": {"id": "m:1", "status": "open"}},
             "       5 effect in doubt m:1 open",
         ),
+        ({**HANDLING, "phase": "ended", "outcome": "unread", "duration_ms": None}, "       8 a unread m"),
         ({"event": "caught_up", "position": 6}, "       6 up to date"),
         (
             {"event": "run", "position": 7, "agent": "a", "type": "message", "data": {"text": "\x1b[2Jx"}},
