@@ -186,6 +186,15 @@ def _approval(frame: Mapping[str, Any]) -> Text:
     return Text.assemble("approval ", approval["id"], " ", state_of(approval), done, (preview, "dim"))
 
 
+def _agent_updated(frame: Mapping[str, Any]) -> Text:
+    return Text.assemble("agent ", frame["agent"], " paused" if frame["paused"] else " resumed", by_whom(frame["by"]))
+
+
+def _reload(frame: Mapping[str, Any]) -> Text:
+    changes = (f"{change}: {', '.join(frame[change])}" for change in ("added", "removed", "updated") if frame[change])
+    return Text.assemble("reload ", ("; ".join(changes) or "without changes", "dim"))
+
+
 def _other(frame: Mapping[str, Any]) -> Text:
     fields = {name: value for name, value in frame.items() if name not in {"event", "position", "timestamp"}}
     return Text.assemble(frame["event"], " ", (compact(fields), "dim"))
@@ -199,8 +208,8 @@ LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], Text]]] = {
     "error": lambda frame: Text.assemble((f"{frame['agent']} failed: ", "red"), frame["error"]),
     "dead_letter": _dead_letter,
     "organism_state": lambda frame: Text.assemble("organism ", state_of(frame), by_whom(frame["by"])),
-    "agent_updated": _other,
-    "reload": _other,
+    "agent_updated": _agent_updated,
+    "reload": _reload,
     "handling": _handling,
     "step": _step,
     "usage": _usage,
