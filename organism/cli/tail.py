@@ -20,6 +20,7 @@ from organism.cli.exits import Exit
 from organism.cli.options import Tail
 from organism.cli.output import (
     by_whom,
+    changes_of,
     compact,
     lasted,
     message_line,
@@ -190,11 +191,6 @@ def _agent_updated(frame: Mapping[str, Any]) -> Text:
     return Text.assemble("agent ", frame["agent"], " paused" if frame["paused"] else " resumed", by_whom(frame["by"]))
 
 
-def _reload(frame: Mapping[str, Any]) -> Text:
-    changes = (f"{change}: {', '.join(frame[change])}" for change in ("added", "removed", "updated") if frame[change])
-    return Text.assemble("reload ", ("; ".join(changes) or "without changes", "dim"))
-
-
 def _other(frame: Mapping[str, Any]) -> Text:
     fields = {name: value for name, value in frame.items() if name not in {"event", "position", "timestamp"}}
     return Text.assemble(frame["event"], " ", (compact(fields), "dim"))
@@ -209,7 +205,7 @@ LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], Text]]] = {
     "dead_letter": _dead_letter,
     "organism_state": lambda frame: Text.assemble("organism ", state_of(frame), by_whom(frame["by"])),
     "agent_updated": _agent_updated,
-    "reload": _reload,
+    "reload": lambda frame: Text.assemble("reload ", (changes_of(frame) or "without changes", "dim")),
     "handling": _handling,
     "step": _step,
     "usage": _usage,
