@@ -269,6 +269,11 @@ def paused(row: Mapping[str, Any]) -> str:
     return f"since {clock_time(row['paused_at'])}{by_whom(row['paused_by'])}" if row["paused_at"] else ""
 
 
+def changes_of(reload: Mapping[str, Any]) -> str:
+    """Which listeners a reload has added, removed and updated; empty if none."""
+    return "; ".join(f"{what}: {', '.join(reload[what])}" for what in ("added", "removed", "updated") if reload[what])
+
+
 def ids_text(sent: Mapping[str, Any]) -> str:
     """The ids that sending a message has made."""
     return f"thread   {sent['thread_id']}\nmessage  {sent['message_id']}\nposition {sent['position']}"

@@ -20,6 +20,7 @@ from organism.cli.exits import Exit
 from organism.cli.options import Tail
 from organism.cli.output import (
     by_whom,
+    changes_of,
     compact,
     lasted,
     message_line,
@@ -186,6 +187,10 @@ def _approval(frame: Mapping[str, Any]) -> Text:
     return Text.assemble("approval ", approval["id"], " ", state_of(approval), done, (preview, "dim"))
 
 
+def _agent_updated(frame: Mapping[str, Any]) -> Text:
+    return Text.assemble("agent ", frame["agent"], " paused" if frame["paused"] else " resumed", by_whom(frame["by"]))
+
+
 def _other(frame: Mapping[str, Any]) -> Text:
     fields = {name: value for name, value in frame.items() if name not in {"event", "position", "timestamp"}}
     return Text.assemble(frame["event"], " ", (compact(fields), "dim"))
@@ -199,8 +204,8 @@ LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], Text]]] = {
     "error": lambda frame: Text.assemble((f"{frame['agent']} failed: ", "red"), frame["error"]),
     "dead_letter": _dead_letter,
     "organism_state": lambda frame: Text.assemble("organism ", state_of(frame), by_whom(frame["by"])),
-    "agent_updated": _other,
-    "reload": _other,
+    "agent_updated": _agent_updated,
+    "reload": lambda frame: Text.assemble("reload ", (changes_of(frame) or "without changes", "dim")),
     "handling": _handling,
     "step": _step,
     "usage": _usage,

@@ -97,6 +97,21 @@ ASKED = {"id": "q", "status": "pending", "preview": {"a": "\u202e"}, "expires_at
             "       5 effect in doubt m:1 open",
         ),
         ({**HANDLING, "phase": "ended", "outcome": "unread", "duration_ms": None}, "       8 a unread m"),
+        (
+            {"event": "agent_updated", "position": 6, "agent": "a", "paused": False, "by": OPERATOR},
+            "       6 agent a resumed by operator",
+        ),
+        (
+            {
+                "event": "reload",
+                "position": 6,
+                "added": ["a", "b"],
+                "removed": [],
+                "updated": ["c"],
+                "agents": [{"name": "a", "description": "A"}],
+            },
+            "       6 reload added: a, b; updated: c",
+        ),
         ({"event": "caught_up", "position": 6}, "       6 up to date"),
         (
             {"event": "run", "position": 7, "agent": "a", "type": "message", "data": {"text": "\x1b[2Jx"}},
