@@ -2304,6 +2304,12 @@ export interface RetrievedDocument {
   metadata: Record<string, unknown>;
   /** The higher the better, among those of this answer alone; by `vector` it is a cosine. */
   score: number;
+  /** By what it was found: it has a word of the query, its vector is among the nearest, or both. */
+  matched: Array<"keyword" | "vector">;
+  /** The cosine of the two vectors, from 0 on; null where none were compared. */
+  similarity: number | null;
+  /** Where `text` has words of the query: the first character, and the one behind the last. */
+  highlights: [number, number][];
 }
 
 /** How often a handling is tried, and how long it waits in between (seconds, growing to `max_delay_s`). */

@@ -30,7 +30,9 @@ from organism.errors import LibraryDamaged, LibraryUnavailable, MissingField, No
 from organism.model import words
 from organism.rag.documents import ID_PATTERN, MOST_CONDITIONS, MOST_DOCUMENTS, MOST_TOP_K, Document
 from organism.rag.library import By
+from organism.rag.question import Hit
 from organism.rag.store import Span
+from organism.rag.words import MOST_PLACES
 from organism.server.http import lists
 from organism.server.http.bodies import NULL, Name, NoBody, Places, body, named_in
 from organism.server.http.call import FOR_USER, Call, JsonResponse, Route, Tag, tagged
@@ -104,6 +106,21 @@ class RetrievedDocument(LibraryDocument):
 
     score: Annotated[
         float, Meta(description="The higher the better, among those of this answer alone; by `vector` it is a cosine.")
+    ]
+    matched: Annotated[
+        list[Literal["keyword", "vector"]],
+        Meta(description="By what it was found: it has a word of the query, its vector is among the nearest, or both."),
+    ]
+    similarity: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(description="The cosine of the two vectors, from 0 on; null where none were compared.", examples=[0.83]),
+    ]
+    highlights: Annotated[
+        list[Annotated[tuple[words.Count, words.Count], Meta(examples=[[4, 14]])]],
+        Meta(
+            max_length=MOST_PLACES,
+            description="Where `text` has words of the query: the first character, and the one behind the last.",
+        ),
     ]
 
 
@@ -263,12 +280,22 @@ async def query_index(call: Call) -> Response:
     mode = body.mode or DEFAULT_MODE
     asked = library.query(index_id, body.query, body.top_k or DEFAULT_TOP_K, mode, body.filter or {})
     hits, model = await call.unless_left(asked)
-    results: list[RetrievedDocument] = [{**_shown(hit.document), "score": hit.score} for hit in hits]
+    results = [_found(hit) for hit in hits]
     return JsonResponse(Retrieved(results=results, mode=mode, embedding_model=model))
 
 
 def _shown(document: Document) -> LibraryDocument:
     return LibraryDocument(id=document.id, text=document.text, metadata=dict(document.metadata))
+
+
+def _found(hit: Hit) -> RetrievedDocument:
+    return {
+        **_shown(hit.document),
+        "score": hit.score,
+        "matched": list(hit.matched),
+        "similarity": hit.similarity,
+        "highlights": list(hit.highlights),
+    }
 
 
 def _by(call: Call) -> By:
