@@ -298,6 +298,8 @@ export type Batch = Array<
     | RunShown
     | TextHeard
     | ModelCalled
+    | IndexChanged
+    | IndexProgress
     | HandlingStarted
     | HandlingEnded
     | StepShown
@@ -1310,6 +1312,7 @@ export type FrameName =
     | "error"
     | "handling"
     | "indeterminate"
+    | "library"
     | "message"
     | "organism_state"
     | "rates"
@@ -1436,6 +1439,20 @@ export interface IndeterminateList {
   indeterminate: Indeterminate[];
 }
 
+/** An index of the library began, was changed or deleted. */
+export interface IndexChanged {
+  event: "library";
+  /** Where it stands in the log. */
+  position: number;
+  index: string;
+  change: "created" | "changed" | "deleted";
+  doc_count: number;
+  /** What makes its vectors. */
+  embedding_model: string;
+  /** UTC, ISO 8601. */
+  timestamp: string;
+}
+
 /** An index began with these documents, each with its digest; its rows in the store are of `generation`. */
 export interface IndexCreatedData {
   index: string;
@@ -1456,6 +1473,19 @@ export interface IndexDeletedData {
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
+}
+
+/** How far the background is with an index; `work` is null once it is done. It is no event: the latest wins. */
+export interface IndexProgress {
+  event: "library";
+  index: string;
+  change: "progress";
+  doc_count: number;
+  /** What makes its vectors. */
+  embedding_model: string;
+  work: Work | null;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** `POST /a1/rag/indices/{index_id}/documents` and `…/append`. */
@@ -1579,16 +1609,6 @@ export interface LibraryEmbedding {
   error: string | null;
 }
 
-/** An index of the library. */
-export interface LibraryIndex {
-  id: string;
-  doc_count: number;
-  /** What made its vectors. */
-  embedding_model: string;
-  /** UTC, ISO 8601. */
-  created_at: string;
-}
-
 /** The indices, oldest first. */
 export interface LibraryIndexList {
   /** How many are here. */
@@ -1600,7 +1620,7 @@ export interface LibraryIndexList {
   offset: number;
   /** The `cursor` of the next page; null on the last. */
   next: string | null;
-  indices: LibraryIndex[];
+  indices: ShownIndex[];
 }
 
 /** Bounds of the whole organism. Times are in seconds; `pause_after_failures` 0 means never (G8). Where `max_concurrent_per_agent` is left out, it depends on what a listener does. */
@@ -2757,6 +2777,20 @@ export interface SessionUncompactedData {
   content_owner?: string;
 }
 
+/** An index of the library, who reads it, and what goes on with it in the background. */
+export interface ShownIndex {
+  id: string;
+  doc_count: number;
+  /** What made its vectors. */
+  embedding_model: string;
+  /** UTC, ISO 8601. */
+  created_at: string;
+  /** The agents whose `rag_index` it is, by the configuration of now. */
+  used_by: string[];
+  /** Null if nothing goes on, and with `at`. */
+  work: Work | null;
+}
+
 /** Something that stands out; of `count` of its kind in a bucket the last one. */
 export interface ShownMark {
   /** Where it stands in the log. */
@@ -3488,6 +3522,13 @@ export interface Why {
   next: string | null;
 }
 
+/** What goes on in the background: how many of an index's documents have vectors by its model, or by a new one. */
+export interface Work {
+  kind: "embed" | "reembed";
+  done: number;
+  total: number;
+}
+
 /** What happened from one position to another, the times of both, and how much of each. */
 export interface organism__server__api__activity__Bucket {
   /** Where it stands in the log. */
@@ -3544,6 +3585,8 @@ export type Pushed =
   | RunShown
   | TextHeard
   | ModelCalled
+  | IndexChanged
+  | IndexProgress
   | HandlingStarted
   | HandlingEnded
   | StepShown
@@ -3566,6 +3609,8 @@ export type Frame =
   | RunShown
   | TextHeard
   | ModelCalled
+  | IndexChanged
+  | IndexProgress
   | HandlingStarted
   | HandlingEnded
   | StepShown
@@ -4397,9 +4442,12 @@ export interface Routes {
     answer: LibraryIndexList;
   };
   "GET /a1/rag/indices/{index_id}": {
-    query: {};
+    query: {
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
+    };
     body: undefined;
-    answer: LibraryIndex;
+    answer: ShownIndex;
   };
   "DELETE /a1/rag/indices/{index_id}": {
     query: {};
@@ -4457,7 +4505,7 @@ export interface Routes {
   "POST /a1/rag/indices/{index_id}/reembed": {
     query: {};
     body: ReembedBody;
-    answer: LibraryIndex;
+    answer: ShownIndex;
   };
   "POST /a1/rag/indices/{index_id}/query": {
     query: {};

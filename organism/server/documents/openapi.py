@@ -209,7 +209,7 @@ def _parameter(place: str, name: str, schema: Schema) -> dict[str, Any]:
 
 def is_tagged(route: Route) -> bool:
     """Whether its answers carry an ETag."""
-    return route.by_head or route.is_tagged
+    return route.by_head or route.by_body or route.is_tagged
 
 
 def is_conditional(route: Route) -> bool:
