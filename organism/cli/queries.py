@@ -255,6 +255,12 @@ def _message(message: Mapping[str, Any], options: opts.Messages) -> None:
     output.show_object(options, message, named)
 
 
+BUDGETS: Final[output.Columns] = {
+    "BUDGET OF TODAY": lambda budget: f"{budget['of']} {budget['name']}",
+    "USED": lambda budget: f"{budget['used']:g}",
+    "OF": lambda budget: f"{budget['limit']:g} {budget['unit']}",
+    "RESETS": lambda budget: output.clock_time(budget["resets_at"]),
+}
 USAGE: Final[output.Columns] = {
     "AGENT": "agent",
     "CALLS": "calls",
@@ -282,6 +288,8 @@ def usage(options: opts.Usage) -> None:
     else:
         used = [*found["agents"], {**found["total"], "agent": "all"}] if found["agents"] else []
         output.table([*USAGE], (output.cells(row, USAGE) for row in used), "no model was called yet")
+        if found["budgets"]:
+            output.table([*BUDGETS], (output.cells(row, BUDGETS) for row in found["budgets"]), "")
 
 
 def _billed(options: opts.Usage) -> None:

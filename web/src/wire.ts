@@ -761,6 +761,19 @@ export interface ControlledAgent {
   position: number;
 }
 
+/** A bound of what may be spent on a day of UTC, and how near it is. */
+export interface DayBudget {
+  of: "tenant" | "agent";
+  /** Of the tenant or the agent. */
+  name: string;
+  unit: "tokens" | "usd" | "calls" | "seconds";
+  limit: number;
+  /** Spent, or reserved for calls under way. */
+  used: number;
+  /** UTC, ISO 8601. */
+  resets_at: string;
+}
+
 /** A message that failed for good, or a send that was refused, with its payload. */
 export interface DeadLetter {
   id: string;
@@ -3437,6 +3450,8 @@ export interface UsageOfAll {
   agents: UsageOfAgent[];
   /** The newest 31 with calls, newest first. */
   days: UsageOfDay[];
+  /** What bounds today, the tenant's first; none with `at`. */
+  budgets: DayBudget[];
 }
 
 /** The calls of one day. */
