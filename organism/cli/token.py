@@ -69,9 +69,8 @@ def link(options: LinkToken) -> None:
     address = f"{url}/#token={token}"  # the fragment reaches no server, so it stands in no log
     show_text(options, {"url": address, "tenant": options.tenant, "name": name, "expires": end}, address)
     if not options.json:
-        note(
-            f"Who has it may {', '.join(scopes)} until {clock_time(end)}; `organism token revoke {name}` ends it before."
-        )
+        rights = ", ".join(scopes)
+        note(f"Who has it may {rights} until {clock_time(end)}; `organism token revoke {name}` ends it before.")
 
 
 def _text(name: str) -> str:
