@@ -25,7 +25,7 @@ import typer
 from organism.cli.exits import OF_STATUS, Exit
 from organism.cli.options import Remote
 from organism.cli.output import Rows, refuse
-from organism.errors import OrganismError
+from organism.errors import FileUnreadable, OrganismError
 from organism.model.addresses import is_loopback
 
 TIMEOUT_SECONDS: Final = 75.0
@@ -143,6 +143,19 @@ class Client:
         if body is not None:
             more["json"] = body
         return self._json("POST", path, headers={**more.pop("headers", {}), **_key_header(key)}, **more)
+
+    def post_file(self, path: str, data: bytes, kind: str, name: str, **more: Any) -> Any:
+        """The JSON of a POST of a file. Raises ``FileUnreadable``."""
+        headers = {**more.pop("headers", {}), "Content-Type": kind}
+        with self._http(TIMEOUT_SECONDS) as http:
+            response = http.post(more.get("base", API) + path, content=data, params={"name": name}, headers=headers)
+        if not response.is_success:
+            with suppress(ValueError, LookupError, TypeError):
+                error = response.json()["error"]
+                if error["code"] == FileUnreadable.code:
+                    raise FileUnreadable(error["details"][0]["message"])
+            refuse_response(self.server, response.status_code, response.content)
+        return response.json()
 
     def put(self, path: str, body: Any, **more: Any) -> Any:
         """The JSON of a PUT."""

@@ -12,15 +12,17 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 import orjson
 import structlog
 from msgspec import Struct
+from msgspec.structs import replace as struct_replace
 
 from organism.errors import (
     Fault,
+    FileUnreadable,
     InvalidField,
     LibraryDamaged,
     LibraryUnavailable,
@@ -40,7 +42,9 @@ from organism.model.redact import Redactor
 from organism.rag import documents, store
 from organism.rag.digests import Digests, LoggedDigests
 from organism.rag.documents import Document, Filter
+from organism.rag.files import MOST_NAME_BYTES, Kind, Unreadable, prefix_of
 from organism.rag.index import Graphs
+from organism.rag.isolated_reader import read_pieces
 from organism.rag.question import Hit, Mode, Question
 from organism.rag.store import Damage, Expected, InForce, Listed, Span, Staging, Store, Version
 from organism.sqlite.driver import Connection
@@ -119,6 +123,14 @@ class Embedding:
     doc_count: int
     embedded: int
     error: str | None
+
+
+class File(NamedTuple):
+    """A file that is to become documents."""
+
+    name: str
+    kind: Kind
+    data: bytes
 
 
 class Work(Struct, frozen=True):
@@ -451,6 +463,43 @@ class Library:
         """Raise ``InvalidField`` for names that hold a live secret: the log would have them under other names."""
         fault = "a token or key of this server stands in a name"
         documents.refuse([Fault(place, fault) for place, name in names if self._redactor.holds_live(name)])
+
+    async def put_file(self, index_id: str, file: File, model: str | None, by: By) -> tuple[StoredIndex | None, int]:
+        """Put a file's pieces in the place of all documents that the index has of it; they are embedded later.
+
+        Gives the index as it then is, None if there is none, and how many pieces the file has. Raises
+        ``FileUnreadable``: then nothing is changed.
+        """
+        documents.check_id(index_id, "/index_id")
+        name = file.name[:140]
+        if not 0 < len(file.name.encode()) <= MOST_NAME_BYTES or not file.name.isprintable():
+            raise InvalidField(
+                f"A file's name is 1 to {MOST_NAME_BYTES} bytes of printable text; came {name!r}.", param="query.name"
+            )
+        self._refuse_secrets([("/index_id", index_id), ("query.name", file.name)])
+        try:
+            pieces = await read_pieces(*file)
+        except Unreadable as why:
+            raise FileUnreadable(f"The file {name!r} was not taken: {why}.", details=(Fault("", str(why)),)) from why
+        given = [Document(*piece) for piece in pieces]
+        prefix = prefix_of(file.name)
+
+        async def change(row: StoredIndex | None) -> _Change | None:
+            known = await self._digests(index_id) if row is not None else {}
+            gone = [each for each in known if each.startswith(prefix)]
+            if not given and not gone:
+                return None
+            made = await self._written(index_id, given, model, row, is_all=False, later=True)
+            if not isinstance(made.fact, events.DocumentsChanged):
+                return made
+            deleted = sorted(set(gone) - made.fact.written.keys())
+            fact = struct_replace(made.fact, deleted=tuple(deleted), doc_count=made.fact.doc_count - len(deleted))
+            return _Change(replace(made.staging, removed=deleted), fact)
+
+        row = await self._changed(index_id, None, by, change)
+        if row is not None:
+            self._embed_later(index_id)
+        return row, len(given)
 
     async def patch(
         self, index_id: str, document_id: str, text: str | None, metadata: Mapping[str, Any] | None, by: By

@@ -1232,6 +1232,17 @@ export interface FellBehind {
   lag_ms: number;
 }
 
+/** What a file has become. */
+export interface FileTaken {
+  index_id: string;
+  /** The file's name: `path` of its documents' metadata. */
+  source: string;
+  /** How many; none if the file has no text. */
+  documents: number;
+  /** What goes on with the index; null if all is embedded. */
+  work: Work | null;
+}
+
 /** What was sent of it. */
 export interface FilterSaid {
   threads?: string[];
@@ -4501,6 +4512,14 @@ export interface Routes {
     };
     body: IngestBody;
     answer: Ingested;
+  };
+  "POST /a1/rag/indices/{index_id}/files": {
+    query: {
+      /** What the file is called. */
+      name?: string;
+    };
+    body: Blob;
+    answer: FileTaken;
   };
   "GET /a1/rag/indices/{index_id}/documents/{doc_id}": {
     query: {};

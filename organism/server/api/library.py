@@ -29,10 +29,19 @@ from pydantic import (
 from pydantic.config import JsonDict
 from starlette.responses import Response
 
-from organism.errors import LibraryDamaged, LibraryUnavailable, MissingField, NotFound
+from organism.errors import (
+    FileUnreadable,
+    LibraryDamaged,
+    LibraryUnavailable,
+    MissingField,
+    NotFound,
+    UnsupportedMediaType,
+)
+from organism.events.entity import Entity
 from organism.model import words
 from organism.rag.documents import ID_PATTERN, MOST_CONDITIONS, MOST_DOCUMENTS, MOST_TOP_K, Document
-from organism.rag.library import By, Work
+from organism.rag.files import KINDS
+from organism.rag.library import By, File, Work
 from organism.rag.question import Hit
 from organism.rag.store import Span
 from organism.rag.words import MOST_PLACES
@@ -105,6 +114,15 @@ class Ingested(TypedDict):
     index_id: Annotated[str, Meta(examples=["berlin-info"])]
     ingested: Annotated[words.Count, Meta(description="How many documents the request had.")]
     doc_count: Annotated[words.Count, Meta(description="How many the index has now.")]
+
+
+class FileTaken(Entity, kw_only=True):
+    """What a file has become."""
+
+    index_id: Annotated[str, Meta(examples=["berlin-info"])]
+    source: Annotated[str, Meta(description="The file's name: `path` of its documents' metadata.", examples=["a.pdf"])]
+    documents: Annotated[words.Count, Meta(description="How many; none if the file has no text.")]
+    work: Annotated[Work | None, Meta(description="What goes on with the index; null if all is embedded.")]
 
 
 class Deleted(TypedDict):
@@ -259,6 +277,26 @@ async def append_documents(call: Call) -> Response:
     return await _ingested(call, call.tenant.library.append)
 
 
+async def put_file(call: Call) -> Response:
+    """Make documents of a file's text, in the place of those that the index has of a file of that name.
+
+    A file that cannot be read is refused and changes nothing. Its documents are embedded in the background.
+    """
+    name = call.parameters().get("name")
+    if name is None:
+        raise MissingField("`name` says what the file is called.", param="query.name")
+    if (kind := KINDS.get(call.content_kind)) is None:
+        raise UnsupportedMediaType(
+            f"A file comes as {', '.join(KINDS)}; came {call.content_kind or 'no Content-Type'!r}.",
+            param="headers.content-type",
+        )
+    library, index_id = call.tenant.library, call.path_params["index_id"]
+    with named_in(_PLACES):
+        row, count = await call.unless_left(library.put_file(index_id, File(name, kind, call.content), None, _by(call)))
+    work = None if row is None else await library.work(row.public)
+    return JsonResponse(FileTaken(index_id=index_id, source=name, documents=count, work=work), 202)
+
+
 async def library_documents(call: Call) -> Response:
     """The documents of the index, in the order in which their ids came first."""
     query = lists.paging(call)
@@ -395,6 +433,23 @@ ROUTES: Final = tagged(
     _moving(f"GET {_INDEX}/embedding", index_embedding, gives=gives(LibraryEmbedding)),
     _ingest(f"POST {_DOCUMENTS}", replace_documents),
     _ingest(f"POST {_DOCUMENTS}/append", append_documents),
+    _act(
+        f"POST {_INDEX}/files",
+        put_file,
+        gives=gives(FileTaken, status=202),
+        query=("name",),
+        narrow={"name": Annotated[str, Meta(description="What the file is called.", examples=["guide.pdf"])]},
+        takes=bytes,
+        takes_files=tuple(KINDS),
+        refuses=(
+            NotFound,
+            LibraryDamaged,
+            LibraryUnavailable,
+            FileUnreadable,
+            UnsupportedMediaType,
+            *EMBEDDING_REFUSED,
+        ),
+    ),
     _read(f"GET {_DOCUMENT}", library_document, gives=gives(LibraryDocument)),
     _act(f"PATCH {_DOCUMENT}", patch_document, gives=gives(LibraryDocument), takes=PatchDocumentBody),
     _act(f"DELETE {_DOCUMENT}", delete_document, gives=gives(Deleted), takes=NoBody),

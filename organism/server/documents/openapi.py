@@ -253,6 +253,9 @@ def _takes_nothing(schema: Schema) -> bool:
 
 
 def _body(route: Route, schemas: Schemas) -> Schema:
+    if route.takes_files:
+        file = {"schema": {"type": "string", "format": "binary"}}
+        return {"required": True, "description": "The file.", "content": dict.fromkeys(route.takes_files, file)}
     schema = schemas.of(route.takes)
     content = {JSON: _media(schema, schemas)}
     if route.takes_xml:
