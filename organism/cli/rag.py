@@ -136,8 +136,8 @@ def add(options: AddDocuments) -> None:
             name = file.as_posix()
             try:
                 data = bytes_of(file, files[file])
-                if not (unchanged := known[name, digest_of(data)]):
-                    sent = library.put_file(options.index, file, data)
+                unchanged = known[name, digest_of(data)]
+                sent = 0 if unchanged else library.put_file(options.index, file, data)
             except (LeftOut, FileUnreadable) as why:
                 counted["left_out"] += 1
                 failed = failed or file in options.path

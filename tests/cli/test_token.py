@@ -130,7 +130,7 @@ async def test_a_link_opens_the_page_with_a_token_that_may_read_and_ends_by_itse
     text = re.fullmatch(r"http://127\.0\.0\.1:8080/#token=(org_link-\w+_[0-9a-f]{64})", made.out.strip())
     assert text
     [who] = entries(config)
-    assert (who.credential, who.grants) == (hashlib.sha256(text[1].encode()).digest(), {"read"})
+    assert (who.credential, who.grants) == (hashlib.sha256(text[1].encode()).digest(), frozenset({"read"}))
     assert f"organism token revoke {who.name}" in made.err
     assert who.ends is not None
     assert timedelta(hours=11) < datetime.fromtimestamp(who.ends, UTC) - datetime.now(UTC) <= timedelta(hours=12)
@@ -150,7 +150,7 @@ async def test_a_link_names_the_address_that_is_asked_for(config: Path, given: l
     made = await token(config, "link", *rights, *given, "--json")
     assert made.json["url"].startswith(address)
     [who] = entries(config)
-    assert (who.tenant, who.name, who.grants) == ("acme", made.json["name"], {"read", "control"})
+    assert (who.tenant, who.name, who.grants) == ("acme", made.json["name"], frozenset({"read", "control"}))
 
 
 async def test_a_link_names_the_server_of_the_environment_unless_told_otherwise(config: Path) -> None:

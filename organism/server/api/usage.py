@@ -19,6 +19,7 @@ from organism.model import words
 from organism.model.money import NOTHING, exact, plain
 from organism.model.times import iso
 from organism.pump.spending import DAY_US, Amount
+from organism.pump.spending import Account as SpentToday
 from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import gives
 from organism.server.http.lists import AT, LAST_US, as_of
@@ -136,15 +137,15 @@ def _budgets(tenant: Tenant) -> list[DayBudget]:
     now, state = tenant.clock.now_us(), tenant.pump.state
     spend = state.folded.spend
     listeners = sorted(state.rules.listeners.items())
-    agents = [(name, each.budget.day, spend.agent_on(name, now)) for name, each in listeners]
+    budgets: list[tuple[Literal["tenant", "agent"], str, Spend, SpentToday]] = [
+        ("tenant", tenant.id, state.config.budget.day, spend.tenant_on(now)),
+        *(("agent", name, each.budget.day, spend.agent_on(name, now)) for name, each in listeners),
+    ]
     resets_at = iso((now // DAY_US + 1) * DAY_US)
     return [
         DayBudget(of=of, name=name, unit=unit, limit=float(limit), used=used, resets_at=resets_at)
-        for of, name, most, account in (
-            ("tenant", tenant.id, state.config.budget.day, spend.tenant_on(now)),
-            *(("agent", *each) for each in agents),
-        )
-        for unit, limit, used in _bounded(most, account.used)
+        for of, name, most, today in budgets
+        for unit, limit, used in _bounded(most, today.used)
     ]
 
 

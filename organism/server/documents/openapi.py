@@ -254,7 +254,7 @@ def _takes_nothing(schema: Schema) -> bool:
 
 def _body(route: Route, schemas: Schemas) -> Schema:
     if route.takes_files:
-        file = {"schema": {"type": "string", "format": "binary"}}
+        file = {"schema": {"type": "string", "format": "binary"}, "example": "What the file says."}
         return {"required": True, "description": "The file.", "content": dict.fromkeys(route.takes_files, file)}
     schema = schemas.of(route.takes)
     content = {JSON: _media(schema, schemas)}

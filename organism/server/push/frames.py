@@ -402,15 +402,14 @@ class IndexChanged(FrameOf, tag="library"):
 
     @classmethod
     def of(cls, record: Record[LibraryEvent], context: Context) -> IndexChanged:
-        event, model = record.event, context.embedding_model
+        event, last = record.event, (context.embedding_model, iso(record.at))
         match event:
             case events.IndexCreated():
-                shown: tuple[Any, int] = "created", len(event.documents)
+                return cls(record.position, event.index, "created", len(event.documents), *last)
             case events.DocumentsChanged():
-                shown = "changed", event.doc_count
+                return cls(record.position, event.index, "changed", event.doc_count, *last)
             case events.IndexDeleted():
-                shown = "deleted", 0
-        return cls(record.position, event.index, *shown, model, iso(record.at))
+                return cls(record.position, event.index, "deleted", 0, *last)
 
 
 class IndexProgress(FrameOf, tag="library"):
