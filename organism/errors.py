@@ -280,6 +280,12 @@ class MessageTooLarge(BodyTooLarge, code="message_too_large"):
     remediation = "Send it in parts, or as a document to an index; a model with a larger `context_window` takes more."
 
 
+class FileUnreadable(OrganismError, code="file_unreadable", status=400, type="invalid_request_error", is_final=True):
+    """The file has no text that can be read; `details` says why. Nothing was changed."""
+
+    remediation = "Send a text, Markdown, HTML or PDF file that opens elsewhere too, or divide it."
+
+
 class UnsupportedMediaType(
     OrganismError, code="unsupported_media_type", status=415, type="invalid_request_error", is_final=True
 ):

@@ -93,6 +93,8 @@ def _route(route: Route, schemas: Schemas) -> str:
     taken = {"properties": {name: schemas.of(kind) for name, kind in route.parameters().items()}}
     answer = one_of([type_of(schemas.of(form.shape)) for form in route.gives if form.shape is not None])
     body = "undefined" if route.takes is None else type_of(schemas.of(route.takes))
+    if route.takes_files:
+        body = "Blob"
     said = [f"    query: {_fields(taken, '    ')};\n", f"    body: {body};\n", f"    answer: {answer};\n"]
     fields = "".join(said)
     return f'  "{route.method} {route.address}": {{\n{fields}  }};\n'

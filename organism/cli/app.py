@@ -73,6 +73,7 @@ VERBS: Final = (
     Verb("rag rm", options.RemoveDocuments, "rag:remove", "Delete a document, or an index with all of its documents."),
     Verb("mcp", options.Remote, "mcp:mcp", "Serve the tools as an MCP server over stdio."),
     Verb("token create", options.CreateToken, "token:create", "Make a token and print it, only this once."),
+    Verb("token link", options.LinkToken, "token:link", "Make a link to the page that has a token of its own."),
     Verb(
         "token revoke",
         options.RevokeToken,

@@ -25,7 +25,7 @@ import typer
 from organism.cli.exits import OF_STATUS, Exit
 from organism.cli.options import Remote
 from organism.cli.output import Rows, refuse
-from organism.errors import OrganismError
+from organism.errors import FileUnreadable, OrganismError
 from organism.model.addresses import is_loopback
 
 TIMEOUT_SECONDS: Final = 75.0
@@ -37,7 +37,9 @@ PAGE_ROWS: Final = 500
 LAST_SEEN: Final = "Last-Event-ID"
 FIRST_DELAY_SECONDS: Final = 0.5
 MAX_DELAY_SECONDS: Final = 8.0
-DEFAULT_URL: Final = "http://127.0.0.1:8080"
+DEFAULT_HOST: Final = "127.0.0.1"
+DEFAULT_PORT: Final = 8080
+DEFAULT_URL: Final = f"http://{DEFAULT_HOST}:{DEFAULT_PORT}"
 NOTICE_FILE: Final = "server.json"
 TOKEN_FILE: Final = "token"  # noqa: S105 - the name of the file
 
@@ -93,7 +95,7 @@ class Server:
 def find_server(options: Remote) -> Server:
     """The server that the options name, else the local one of the data directory."""
     notice = read_notice(options.data)
-    url = _checked_url(options.url) if options.url else notice.get("url", DEFAULT_URL)
+    url = checked_url(options.url) if options.url else notice.get("url", DEFAULT_URL)
     is_local = url == notice.get("url")
     token = (options.token or "").strip()
     if not (token.isascii() and token.isprintable()):
@@ -113,11 +115,11 @@ def read_notice(data: Path) -> dict[str, Any]:
     return notice if isinstance(notice, dict) and isinstance(notice.get("url"), str) else {}
 
 
-def _checked_url(text: str) -> str:
+def checked_url(text: str) -> str:
     """The address without a slash at its end."""
     with suppress(httpx2.InvalidURL):
         url = httpx2.URL(text)
-        if url.scheme in {"http", "https"} and url.host:
+        if url.scheme in {"http", "https"} and url.host and text.isprintable() and " " not in text:
             return text.rstrip("/")
     raise typer.BadParameter(f"expected an address as http://HOST:PORT; came {text!r}.", param_hint="--url")
 
@@ -141,6 +143,19 @@ class Client:
         if body is not None:
             more["json"] = body
         return self._json("POST", path, headers={**more.pop("headers", {}), **_key_header(key)}, **more)
+
+    def post_file(self, path: str, data: bytes, kind: str, name: str, **more: Any) -> Any:
+        """The JSON of a POST of a file. Raises ``FileUnreadable``."""
+        headers = {**more.pop("headers", {}), "Content-Type": kind}
+        with self._http(TIMEOUT_SECONDS) as http:
+            response = http.post(more.get("base", API) + path, content=data, params={"name": name}, headers=headers)
+        if not response.is_success:
+            with suppress(ValueError, LookupError, TypeError):
+                error = response.json()["error"]
+                if error["code"] == FileUnreadable.code:
+                    raise FileUnreadable(error["details"][0]["message"])
+            refuse_response(self.server, response.status_code, response.content)
+        return response.json()
 
     def put(self, path: str, body: Any, **more: Any) -> Any:
         """The JSON of a PUT."""

@@ -314,5 +314,14 @@ class CreateToken(Tokens):
     )
 
 
+class LinkToken(Tokens):
+    scope: list[str] | None = option("SCOPE", "What the page may do; by default read; repeatable.")
+    hours: int = option("N", "After how many hours the link expires.", 12, min=1, max=8760)
+    tenant: str = option("TENANT", "The tenant it opens.", "default")
+    host: str | None = option("ADDRESS", "The server's host in the link.", None)
+    port: int | None = option("N", "The server's port in the link.", None, min=1, max=65535)
+    url: str | None = option("URL", "The server's whole address, if it is not as above.", None, envvar="ORGANISM_URL")
+
+
 class Errors(Remote):
     code: str | None = argument("CODE", "Only this one, in full.", None)

@@ -315,6 +315,12 @@ def _attempt(attempt: Mapping[str, Any]) -> str:
     return f"{begun}{ended}{where}" + (f": {attempt['error']}" if attempt["error"] else "")
 
 
+BUDGETS: Final[output.Columns] = {
+    "BUDGET OF TODAY": lambda budget: f"{budget['of']} {budget['name']}",
+    "USED": lambda budget: f"{budget['used']:g}",
+    "OF": lambda budget: f"{budget['limit']:g} {budget['unit']}",
+    "RESETS": lambda budget: output.clock_time(budget["resets_at"]),
+}
 USAGE: Final[output.Columns] = {
     "AGENT": "agent",
     "CALLS": "calls",
@@ -342,6 +348,8 @@ def usage(options: opts.Usage) -> None:
     else:
         used = [*found["agents"], {**found["total"], "agent": "all"}] if found["agents"] else []
         output.table([*USAGE], (output.cells(row, USAGE) for row in used), "no model was called yet")
+        if found["budgets"]:
+            output.table([*BUDGETS], (output.cells(row, BUDGETS) for row in found["budgets"]), "")
 
 
 def _billed(options: opts.Usage) -> None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
@@ -13,13 +14,12 @@ from rich.progress import Progress
 
 from organism.cli.client import Client, drop_none, own_name, path_of
 from organism.cli.exits import Exit
-from organism.cli.ingest import Piece, Unreadable, files_in
-from organism.cli.isolated_reader import FileReader
+from organism.cli.ingest import PLAIN, TYPES, LeftOut, bytes_of, files_in
 from organism.cli.options import AddDocuments, Documents, QueryIndex, ReembedIndex, Remote, RemoveDocuments
 from organism.cli.output import Columns, SafeConsole, fields, note, out, print_json, refuse, show_list, show_text
+from organism.errors import FileUnreadable
+from organism.rag.files import digest_of
 
-BATCH: Final = 32
-"""How many documents go in one request: few, so that little is sent again after an interruption."""
 MOST: Final = 1 << 30
 EXCERPT_CHARS: Final = 60
 POLL_SECONDS: Final = 0.3
@@ -30,6 +30,8 @@ _INDICES: Final[Columns] = {
     "INDEX": "id",
     "DOCUMENTS": lambda index: str(index["doc_count"]),
     "MODEL": "embedding_model",
+    "USED BY": lambda index: ", ".join(index["used_by"]) or "-",
+    "WORK": lambda index: "{kind} {done}/{total}".format(**index["work"]) if index["work"] else "-",
     "CREATED": "created_at",
 }
 _DOCUMENTS: Final[Columns] = {"DOCUMENT": "id", "TEXT": lambda each: each["text"][:EXCERPT_CHARS]}
@@ -50,6 +52,18 @@ class _Library:
 
     def post(self, body: Any, *parts: str, **more: Any) -> Any:
         return self._client.post(path_of("indices", *parts), body, **self._more, **more)
+
+    def documents(self, index: str) -> list[Any]:
+        """All documents of the index; none if it is not there yet."""
+        there = {each["id"] for each in self.rows("indices", MOST).rows}
+        found: list[Any] = self.rows("documents", MOST, index, "documents").rows if index in there else []
+        return found
+
+    def put_file(self, index: str, file: Path, data: bytes) -> int:
+        """How many documents the file has become. Raises ``FileUnreadable``."""
+        kind = TYPES.get(file.suffix.lower(), PLAIN)
+        path = path_of("indices", index, "files")
+        return int(self._client.post_file(path, data, kind, file.as_posix(), **self._more)["documents"])
 
     def delete(self, *parts: str) -> Any:
         return self._client.delete(path_of("indices", *parts), **self._more)
@@ -112,39 +126,32 @@ def add(options: AddDocuments) -> None:
     path_of(options.index)  # what cannot be one is refused before files are read
     library = _Library(options)
     files = _files(options.path)
-    known = {each["id"]: each["metadata"] for each in _known(library, options.index)}
+    there = (each["metadata"] for each in library.documents(options.index))
+    known = Counter((each.get("path"), each.get("digest")) for each in there)
     counted = {"files": 0, "sent": 0, "unchanged": 0, "deleted": 0, "left_out": 0}
     failed = False
-    waiting: list[Piece] = []
-
-    def send(most_left: int) -> None:
-        while len(waiting) > most_left:
-            batch = [piece._asdict() for piece in waiting[:BATCH]]
-            library.post({"documents": batch}, options.index, "documents", "append", params={"wait": "false"})
-            counted["sent"] += len(batch)
-            del waiting[:BATCH]
-
-    with FileReader() as reader, _Progress(is_silent=options.json) as progress:
+    with _Progress(is_silent=options.json) as progress:
         for number, file in enumerate(files, 1):
             progress.show(number, len(files), "files are read")
+            name = file.as_posix()
             try:
-                pieces = reader.pieces_of(file, files[file])
-            except Unreadable as why:
+                data = bytes_of(file, files[file])
+                unchanged = known[name, digest_of(data)]
+                sent = 0 if unchanged else library.put_file(options.index, file, data)
+            except (LeftOut, FileUnreadable) as why:
                 counted["left_out"] += 1
                 failed = failed or file in options.path
                 note(f"{file} is left out: {why}.")
                 continue
             counted["files"] += 1
-            if not pieces:
+            if unchanged:
+                counted["unchanged"] += unchanged
+                continue
+            if not sent:
                 note(f"{file} has no text; scanned pages need text recognition first.")
-            new = [piece for piece in pieces if known.get(piece.id) != piece.metadata]
-            counted["unchanged"] += len(pieces) - len(new)
-            waiting += new
-            send(BATCH - 1)
-            for gone in _gone(file, pieces, known):
-                library.delete(options.index, "documents", gone)
-                counted["deleted"] += 1
-        send(0)
+            before = sum(count for (path, _), count in known.items() if path == name)
+            counted["sent"] += sent
+            counted["deleted"] += max(0, before - sent)
         if known or counted["sent"]:
             _embedded(library, options.index, progress)
     summary = "Files: {files}; pieces sent: {sent}, unchanged: {unchanged}, deleted: {deleted}.".format(**counted)
@@ -202,16 +209,3 @@ def _files(paths: Sequence[Path]) -> dict[Path, Path | None]:
         for file in files_in(path):
             files[file] = None if file == path else files.get(file, path)
     return files
-
-
-def _known(library: _Library, index: str) -> Sequence[Any]:
-    """The documents of the index; none if it is not there yet."""
-    there = {each["id"] for each in library.rows("indices", MOST).rows}
-    found: list[Any] = library.rows("documents", MOST, index, "documents").rows if index in there else []
-    return found
-
-
-def _gone(file: Path, pieces: Sequence[Piece], known: dict[str, Any]) -> Iterator[str]:
-    """Documents that an earlier version of the file had."""
-    ids = {piece.id for piece in pieces}
-    return (each for each, metadata in known.items() if metadata.get("path") == file.as_posix() and each not in ids)

@@ -13,8 +13,9 @@ from typing import Any, Final
 
 import typer
 
+from organism.cli.client import DEFAULT_HOST, DEFAULT_PORT, DEFAULT_URL, checked_url
 from organism.cli.exits import Exit
-from organism.cli.options import CreateToken, RevokeToken, Tokens
+from organism.cli.options import CreateToken, LinkToken, RevokeToken, Tokens
 from organism.cli.output import Columns, cells, clock_time, note, print_json, refuse, show_text, table
 from organism.config.token_edit import added, edit_tokens, removed
 from organism.config.tokens import EVERY, TOKENS_FILE, TokenSection, read_tokens
@@ -23,6 +24,8 @@ from organism.model.principal import Principal
 
 PREFIX: Final = "org_"
 SECRET_BYTES: Final = 32
+NAME_BYTES: Final = 4
+"""A link's token is named at random: nobody chooses a name for a link."""
 _SPAN: Final = re.compile(r"(\d{1,5})([dhm])")
 _UNITS: Final[Mapping[str, str]] = {"d": "days", "h": "hours", "m": "minutes"}
 
@@ -31,10 +34,10 @@ def create(options: CreateToken) -> None:
     """Make a token, store its digest, and print its text, which is stored nowhere."""
     if not options.scope:
         raise typer.BadParameter("name what it may do, such as --scope read.", param_hint="--scope")
-    token = f"{PREFIX}{options.name}_{secrets.token_hex(SECRET_BYTES)}"
+    token = _text(options.name)
     new = TokenSection(
         name=options.name,
-        sha256=hashlib.sha256(token.encode()).hexdigest(),
+        sha256=_digest(token),
         scopes=tuple(dict.fromkeys(options.scope)),
         models=tuple(options.model or (EVERY,)),
         tools=tuple(options.tool or ()),
@@ -49,6 +52,33 @@ def create(options: CreateToken) -> None:
     )
     if not options.json:
         note(f"Copy it now: it is shown only once, {path} has only its digest.")
+
+
+def link(options: LinkToken) -> None:
+    """Make a token that ends by itself, and print the address at which the page opens with it."""
+    if options.host is not None or options.port is not None:
+        host = options.host or DEFAULT_HOST
+        url = checked_url(f"http://{f'[{host}]' if ':' in host else host}:{options.port or DEFAULT_PORT}")
+    else:
+        url = checked_url(options.url) if options.url else DEFAULT_URL
+    name = f"link-{secrets.token_hex(NAME_BYTES)}"
+    token, scopes, end = _text(name), tuple(dict.fromkeys(options.scope or ("read",))), _end(f"{options.hours}h")
+    new = TokenSection(name=name, sha256=_digest(token), scopes=scopes, models=(EVERY,), expires=end)
+    with _file_of(options) as path:
+        edit_tokens(path, lambda text: added(text, options.tenant, new))
+    address = f"{url}/#token={token}"  # the fragment reaches no server, so it stands in no log
+    show_text(options, {"url": address, "tenant": options.tenant, "name": name, "expires": end}, address)
+    if not options.json:
+        rights = ", ".join(scopes)
+        note(f"Who has it may {rights} until {clock_time(end)}; `organism token revoke {name}` ends it before.")
+
+
+def _text(name: str) -> str:
+    return f"{PREFIX}{name}_{secrets.token_hex(SECRET_BYTES)}"
+
+
+def _digest(token: str) -> str:
+    return hashlib.sha256(token.encode()).hexdigest()
 
 
 def revoke(options: RevokeToken) -> None:

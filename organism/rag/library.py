@@ -12,14 +12,17 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Literal, NamedTuple, Protocol, TypeVar
 from weakref import WeakValueDictionary
 
 import orjson
 import structlog
+from msgspec import Struct
+from msgspec.structs import replace as struct_replace
 
 from organism.errors import (
     Fault,
+    FileUnreadable,
     InvalidField,
     LibraryDamaged,
     LibraryUnavailable,
@@ -32,13 +35,16 @@ from organism.errors import (
 )
 from organism.events import vocabulary as events
 from organism.events.record import Actor, Record
+from organism.model import words
 from organism.model.commands import HOST_PROGRAM, Idempotency
 from organism.model.ids import stream_of_index
 from organism.model.redact import Redactor
 from organism.rag import documents, store
 from organism.rag.digests import Digests, LoggedDigests
 from organism.rag.documents import Document, Filter
+from organism.rag.files import MOST_NAME_BYTES, Kind, Unreadable, prefix_of
 from organism.rag.index import Graphs
+from organism.rag.isolated_reader import read_pieces
 from organism.rag.question import Hit, Mode, Question
 from organism.rag.store import Damage, Expected, InForce, Listed, Span, Staging, Store, Version
 from organism.sqlite.driver import Connection
@@ -119,6 +125,26 @@ class Embedding:
     error: str | None
 
 
+class File(NamedTuple):
+    """A file that is to become documents."""
+
+    name: str
+    kind: Kind
+    data: bytes
+
+
+class Work(Struct, frozen=True):
+    """What goes on in the background: how many of an index's documents have vectors by its model, or by a new one."""
+
+    kind: Literal["embed", "reembed"]
+    done: words.Count
+    total: words.Count
+
+
+OnWork = Callable[[str], None]
+"""Called with the id of an index whose work has moved."""
+
+
 class Library:
     """One tenant's."""
 
@@ -154,6 +180,9 @@ class Library:
         self._background: set[asyncio.Future[None]] = set()
         self._unembedded: dict[str, None] = {}
         self._is_waiting = asyncio.Event()
+        self._embedding: set[str] = set()
+        self._reembedding: dict[str, str] = {}  # by the model that an index is to have
+        self._subscribers: dict[OnWork, None] = {}
         self._failures: dict[str, tuple[int, str]] = {}  # how often embedding failed in a row, and why the last time
 
     @cached_property
@@ -228,6 +257,7 @@ class Library:
     def _embed_later(self, index_id: str) -> None:
         """Have the background embed what the index has without vectors."""
         self._unembedded[index_id] = None
+        self._embedding.add(index_id)
         self._is_waiting.set()
 
     async def _embed_waiting(self) -> None:
@@ -243,7 +273,7 @@ class Library:
                 model = (await self.index(index_id)).public.embedding_model
                 await self._embed_all(index_id, model, EMBEDDED_AT_ONCE)
             except (NotFound, LibraryDamaged):  # reported to those who ask for it
-                self._failures.pop(index_id, None)
+                self._embedded_all(index_id)
             except Exception as error:  # noqa: BLE001 - of whatever kind: the other indices wait for this task
                 before, _ = self._failures.get(index_id, (0, ""))
                 message = error.message if isinstance(error, OrganismError) else f"{type(error).__name__}: {error}"
@@ -252,9 +282,40 @@ class Library:
                 _log.warning("library_not_embedded", index=index_id, error=message, again_in_seconds=pause)
                 loop.call_later(pause, self._embed_later, index_id)
             else:
-                self._failures.pop(index_id, None)
+                self._embedded_all(index_id)
+
+    def _embedded_all(self, index_id: str) -> None:
+        """The background has nothing to embed in the index, unless more has come meanwhile."""
+        self._failures.pop(index_id, None)
+        if index_id not in self._unembedded:
+            self._embedding.discard(index_id)
+        self._work_moved(index_id)
+
+    def subscribe(self, on_work: OnWork) -> None:
+        """Call ``on_work`` whenever the work of an index has moved."""
+        self._subscribers[on_work] = None
+
+    def unsubscribe(self, on_work: OnWork) -> None:
+        """Stop calling ``on_work``."""
+        self._subscribers.pop(on_work, None)
+
+    def _work_moved(self, index_id: str) -> None:
+        for on_work in list(self._subscribers):
+            on_work(index_id)
 
     # -- reading
+
+    async def work(self, index: LibraryIndex) -> Work | None:
+        """What goes on in the background for the index; None if nothing does, or its documents cannot be read."""
+        kind: Literal["embed", "reembed"] = "reembed" if index.id in self._reembedding else "embed"
+        model = self._reembedding.get(index.id, index.embedding_model)
+        if kind == "embed" and index.id not in self._embedding:
+            return None
+        try:
+            missing = await self._read(index.id, lambda in_force: (store.count_unembedded, in_force, model))
+        except (NotFound, LibraryDamaged, LibraryUnavailable):
+            return None
+        return Work(kind, max(0, index.doc_count - missing), index.doc_count) if missing or kind == "reembed" else None
 
     async def embedding(self, index_id: str) -> Embedding:
         """How far the index is embedded. Raises ``NotFound``."""
@@ -403,6 +464,43 @@ class Library:
         fault = "a token or key of this server stands in a name"
         documents.refuse([Fault(place, fault) for place, name in names if self._redactor.holds_live(name)])
 
+    async def put_file(self, index_id: str, file: File, model: str | None, by: By) -> tuple[StoredIndex | None, int]:
+        """Put a file's pieces in the place of all documents that the index has of it; they are embedded later.
+
+        Gives the index as it then is, None if there is none, and how many pieces the file has. Raises
+        ``FileUnreadable``: then nothing is changed.
+        """
+        documents.check_id(index_id, "/index_id")
+        name = file.name[:140]
+        if not 0 < len(file.name.encode()) <= MOST_NAME_BYTES or not file.name.isprintable():
+            raise InvalidField(
+                f"A file's name is 1 to {MOST_NAME_BYTES} bytes of printable text; came {name!r}.", param="query.name"
+            )
+        self._refuse_secrets([("/index_id", index_id), ("query.name", file.name)])
+        try:
+            pieces = await read_pieces(*file)
+        except Unreadable as why:
+            raise FileUnreadable(f"The file {name!r} was not taken: {why}.", details=(Fault("", str(why)),)) from why
+        given = [Document(*piece) for piece in pieces]
+        prefix = prefix_of(file.name)
+
+        async def change(row: StoredIndex | None) -> _Change | None:
+            known = await self._digests(index_id) if row is not None else {}
+            gone = [each for each in known if each.startswith(prefix)]
+            if not given and not gone:
+                return None
+            made = await self._written(index_id, given, model, row, is_all=False, later=True)
+            if not isinstance(made.fact, events.DocumentsChanged):
+                return made
+            deleted = sorted(set(gone) - made.fact.written.keys())
+            fact = struct_replace(made.fact, deleted=tuple(deleted), doc_count=made.fact.doc_count - len(deleted))
+            return _Change(replace(made.staging, removed=deleted), fact)
+
+        row = await self._changed(index_id, None, by, change)
+        if row is not None:
+            self._embed_later(index_id)
+        return row, len(given)
+
     async def patch(
         self, index_id: str, document_id: str, text: str | None, metadata: Mapping[str, Any] | None, by: By
     ) -> Document:
@@ -445,6 +543,14 @@ class Library:
         Raises ``NotFound``, ``InvalidField``, ``Upstream``.
         """
         await self._embedded(model, ())  # there is such a model
+        self._reembedding[index_id] = model
+        try:
+            return await self._reembedded(index_id, model, by)
+        finally:
+            self._reembedding.pop(index_id, None)
+            self._work_moved(index_id)
+
+    async def _reembedded(self, index_id: str, model: str, by: By) -> StoredIndex:
         await self._embed_all(index_id, model, documents.MOST_DOCUMENTS)
 
         async def change(row: StoredIndex | None) -> _Change | None:
@@ -467,6 +573,7 @@ class Library:
         while texts := await self._read(index_id, asked):
             await self._store.write(store.keep, await self._embedded(model, texts), self._key)
             await self._store.search(lambda _: self._searcher.read_again(index_id))
+            self._work_moved(index_id)
 
     async def delete_index(self, index_id: str, by: By) -> None:
         """Delete the index with its documents. Raises ``NotFound``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 from msgspec import Struct, field
@@ -14,6 +14,9 @@ if TYPE_CHECKING:
     from organism.rag.vectors import Vector
 
 Mode = Literal["vector", "keyword", "hybrid"]
+Match = Literal["keyword", "vector"]
+Place = tuple[int, int]
+"""The first character of a stretch of text, and the one behind it."""
 
 
 class Question(Struct, frozen=True):
@@ -32,7 +35,14 @@ class Question(Struct, frozen=True):
 
 
 class Hit(Struct, frozen=True):
-    """A document that was found. Scores compare only within one answer, except cosines."""
+    """A document that was found. Scores compare only within one answer, cosines with others of the same model.
+
+    ``matched`` says what it was found by, ``similarity`` is its cosine from 0 on, None if no vectors were compared;
+    ``highlights`` are the places of the question's words, if it was found by words.
+    """
 
     document: Document
     score: float
+    matched: Sequence[Match]
+    similarity: float | None
+    highlights: Sequence[Place]

@@ -7,16 +7,16 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import compress
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from organism.rag import store
 from organism.rag.index import Graphs
-from organism.rag.question import Hit, Question
+from organism.rag.question import Hit, Match, Question
 from organism.rag.store import InForce
 from organism.rag.vectors import Exact, Matrix, Ranking, Rows, Vector, normalized
-from organism.rag.words import terms
+from organism.rag.words import places, terms
 from organism.sqlite.driver import Connection
 
 MOST_INDICES: Final = 16
@@ -67,6 +67,15 @@ class _LoadedIndex:
     vectors: Vectors
 
 
+class _Ranked(NamedTuple):
+    """A row that was found, and by what; ``cosine`` is None if its vector was not compared."""
+
+    row: int
+    score: float
+    cosine: float | None
+    matched: tuple[Match, ...]
+
+
 class Searcher:
     """The searches of one tenant. It belongs to the searching thread."""
 
@@ -79,10 +88,28 @@ class Searcher:
         """The best hits, the best first. Raises ``StalePosition`` if the generation is over, ``LibraryDamaged``."""
         with store.snapshot(connection, question.index):
             among = _wanted(connection, question)
-            by_mode = {"vector": self._by_vector, "keyword": self._by_words, "hybrid": self._by_both}
-            ranking = by_mode[question.mode](connection, question, question.count, among)
-            documents = store.found(connection, question.index, [row for row, _ in ranking])
-        return [Hit(document, score) for document, (_, score) in zip(documents, ranking, strict=True)]
+            found = self._ranked(connection, question, among)
+            documents = store.found(connection, question.index, [each.row for each in found])
+        asked = terms(question.text)
+        return [
+            Hit(
+                document,
+                each.score,
+                each.matched,
+                None if each.cosine is None else min(1.0, max(0.0, each.cosine)),
+                places(document.text, asked) if "keyword" in each.matched else (),
+            )
+            for document, each in zip(documents, found, strict=True)
+        ]
+
+    def _ranked(self, connection: Connection, question: Question, among: Rows | None) -> Sequence[_Ranked]:
+        if question.mode == "hybrid":
+            return self._by_both(connection, question, question.count, among)
+        if question.mode == "vector":
+            near = self._by_vector(connection, question, question.count, among)
+            return [_Ranked(row, cosine, cosine, ("vector",)) for row, cosine in near]
+        telling = self._by_words(connection, question, question.count, among)
+        return [_Ranked(row, score, None, ("keyword",)) for row, score in telling]
 
     def _by_vector(self, connection: Connection, question: Question, count: int, among: Rows | None) -> Ranking:
         if question.vector is None:
@@ -98,21 +125,25 @@ class Searcher:
                 break
         return found[:count]
 
-    def _by_both(self, connection: Connection, question: Question, count: int, among: Rows | None) -> Ranking:
+    def _by_both(self, connection: Connection, question: Question, count: int, among: Rows | None) -> Sequence[_Ranked]:
         """Half of the score is the cosine, half is BM25 as a part of its maximum for these words.
 
         So rare words decide where a text has them, and words that all texts share do not outvote the meaning.
         """
         most, asked = max(CANDIDATES, count), terms(question.text)
-        near = dict(self._by_vector(connection, question, most, among))
+        near = nearest = dict(self._by_vector(connection, question, most, among))
         telling = dict(self._by_words(connection, question, most, among))
         if question.vector is not None:
             vectors = self._vectors(connection, question, question.vector)
-            near |= vectors.cosines(question.vector, sorted(telling.keys() - near.keys()))
+            near = nearest | vectors.cosines(question.vector, sorted(telling.keys() - near.keys()))
         telling |= store.scores_by_words(connection, asked, sorted(near.keys() - telling.keys()))
         reach = SATURATED * sum(store.idfs(connection, asked)) or 1.0
         scores = {row: near.get(row, 0.0) / 2 + telling.get(row, 0.0) / reach / 2 for row in near.keys() | telling}
-        return sorted(scores.items(), key=lambda each: (-each[1], each[0]))[:count]
+        found_by: tuple[tuple[Match, dict[int, float]], ...] = ("keyword", telling), ("vector", nearest)
+        return [
+            _Ranked(row, score, near.get(row), tuple(name for name, rows in found_by if row in rows))
+            for row, score in sorted(scores.items(), key=lambda each: (-each[1], each[0]))[:count]
+        ]
 
     def read_again(self, index_id: str) -> None:
         """Texts of the index were embedded: the next search reads their vectors."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 MOST_WORDS: Final = 64
@@ -38,8 +39,14 @@ _COMPATIBLE: Final = r"\u3200-\u33ff\uff00-\uffef"
 _EAST: Final = re.compile(f"[{_SCRIPTS}{_COMPATIBLE}][{_SCRIPTS}{_COMPATIBLE}{_VARIANTS}]*")
 _RUN: Final = re.compile(f"[{_SCRIPTS}]+")
 _VARIANT: Final = re.compile(f"[{_VARIANTS}]")
+_CLUSTER: Final = re.compile(f".[{_VARIANTS}\\u1160-\\u11ff\\u3099\\u309a\\uff9e\\uff9f]*", re.DOTALL)
+"""A character with what is drawn in it: its form, the rest of a syllable of Hangul, the marks of a kana."""
 _SINGLE: Final = re.compile(f"{_MARK}[0-9a-f]{{{_CODE}}}")
 _WORD: Final = re.compile(f"{_MARK}[0-9a-f]+|[^\\W_]+")
+
+_TOKEN: Final = re.compile(r"[^\W_][^\W_\u0300-\u0331]*(?:[\u0300-\u0331]+[^\W_\u0300-\u0331]*)*")
+"""What FTS5 takes for a word of a text: unlike a question, one may have its accents apart."""
+MOST_PLACES: Final = 20
 
 
 def indexed(text: str) -> str:
@@ -52,6 +59,61 @@ def terms(question: str) -> list[str]:
     asked = _EAST.sub(lambda run: _with_pairs(run[0], is_asked=True), unicodedata.normalize("NFC", question))
     words = dict.fromkeys(word.lower() for word in _WORD.findall(asked))
     return [f'"{word}" *' if _SINGLE.fullmatch(word) else f'"{word}"' for word in list(words)[:MOST_WORDS]]
+
+
+def places(text: str, asked: Sequence[str]) -> list[tuple[int, int]]:
+    """Where the text has these ``terms``: the first places (from, to), at most ``MOST_PLACES``; none overlap."""
+    words = frozenset(_plain(each.strip('" *')) for each in asked)
+    found: list[tuple[int, int]] = []
+    for start, end in _stretches(text, words):
+        if found and start < found[-1][1]:
+            found[-1] = found[-1][0], max(end, found[-1][1])
+        elif len(found) == MOST_PLACES:
+            break
+        else:
+            found.append((start, end))
+    return found
+
+
+def _stretches(text: str, words: frozenset[str]) -> Iterator[tuple[int, int]]:
+    """The places of each word and each pair, in order."""
+    at = 0
+    for run in () if text.isascii() else _EAST.finditer(text):
+        yield from _tokens(text[at : run.start()], range(at, run.start() + 1), words)
+        yield from _in_run(run, words)
+        at = run.end()
+    yield from _tokens(text[at:], range(at, len(text) + 1), words)
+
+
+def _tokens(text: str, at: Sequence[int], words: frozenset[str]) -> Iterator[tuple[int, int]]:
+    """The places of words; ``at`` has that of each character, and one more."""
+    return ((at[each.start()], at[each.end()]) for each in _TOKEN.finditer(text) if _plain(each[0]) in words)
+
+
+def _in_run(run: re.Match[str], words: frozenset[str]) -> Iterator[tuple[int, int]]:
+    """Those in a run of eastern characters; one may stand for several, or several for one."""
+    clusters = [
+        (each.start() + run.start(), unicodedata.normalize("NFKC", _VARIANT.sub("", each[0])))
+        for each in _CLUSTER.finditer(run[0])
+    ]
+    plain = "".join(characters for _, characters in clusters)
+    at = [*(place for place, characters in clusters for _ in characters), run.end()]
+    before = 0
+    for each in _RUN.finditer(plain):
+        yield from _tokens(plain[before : each.start()], at[before : each.start() + 1], words)
+        for first in range(*each.span()):
+            for end in range(first + 1, min(first + 2, each.end()) + 1):
+                if _MARK + plain[first:end].encode("utf-32-be").hex() in words:
+                    yield at[first], next(place for place in at[end:] if place > at[first])
+        before = each.end()
+    yield from _tokens(plain[before:], at[before:], words)
+
+
+def _plain(word: str) -> str:
+    """The word as FTS5 compares it: in lower case, without accents."""
+    if word.isascii():
+        return word.lower()
+    return "".join(each for each in unicodedata.normalize("NFD", word.lower()) if not unicodedata.combining(each))
 
 
 def _with_pairs(text: str, *, is_asked: bool = False) -> str:

@@ -122,3 +122,59 @@ async def test_a_running_server_accepts_a_new_token_and_refuses_a_revoked_one(co
                 await frames.until("never")
         refused = await server.call("GET", "/organism", headers=bearer)
         assert refused.status_code in {401, 429}  # asked for ten times before it was taken, it has failed too often
+
+
+async def test_a_link_opens_the_page_with_a_token_that_may_read_and_ends_by_itself(config: Path) -> None:
+    made = await token(config, "link")
+    assert made.code == 0
+    text = re.fullmatch(r"http://127\.0\.0\.1:8080/#token=(org_link-\w+_[0-9a-f]{64})", made.out.strip())
+    assert text
+    [who] = entries(config)
+    assert (who.credential, who.grants) == (hashlib.sha256(text[1].encode()).digest(), frozenset({"read"}))
+    assert f"organism token revoke {who.name}" in made.err
+    assert who.ends is not None
+    assert timedelta(hours=11) < datetime.fromtimestamp(who.ends, UTC) - datetime.now(UTC) <= timedelta(hours=12)
+
+
+@pytest.mark.parametrize(
+    ("given", "address"),
+    [
+        (["--port", "9000"], "http://127.0.0.1:9000/#token="),
+        (["--host", "office", "--port", "9000"], "http://office:9000/#token="),
+        (["--host", "::1"], "http://[::1]:8080/#token="),
+        (["--url", "https://organism.example/"], "https://organism.example/#token="),
+    ],
+)
+async def test_a_link_names_the_address_that_is_asked_for(config: Path, given: list[str], address: str) -> None:
+    rights = ["--scope", "read", "--scope", "control", "--hours", "2", "--tenant", "acme"]
+    made = await token(config, "link", *rights, *given, "--json")
+    assert made.json["url"].startswith(address)
+    [who] = entries(config)
+    assert (who.tenant, who.name, who.grants) == ("acme", made.json["name"], frozenset({"read", "control"}))
+
+
+async def test_a_link_names_the_server_of_the_environment_unless_told_otherwise(config: Path) -> None:
+    address = {"ORGANISM_URL": "https://organism.example"}
+    assert (await organism("token", "link", "--config", config, **address)).out.startswith("https://organism.example/#")
+    told = await organism("token", "link", "--port", "9000", "--config", config, **address)
+    assert told.out.startswith("http://127.0.0.1:9000/#")
+
+
+@pytest.mark.parametrize("given", [["--hours", "0"], ["--port", "0"], ["--url", "nowhere"], ["--host", "a b"]])
+async def test_a_link_that_cannot_be_is_wrong_usage_and_makes_no_token(config: Path, given: list[str]) -> None:
+    assert (await token(config, "link", *given)).code == 2
+    assert not (config.parent / "config" / "tokens.yaml").exists()
+
+
+async def test_a_link_with_a_right_that_there_is_not_makes_no_token(config: Path) -> None:
+    refused = await token(config, "link", "--scope", "fly")
+    assert refused.code != 0
+    assert not (config.parent / "config" / "tokens.yaml").exists()
+
+
+async def test_a_server_lets_a_link_in_with_its_rights_alone(config: Path) -> None:
+    made = (await token(config, "link")).out.strip()
+    who = {"Authorization": f"Bearer {made.partition('#token=')[2]}"}
+    async with served(config) as server:
+        assert (await server.call("GET", "/me", headers=who)).json()["scopes"] == ["read"]
+        assert (await server.call("POST", "/organism/pause", headers=who)).status_code == 403

@@ -26,7 +26,7 @@ from organism.log.log import SPAN_EVENTS, EventLog
 from organism.server.push import past
 from organism.server.push.filter import Filter, Frame
 from organism.server.push.frames import FRAMES, Folded
-from organism.server.push.past import Past, load_threads, thread_at
+from organism.server.push.past import Past, load_unknown, thread_at
 from organism.views import threads
 from tests.log.engines import START_US, views
 from tests.server.random_logs import NAMES, Teller, by_the_naive_way, on_disk
@@ -195,5 +195,5 @@ async def test_a_start_says_whether_the_organism_was_paused_long_before(
         await log.commit(Unit(None, [Record(event)], START_US, {}))
     folded = Folded(log.head - 1)
     records = await log.read(folded.position)
-    await load_threads(log, views(log), folded, records)
+    await load_unknown(log, views(log), folded, records)
     assert status.encode() in folded.frames(records)[0].json

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import orjson
+import pytest
 
 from organism.server.http.connections import NOT_ALLOWED, NOT_AUTHENTICATED
 from organism.server.push.frames import FRAMES
@@ -100,12 +101,21 @@ async def test_frames_have_the_fields_that_are_documented(hello: Served) -> None
             assert frame.get("message", {}).keys() <= shown["message"]
 
 
-async def test_frames_that_are_asked_for_come_as_the_example_says(hello: Served) -> None:
-    query, examples = re.findall(r"^/ws(\?events=\S+)\n((?:\{.*\}\n)+)", SECTION, re.MULTILINE)[0]
-    async with hello.socket(query) as socket:
+PUSHED = re.compile(r"^/ws\?events=(\S+)\n((?:\{.*\}\n)+)", re.MULTILINE)
+INGEST = {"documents": [{"id": "d1", "text": "Der Tiergarten ist der größte Park Berlins."}]}
+
+
+@pytest.mark.parametrize(("name", "examples"), PUSHED.findall(SECTION))
+async def test_frames_that_are_asked_for_come_as_the_example_says(hello: Served, name: str, examples: str) -> None:
+    async with hello.socket(f"?events={name}") as socket:
         frames = Frames(socket)
         await frames.until("connected")
-        await hello.inject()
+        if name == "library":
+            user = {"SPASS-User-Id": "dan"}
+            path = "//a1/rag/indices/berlin-info/documents?wait=false"
+            await hello.call("POST", path, json=INGEST, headers=user)
+        else:
+            await hello.inject()
         for line in examples.splitlines():
             frame = await frames.next()
             assert fits(parsed(line), frame), frame

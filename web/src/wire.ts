@@ -311,6 +311,8 @@ export type Batch = Array<
     | RunShown
     | TextHeard
     | ModelCalled
+    | IndexChanged
+    | IndexProgress
     | HandlingStarted
     | HandlingEnded
     | StepShown
@@ -770,6 +772,19 @@ export interface ControlledAgent {
   group: string | null;
   /** Where it stands in the log. */
   position: number;
+}
+
+/** A bound of what may be spent on a day of UTC, and how near it is. */
+export interface DayBudget {
+  of: "tenant" | "agent";
+  /** Of the tenant or the agent. */
+  name: string;
+  unit: "tokens" | "usd" | "calls" | "seconds";
+  limit: number;
+  /** Spent, or reserved for calls under way. */
+  used: number;
+  /** UTC, ISO 8601. */
+  resets_at: string;
 }
 
 /** A message that failed for good, or a send that was refused, with its payload. */
@@ -1242,6 +1257,17 @@ export interface FellBehind {
   lag_ms: number;
 }
 
+/** What a file has become. */
+export interface FileTaken {
+  index_id: string;
+  /** The file's name: `path` of its documents' metadata. */
+  source: string;
+  /** How many; none if the file has no text. */
+  documents: number;
+  /** What goes on with the index; null if all is embedded. */
+  work: Work | null;
+}
+
 /** What was sent of it. */
 export interface FilterSaid {
   threads?: string[];
@@ -1335,6 +1361,7 @@ export type FrameName =
     | "error"
     | "handling"
     | "indeterminate"
+    | "library"
     | "message"
     | "organism_state"
     | "rates"
@@ -1460,6 +1487,20 @@ export interface IndeterminateList {
   indeterminate: Indeterminate[];
 }
 
+/** An index of the library began, was changed or deleted. */
+export interface IndexChanged {
+  event: "library";
+  /** Where it stands in the log. */
+  position: number;
+  index: string;
+  change: "created" | "changed" | "deleted";
+  doc_count: number;
+  /** What makes its vectors. */
+  embedding_model: string;
+  /** UTC, ISO 8601. */
+  timestamp: string;
+}
+
 /** An index began with these documents, each with its digest; its rows in the store are of `generation`. */
 export interface IndexCreatedData {
   index: string;
@@ -1480,6 +1521,19 @@ export interface IndexDeletedData {
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
+}
+
+/** How far the background is with an index; `work` is null once it is done. It is no event: the latest wins. */
+export interface IndexProgress {
+  event: "library";
+  index: string;
+  change: "progress";
+  doc_count: number;
+  /** What makes its vectors. */
+  embedding_model: string;
+  work: Work | null;
+  /** UTC, ISO 8601. */
+  timestamp: string;
 }
 
 /** `POST /a1/rag/indices/{index_id}/documents` and `…/append`. */
@@ -1603,16 +1657,6 @@ export interface LibraryEmbedding {
   error: string | null;
 }
 
-/** An index of the library. */
-export interface LibraryIndex {
-  id: string;
-  doc_count: number;
-  /** What made its vectors. */
-  embedding_model: string;
-  /** UTC, ISO 8601. */
-  created_at: string;
-}
-
 /** The indices, oldest first. */
 export interface LibraryIndexList {
   /** How many are here. */
@@ -1624,7 +1668,7 @@ export interface LibraryIndexList {
   offset: number;
   /** The `cursor` of the next page; null on the last. */
   next: string | null;
-  indices: LibraryIndex[];
+  indices: ShownIndex[];
 }
 
 /** Bounds of the whole organism. Times are in seconds; `pause_after_failures` 0 means never (G8). Where `max_concurrent_per_agent` is left out, it depends on what a listener does. */
@@ -2342,6 +2386,12 @@ export interface RetrievedDocument {
   metadata: Record<string, unknown>;
   /** The higher the better, among those of this answer alone; by `vector` it is a cosine. */
   score: number;
+  /** By what it was found: it has a word of the query, its vector is among the nearest, or both. */
+  matched: Array<"keyword" | "vector">;
+  /** The cosine of the two vectors, from 0 on; null where none were compared. */
+  similarity: number | null;
+  /** Where `text` has words of the query: the first character, and the one behind the last. */
+  highlights: [number, number][];
 }
 
 /** How often a handling is tried, and how long it waits in between (seconds, growing to `max_delay_s`). */
@@ -2787,6 +2837,20 @@ export interface SessionUncompactedData {
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
+}
+
+/** An index of the library, who reads it, and what goes on with it in the background. */
+export interface ShownIndex {
+  id: string;
+  doc_count: number;
+  /** What made its vectors. */
+  embedding_model: string;
+  /** UTC, ISO 8601. */
+  created_at: string;
+  /** The agents whose `rag_index` it is, by the configuration of now. */
+  used_by: string[];
+  /** Null if nothing goes on, and with `at`. */
+  work: Work | null;
 }
 
 /** Something that stands out; of `count` of its kind in a bucket the last one. */
@@ -3435,6 +3499,8 @@ export interface UsageOfAll {
   agents: UsageOfAgent[];
   /** The newest 31 with calls, newest first. */
   days: UsageOfDay[];
+  /** What bounds today, the tenant's first; none with `at`. */
+  budgets: DayBudget[];
 }
 
 /** The calls of one day. */
@@ -3520,6 +3586,13 @@ export interface Why {
   next: string | null;
 }
 
+/** What goes on in the background: how many of an index's documents have vectors by its model, or by a new one. */
+export interface Work {
+  kind: "embed" | "reembed";
+  done: number;
+  total: number;
+}
+
 /** What happened from one position to another, the times of both, and how much of each. */
 export interface organism__server__api__activity__Bucket {
   /** Where it stands in the log. */
@@ -3577,6 +3650,8 @@ export type Pushed =
   | RunShown
   | TextHeard
   | ModelCalled
+  | IndexChanged
+  | IndexProgress
   | HandlingStarted
   | HandlingEnded
   | StepShown
@@ -3600,6 +3675,8 @@ export type Frame =
   | RunShown
   | TextHeard
   | ModelCalled
+  | IndexChanged
+  | IndexProgress
   | HandlingStarted
   | HandlingEnded
   | StepShown
@@ -4431,9 +4508,12 @@ export interface Routes {
     answer: LibraryIndexList;
   };
   "GET /a1/rag/indices/{index_id}": {
-    query: {};
+    query: {
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
+    };
     body: undefined;
-    answer: LibraryIndex;
+    answer: ShownIndex;
   };
   "DELETE /a1/rag/indices/{index_id}": {
     query: {};
@@ -4473,6 +4553,14 @@ export interface Routes {
     body: IngestBody;
     answer: Ingested;
   };
+  "POST /a1/rag/indices/{index_id}/files": {
+    query: {
+      /** What the file is called. */
+      name?: string;
+    };
+    body: Blob;
+    answer: FileTaken;
+  };
   "GET /a1/rag/indices/{index_id}/documents/{doc_id}": {
     query: {};
     body: undefined;
@@ -4491,7 +4579,7 @@ export interface Routes {
   "POST /a1/rag/indices/{index_id}/reembed": {
     query: {};
     body: ReembedBody;
-    answer: LibraryIndex;
+    answer: ShownIndex;
   };
   "POST /a1/rag/indices/{index_id}/query": {
     query: {};

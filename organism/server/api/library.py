@@ -5,13 +5,16 @@ The user is named for the log's sake.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Coroutine
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated, Any, Final, Literal, TypedDict
 
+import msgspec
 import orjson
 from msgspec import Meta
+from msgspec.structs import asdict
 from pydantic import (
     BeforeValidator,
     ConfigDict,
@@ -26,16 +29,27 @@ from pydantic import (
 from pydantic.config import JsonDict
 from starlette.responses import Response
 
-from organism.errors import LibraryDamaged, LibraryUnavailable, MissingField, NotFound
+from organism.errors import (
+    FileUnreadable,
+    LibraryDamaged,
+    LibraryUnavailable,
+    MissingField,
+    NotFound,
+    UnsupportedMediaType,
+)
+from organism.events.entity import Entity
 from organism.model import words
 from organism.rag.documents import ID_PATTERN, MOST_CONDITIONS, MOST_DOCUMENTS, MOST_TOP_K, Document
-from organism.rag.library import By
+from organism.rag.files import KINDS
+from organism.rag.library import By, File, Work
+from organism.rag.question import Hit
 from organism.rag.store import Span
+from organism.rag.words import MOST_PLACES
 from organism.server.http import lists
 from organism.server.http.bodies import NULL, Name, NoBody, Places, body, named_in
 from organism.server.http.call import FOR_USER, Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT, EMBEDDING_REFUSED, Gives, gives
-from organism.server.http.lists import Listing, ListPage, envelope, list_of, next_cursor
+from organism.server.http.lists import AT, Listing, ListPage, as_of, envelope, list_of, next_cursor
 from organism.server.http.rights import Right
 from organism.views.library import LibraryIndex, StoredIndex
 from organism.views.views import Page
@@ -65,10 +79,19 @@ class LibraryEmbedding(TypedDict):
     error: Annotated[str | None, Meta(description="Why the last attempt failed; another one follows by itself.")]
 
 
+class ShownIndex(LibraryIndex, kw_only=True):
+    """An index of the library, who reads it, and what goes on with it in the background."""
+
+    used_by: Annotated[
+        list[words.AgentName], Meta(description="The agents whose `rag_index` it is, by the configuration of now.")
+    ]
+    work: Annotated[Work | None, Meta(description="Null if nothing goes on, and with `at`.")]
+
+
 class LibraryIndexList(ListPage):
     """The indices, oldest first."""
 
-    indices: list[LibraryIndex]
+    indices: list[ShownIndex]
 
 
 class LibraryDocument(TypedDict):
@@ -93,6 +116,15 @@ class Ingested(TypedDict):
     doc_count: Annotated[words.Count, Meta(description="How many the index has now.")]
 
 
+class FileTaken(Entity, kw_only=True):
+    """What a file has become."""
+
+    index_id: Annotated[str, Meta(examples=["berlin-info"])]
+    source: Annotated[str, Meta(description="The file's name: `path` of its documents' metadata.", examples=["a.pdf"])]
+    documents: Annotated[words.Count, Meta(description="How many; none if the file has no text.")]
+    work: Annotated[Work | None, Meta(description="What goes on with the index; null if all is embedded.")]
+
+
 class Deleted(TypedDict):
     """Whether there was anything to delete."""
 
@@ -104,6 +136,21 @@ class RetrievedDocument(LibraryDocument):
 
     score: Annotated[
         float, Meta(description="The higher the better, among those of this answer alone; by `vector` it is a cosine.")
+    ]
+    matched: Annotated[
+        list[Literal["keyword", "vector"]],
+        Meta(description="By what it was found: it has a word of the query, its vector is among the nearest, or both."),
+    ]
+    similarity: Annotated[
+        Annotated[float, Meta(ge=0, le=1)] | None,
+        Meta(description="The cosine of the two vectors, from 0 on; null where none were compared.", examples=[0.83]),
+    ]
+    highlights: Annotated[
+        list[Annotated[tuple[words.Count, words.Count], Meta(examples=[[4, 14]])]],
+        Meta(
+            max_length=MOST_PLACES,
+            description="Where `text` has words of the query: the first character, and the one behind the last.",
+        ),
     ]
 
 
@@ -180,19 +227,37 @@ class RetrieveBody:
 
 async def library_indices(call: Call) -> Response:
     """The tenant's indices, oldest first."""
-    return await list_of(call, INDICES)
+    return await list_of(call, replace(INDICES, reshape=_all_shown))
 
 
 async def library_index(call: Call) -> Response:
     """One index."""
-    call.allow_query()
-    return JsonResponse(await call.row("indices", call.path_params["index_id"]))
+    call.allow_query(AT)
+    return await _index(call, await as_of(call))
+
+
+async def _index(call: Call, at: int | None = None) -> Response:
+    row = msgspec.json.decode(await call.row("indices", call.path_params["index_id"], at), type=LibraryIndex)
+    return JsonResponse(await _with_work(call, row, is_past=at is not None))
+
+
+async def _all_shown(call: Call, rows: bytes) -> bytes:
+    found = msgspec.json.decode(rows, type=list[LibraryIndex])
+    is_past = await as_of(call) is not None
+    return msgspec.json.encode([await _with_work(call, row, is_past=is_past) for row in found])
+
+
+async def _with_work(call: Call, row: LibraryIndex, *, is_past: bool) -> ShownIndex:
+    listeners = call.process.organism.settings.listeners
+    used_by = sorted(each.name for each in listeners if each.agent is not None and each.agent.rag_index == row.id)
+    work = None if is_past else await call.tenant.library.work(row)
+    return ShownIndex(**asdict(row), used_by=used_by, work=work)
 
 
 async def index_embedding(call: Call) -> Response:
     """How many documents of the index have vectors: all, unless some came with `wait=false` a moment ago."""
     call.allow_query()
-    return JsonResponse(asdict(await call.tenant.library.embedding(call.path_params["index_id"])))
+    return JsonResponse(dataclasses.asdict(await call.tenant.library.embedding(call.path_params["index_id"])))
 
 
 async def delete_index(call: Call) -> Response:
@@ -210,6 +275,26 @@ async def replace_documents(call: Call) -> Response:
 async def append_documents(call: Call) -> Response:
     """Add these documents, or put them in the place of those with their ids; an index that is not there begins."""
     return await _ingested(call, call.tenant.library.append)
+
+
+async def put_file(call: Call) -> Response:
+    """Make documents of a file's text, in the place of those that the index has of a file of that name.
+
+    A file that cannot be read is refused and changes nothing. Its documents are embedded in the background.
+    """
+    name = call.parameters().get("name")
+    if name is None:
+        raise MissingField("`name` says what the file is called.", param="query.name")
+    if (kind := KINDS.get(call.content_kind)) is None:
+        raise UnsupportedMediaType(
+            f"A file comes as {', '.join(KINDS)}; came {call.content_kind or 'no Content-Type'!r}.",
+            param="headers.content-type",
+        )
+    library, index_id = call.tenant.library, call.path_params["index_id"]
+    with named_in(_PLACES):
+        row, count = await call.unless_left(library.put_file(index_id, File(name, kind, call.content), None, _by(call)))
+    work = None if row is None else await library.work(row.public)
+    return JsonResponse(FileTaken(index_id=index_id, source=name, documents=count, work=work), 202)
 
 
 async def library_documents(call: Call) -> Response:
@@ -253,7 +338,7 @@ async def reembed_index(call: Call) -> Response:
     index_id = call.path_params["index_id"]
     with named_in(_PLACES):
         await call.unless_left(call.tenant.library.reembed(index_id, body.embedding_model, _by(call)))
-    return JsonResponse(await call.row("indices", index_id))
+    return await _index(call)
 
 
 async def query_index(call: Call) -> Response:
@@ -263,12 +348,22 @@ async def query_index(call: Call) -> Response:
     mode = body.mode or DEFAULT_MODE
     asked = library.query(index_id, body.query, body.top_k or DEFAULT_TOP_K, mode, body.filter or {})
     hits, model = await call.unless_left(asked)
-    results: list[RetrievedDocument] = [{**_shown(hit.document), "score": hit.score} for hit in hits]
+    results = [_found(hit) for hit in hits]
     return JsonResponse(Retrieved(results=results, mode=mode, embedding_model=model))
 
 
 def _shown(document: Document) -> LibraryDocument:
     return LibraryDocument(id=document.id, text=document.text, metadata=dict(document.metadata))
+
+
+def _found(hit: Hit) -> RetrievedDocument:
+    return {
+        **_shown(hit.document),
+        "score": hit.score,
+        "matched": list(hit.matched),
+        "similarity": hit.similarity,
+        "highlights": list(hit.highlights),
+    }
 
 
 def _by(call: Call) -> By:
@@ -298,6 +393,7 @@ _read = partial(
     by_head=True,
     refuses=(NotFound, LibraryDamaged, LibraryUnavailable),
 )
+_moving = partial(_read, by_head=False, by_body=True)
 _act = partial(
     Route,
     right=Right("rag:write", {"index_id": "index"}),
@@ -323,7 +419,7 @@ _DOCUMENT: Final = f"{_DOCUMENTS}/{{doc_id}}"
 
 ROUTES: Final = tagged(
     Tag("rag", __doc__),
-    _read(
+    _moving(
         f"GET {_INDICES}",
         library_indices,
         right=Right("rag:read"),
@@ -331,16 +427,33 @@ ROUTES: Final = tagged(
         query=INDICES.takes,
         refuses=(),
     ),
-    _read(f"GET {_INDEX}", library_index, gives=gives(LibraryIndex), refuses=(NotFound,)),
+    _moving(f"GET {_INDEX}", library_index, gives=gives(ShownIndex), query=(AT,), refuses=(NotFound,)),
     _act(f"DELETE {_INDEX}", delete_index, gives=gives(Deleted), takes=NoBody),
     _read(f"GET {_DOCUMENTS}", library_documents, gives=gives(LibraryDocumentList), query=lists.PAGING),
-    _read(f"GET {_INDEX}/embedding", index_embedding, gives=gives(LibraryEmbedding)),
+    _moving(f"GET {_INDEX}/embedding", index_embedding, gives=gives(LibraryEmbedding)),
     _ingest(f"POST {_DOCUMENTS}", replace_documents),
     _ingest(f"POST {_DOCUMENTS}/append", append_documents),
+    _act(
+        f"POST {_INDEX}/files",
+        put_file,
+        gives=gives(FileTaken, status=202),
+        query=("name",),
+        narrow={"name": Annotated[str, Meta(description="What the file is called.", examples=["guide.pdf"])]},
+        takes=bytes,
+        takes_files=tuple(KINDS),
+        refuses=(
+            NotFound,
+            LibraryDamaged,
+            LibraryUnavailable,
+            FileUnreadable,
+            UnsupportedMediaType,
+            *EMBEDDING_REFUSED,
+        ),
+    ),
     _read(f"GET {_DOCUMENT}", library_document, gives=gives(LibraryDocument)),
     _act(f"PATCH {_DOCUMENT}", patch_document, gives=gives(LibraryDocument), takes=PatchDocumentBody),
     _act(f"DELETE {_DOCUMENT}", delete_document, gives=gives(Deleted), takes=NoBody),
-    _act(f"POST {_INDEX}/reembed", reembed_index, gives=gives(LibraryIndex), takes=ReembedBody),
+    _act(f"POST {_INDEX}/reembed", reembed_index, gives=gives(ShownIndex), takes=ReembedBody),
     Route(
         f"POST {_INDEX}/query",
         query_index,

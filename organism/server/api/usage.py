@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from decimal import Decimal
 from functools import partial
 from typing import Annotated, Any, Final, Literal, NamedTuple
@@ -12,16 +12,19 @@ from msgspec.structs import asdict
 from starlette.responses import Response
 
 from organism.config.check import money
+from organism.config.settings import Spend
 from organism.errors import InvalidField, NotFound
 from organism.events.entity import Entity
 from organism.model import words
 from organism.model.money import NOTHING, exact, plain
 from organism.model.times import iso
-from organism.pump.spending import DAY_US
+from organism.pump.spending import DAY_US, Amount
+from organism.pump.spending import Account as SpentToday
 from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import gives
 from organism.server.http.lists import AT, LAST_US, as_of
 from organism.server.http.rights import READ, Right
+from organism.tenants import Tenant
 from organism.views.read_models import portions
 from organism.views.usage import DAY, HOUR, Account, ModelUsage, account, accounts
 from organism.views.views import Begin, Where
@@ -29,6 +32,9 @@ from organism.views.views import Begin, Where
 DAYS_SHOWN: Final = 31
 BILLED: Final = ("from", "to", "granularity")
 COUNTED: Final = ("calls", "failed_calls", "input_tokens", "output_tokens", "tokens")
+
+
+Unit = Literal["tokens", "usd", "calls", "seconds"]
 
 
 class Usage(Entity, kw_only=True):
@@ -64,12 +70,24 @@ class UsageOfDay(Usage, kw_only=True):
     day: Annotated[str, Meta(description="Of UTC.", pattern=r"^\d{4,}-\d\d-\d\d$", examples=["2026-01-15"])]
 
 
+class DayBudget(Entity, kw_only=True):
+    """A bound of what may be spent on a day of UTC, and how near it is."""
+
+    of: Literal["tenant", "agent"]
+    name: Annotated[str, Meta(description="Of the tenant or the agent.", examples=["default"])]
+    unit: Unit
+    limit: Annotated[float, Meta(ge=0, examples=[5])]
+    used: Annotated[float, Meta(ge=0, description="Spent, or reserved for calls under way.", examples=[1.25])]
+    resets_at: words.Time
+
+
 class UsageOfAll(Entity, kw_only=True):
     """All calls since the log began."""
 
     total: Usage
     agents: Annotated[list[UsageOfAgent], Meta(description="By name, the first 500.")]
     days: Annotated[list[UsageOfDay], Meta(description="The newest 31 with calls, newest first.")]
+    budgets: Annotated[list[DayBudget], Meta(description="What bounds today, the tenant's first; none with `at`.")]
 
 
 class Bucket(Usage, kw_only=True):
@@ -110,8 +128,36 @@ async def usage(call: Call) -> Response:
         total=Usage(**_used(call, account("", by_agent))),
         agents=[UsageOfAgent(agent=each.name, **_used(call, each)) for each in accounts(by_agent)],
         days=[UsageOfDay(day=each.name, **_used(call, each)) for each in days],
+        budgets=_budgets(call.tenant) if at is None else [],  # the past has no configuration to compare with
     )
     return JsonResponse(shown)
+
+
+def _budgets(tenant: Tenant) -> list[DayBudget]:
+    now, state = tenant.clock.now_us(), tenant.pump.state
+    spend = state.folded.spend
+    listeners = sorted(state.rules.listeners.items())
+    budgets: list[tuple[Literal["tenant", "agent"], str, Spend, SpentToday]] = [
+        ("tenant", tenant.id, state.config.budget.day, spend.tenant_on(now)),
+        *(("agent", name, each.budget.day, spend.agent_on(name, now)) for name, each in listeners),
+    ]
+    resets_at = iso((now // DAY_US + 1) * DAY_US)
+    return [
+        DayBudget(of=of, name=name, unit=unit, limit=float(limit), used=used, resets_at=resets_at)
+        for of, name, most, today in budgets
+        for unit, limit, used in _bounded(most, today.used)
+    ]
+
+
+def _bounded(most: Spend, used: Amount) -> Iterator[tuple[Unit, Decimal | float, float]]:
+    """Each bound that there is, by its unit, and what of it is used."""
+    bounds: tuple[tuple[Unit, Decimal | float | None, Decimal | float], ...] = (
+        ("tokens", most.tokens, used.tokens),
+        ("usd", most.usd, used.usd),
+        ("calls", most.calls, used.calls),
+        ("seconds", most.seconds, used.duration / 1_000_000),
+    )
+    return ((unit, limit, float(spent)) for unit, limit, spent in bounds if limit is not None)
 
 
 async def of_thread(call: Call) -> Response:
@@ -211,7 +257,7 @@ _account = partial(Route, right=READ, by_head=True, query=(AT,))
 
 ROUTES: Final = tagged(
     Tag("usage", __doc__),
-    _account("GET /usage", usage, gives=gives(UsageOfAll)),
+    _account("GET /usage", usage, gives=gives(UsageOfAll), by_head=False, by_body=True),  # a day ends without an event
     _account(
         "GET /usage/threads/{id}",
         of_thread,

@@ -209,7 +209,7 @@ def _parameter(place: str, name: str, schema: Schema) -> dict[str, Any]:
 
 def is_tagged(route: Route) -> bool:
     """Whether its answers carry an ETag."""
-    return route.by_head or route.is_tagged
+    return route.by_head or route.by_body or route.is_tagged
 
 
 def is_conditional(route: Route) -> bool:
@@ -253,6 +253,9 @@ def _takes_nothing(schema: Schema) -> bool:
 
 
 def _body(route: Route, schemas: Schemas) -> Schema:
+    if route.takes_files:
+        file = {"schema": {"type": "string", "format": "binary"}, "example": "What the file says."}
+        return {"required": True, "description": "The file.", "content": dict.fromkeys(route.takes_files, file)}
     schema = schemas.of(route.takes)
     content = {JSON: _media(schema, schemas)}
     if route.takes_xml:

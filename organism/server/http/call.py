@@ -96,7 +96,8 @@ class Process:
     def tail(self, tenant: Tenant) -> Tail:
         """The tail that all who watch a tenant share."""
         if tenant.id not in self._tails:
-            self._tails[tenant.id] = Tail(tenant.log, tenant.views, tenant.clock.now_us, feed=tenant.feed)
+            log, views, now = tenant.log, tenant.views, tenant.clock.now_us
+            self._tails[tenant.id] = Tail(log, views, now, feed=tenant.feed, library=tenant.library)
         return self._tails[tenant.id]
 
     def request_stop(self) -> None:
@@ -372,7 +373,8 @@ class Call(Request):
         """A row's JSON, as it stood ``at`` a position if one is given. Raises ``NotFound``."""
         if (row := await self.tenant.views.row(model, key, at)) is None:
             then = "" if at is None else f" at position {at}"
-            raise NotFound(f"There is no {model.removesuffix('s')} {key[:80]!r}{then}.")
+            kind = "index" if model == "indices" else model.removesuffix("s")
+            raise NotFound(f"There is no {kind} {key[:80]!r}{then}.")
         return row
 
 
@@ -392,6 +394,7 @@ class Route(Contract):
     """A line of the route table: an ``operation`` like ``GET /threads``, below ``mount``, and the right it needs.
 
     ``by_head``: the answer depends on the log alone; the head is its ETag, and an unchanged head is a 304.
+    ``by_body``: it depends on more, so its ETag is a digest of it.
     ``is_recorded``: the answer shows what is in no row, or not as it then stood; under an idempotency key it is
     recorded whole. All others are made again of the rows as of the act's position.
     ``needs_user``: the caller says for which user of the tenant it is.
@@ -403,6 +406,7 @@ class Route(Contract):
     endpoint: Endpoint
     right: Right = field(kw_only=True)
     by_head: bool = field(default=False, kw_only=True)
+    by_body: bool = field(default=False, kw_only=True)
     is_recorded: bool = field(default=False, kw_only=True)
     needs_user: bool = field(default=False, kw_only=True)
     takes_slashes: bool = field(default=False, kw_only=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, TypedDict, get_args, get_origin
 
@@ -54,7 +54,8 @@ class Contract:
     """A route's promise.
 
     ``query`` names parameters of ``QUERY``, or ``narrow`` says more; ``headers`` those of ``HEADERS``. ``takes`` is
-    the record of its JSON body. ``refuses`` are the errors of this route alone. ``is_tagged``: it gives an ETag.
+    the record of its JSON body; or the body is a file of one of the types ``takes_files``. ``refuses`` are the errors
+    of this route alone. ``is_tagged``: it gives an ETag.
     """
 
     gives: tuple[Gives, ...]
@@ -63,6 +64,7 @@ class Contract:
     headers: tuple[str, ...] = ()
     takes: Any = None
     takes_xml: bool = False
+    takes_files: Collection[str] = ()
     refuses: tuple[type[OrganismError], ...] = ()
     is_tagged: bool = False
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from http import HTTPStatus
+from typing import Final
 
 import orjson
 import structlog
@@ -21,6 +23,7 @@ from organism.server.http.middleware import refuse_empty
 from organism.server.http.rights import OPEN
 from organism.views.keyed import Answer
 
+TAG_CHARS: Final = 32
 _log = structlog.get_logger("organism.server")
 
 
@@ -76,6 +79,8 @@ class Endpoint:
         response = await (route.endpoint(call) if once is None else recorded_once(call, once))
         if route.is_tagged and call.method not in READING:  # an act that is answered by a thread: its position
             tag = f'"{orjson.loads(response.body)["position"]}"'
+        if route.by_body:
+            tag = f'"{hashlib.sha256(response.body).hexdigest()[:TAG_CHARS]}"'
         if tag is not None:
             response.raw_headers.append((b"etag", tag.encode()))
         return await as_accepted(call, response) if route.method == "GET" else response  # an act was done in any case

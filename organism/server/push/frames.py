@@ -20,6 +20,7 @@ from organism.model import words
 from organism.model.times import iso, milliseconds
 from organism.model.words import one_of
 from organism.pump.run.feed import Delta
+from organism.rag.library import Work
 from organism.server.push.filter import FRAME_BYTES, ON_REQUEST, UNLOGGED, Filter, Frame
 from organism.views import approvals, dead_letters, threads, who
 from organism.views.dead_letters import Indeterminate
@@ -35,15 +36,22 @@ WITH_CONTENT: Final = EventFilter(content=True)
 Timeline = Annotated[str, Meta(description="The name of this log's timeline.", examples=["9f86d081884c7d65"])]
 Outcome = Literal["open", "done", "redo", "fail"]
 HandlingOutcome = Literal["done", "killed", "unread", "appended", "dropped"]
+IndexId = Annotated[str, Meta(examples=["berlin-info"])]
+EmbeddingModel = Annotated[str, Meta(description="What makes its vectors.", examples=["builtin"])]
+LibraryEvent = events.IndexCreated | events.DocumentsChanged | events.IndexDeleted
 EffectKey = Annotated[str, Meta(description="The key that the handler gave it.", examples=["pay"])]
 
 
 class Context(NamedTuple):
-    """What a frame may show besides its event: the thread after it, the record after it, whether all is paused."""
+    """What a frame may show besides its event: the thread after it, the record after it, whether all is paused.
+
+    ``embedding_model`` is that of the index after it, or before it was deleted.
+    """
 
     thread: Thread | None
     following: Record[events.Event] | None
     is_paused: bool
+    embedding_model: str
 
 
 class FrameOf(Struct, tag_field="event"):
@@ -436,6 +444,39 @@ class ModelCalled(FrameOf, tag="usage"):
         )
 
 
+class IndexChanged(FrameOf, tag="library"):
+    """An index of the library began, was changed or deleted."""
+
+    position: words.Position
+    index: IndexId
+    change: Literal["created", "changed", "deleted"]
+    doc_count: words.Count
+    embedding_model: EmbeddingModel
+    timestamp: words.Time
+
+    @classmethod
+    def of(cls, record: Record[LibraryEvent], context: Context) -> IndexChanged:
+        event, last = record.event, (context.embedding_model, iso(record.at))
+        match event:
+            case events.IndexCreated():
+                return cls(record.position, event.index, "created", len(event.documents), *last)
+            case events.DocumentsChanged():
+                return cls(record.position, event.index, "changed", event.doc_count, *last)
+            case events.IndexDeleted():
+                return cls(record.position, event.index, "deleted", 0, *last)
+
+
+class IndexProgress(FrameOf, tag="library"):
+    """How far the background is with an index; `work` is null once it is done. It is no event: the latest wins."""
+
+    index: IndexId
+    change: Literal["progress"]
+    doc_count: words.Count
+    embedding_model: EmbeddingModel
+    work: Work | None
+    timestamp: words.Time
+
+
 class HandlingStarted(FrameOf, tag="handling"):
     """An attempt to handle a message began, and ends the one before it that a crash or a stop left open."""
 
@@ -703,12 +744,16 @@ class Details(NamedTuple):
 
 
 class Folded:
-    """The threads that were touched last, at ``position``; ``is_paused`` is of the organism, None while unknown."""
+    """The threads that were touched last, at ``position``; ``is_paused`` is of the organism, None while unknown.
+
+    ``models`` has the embedding models of the indices that were.
+    """
 
     def __init__(self, position: int) -> None:
         self.position = position
         self.is_paused: bool | None = None
         self.threads: OrderedDict[str, Thread] = OrderedDict()
+        self.models: OrderedDict[str, str] = OrderedDict()
 
     def unknown(self, records: Sequence[Record[events.Event]]) -> list[str]:
         """The threads of which ``records`` make frames, and whose rows must be put into ``threads`` first."""
@@ -718,21 +763,39 @@ class Folded:
                 first.setdefault(record.thread, record.event)
         return [thread for thread, event in first.items() if not isinstance(event, events.ThreadCreated)]
 
+    def unknown_indices(self, records: Sequence[Record[Any]]) -> list[str]:
+        """The indices whose models must be put into ``models`` first."""
+        first: dict[str, events.Event] = {}
+        for record in records:
+            if type(record.event) in LIBRARY and record.event.index not in self.models:
+                first.setdefault(record.event.index, record.event)
+        return [index for index, event in first.items() if not isinstance(event, events.IndexCreated)]
+
     def frames(self, records: Sequence[Record[Any]]) -> list[Frame]:
-        """The frames of the next records, whose threads are known; ``types_of`` says which may be missing."""
+        """The frames of the next records, whose threads and models are known; ``types_of`` says which may miss."""
         made: list[Frame] = []
         for at, record in enumerate(records, 1):
             kind = type(record.event)
             row = self._fold(record) if kind in FOLDED else None
             if kind in MAKERS:
                 following = records[at] if at < len(records) else None
-                said = MAKERS[kind].of(record, Context(row, following, bool(self.is_paused)))
+                model = self._model_of(record.event) if kind in LIBRARY else ""
+                said = MAKERS[kind].of(record, Context(row, following, bool(self.is_paused), model))
                 if said is not None:
                     made.append(frame_of(said, record.thread, _named(record, said, row), record.position))
         self.position = records[-1].position if records else self.position
-        while len(self.threads) > MAX_THREADS:
-            self.threads.popitem(last=False)
+        for known in (self.threads, self.models):
+            while len(known) > MAX_THREADS:
+                known.popitem(last=False)
         return made
+
+    def _model_of(self, event: LibraryEvent) -> str:
+        if isinstance(event, events.IndexDeleted):
+            return self.models.pop(event.index, "")
+        model = event.embedding_model or self.models.get(event.index, "")
+        self.models[event.index] = model
+        self.models.move_to_end(event.index)
+        return model
 
     def _fold(self, record: Record[events.Event]) -> Thread | None:
         self.is_paused = PAUSES.get(type(record.event), self.is_paused)
@@ -755,6 +818,9 @@ _UPDATES: Final = (
     events.ThreadKilled,
     events.ThreadPaused,
     events.ThreadResumed,
+)
+LIBRARY: Final[frozenset[type[events.Event]]] = frozenset(
+    {events.IndexCreated, events.DocumentsChanged, events.IndexDeleted}
 )
 THREAD: Final[frozenset[type[events.Event]]] = frozenset({events.ThreadCreated, *_UPDATES})
 FOLDED: Final[frozenset[type[events.Event]]] = THREAD | {events.MessageSent, *PAUSES}
@@ -789,6 +855,7 @@ MAKERS: Final[Mapping[type[events.Event], Any]] = {
     **dict.fromkeys((events.AgentPaused, events.AgentResumed), AgentUpdated),
     events.OrganismReloaded: ReloadDone,
     events.ModelCalled: ModelCalled,
+    **dict.fromkeys(LIBRARY, IndexChanged),
     **dict.fromkeys(events.RUN_ENTRIES.values(), RunShown),
 }
 """Which events make which frame, by its ``of``."""
@@ -816,6 +883,8 @@ PUSHED: Final[tuple[type[FrameOf], ...]] = (
     RunShown,
     TextHeard,
     ModelCalled,
+    IndexChanged,
+    IndexProgress,
     HandlingStarted,
     HandlingEnded,
     StepShown,

@@ -18,6 +18,7 @@ from organism.log.log import SPAN_EVENTS, EventFilter, EventLog, span_of
 from organism.server.push.filter import Chunk, Filter
 from organism.server.push.frames import FOLDED, PAUSES, WITH_CONTENT, Details, Folded, types_of
 from organism.views import threads
+from organism.views.library import INDICES, LibraryIndex
 from organism.views.threads import Thread
 from organism.views.views import ViewStore
 
@@ -90,7 +91,7 @@ class Past:
         if after >= self._plan.until:
             self._plan = await planned(self._log, self.wanted, after, self._until)
         records, reached = await self._page(self._plan, after)
-        await load_threads(self._log, self._views, self._folded, records)
+        await load_unknown(self._log, self._views, self._folded, records)
         frames = self._folded.frames(records)
         if self._until is not None and reached > self._until:
             frames, reached = [frame for frame in frames if frame.position <= self._until], self._until
@@ -136,7 +137,7 @@ async def planned(log: EventLog, wanted: Filter, after: int, until: int | None =
 # -- a thread as it stood
 
 
-async def load_threads(
+async def load_unknown(
     log: EventLog, views: ViewStore, folded: Folded, records: Sequence[Record[events.Event]]
 ) -> None:
     """Load what ``folded`` must know before it can make the frames of ``records``."""
@@ -144,6 +145,10 @@ async def load_threads(
         row = await thread_at(log, views, thread, folded.position)
         if row is not None:
             folded.threads[thread] = row
+    for index in folded.unknown_indices(records):
+        shown = await views.row(INDICES.name, index, folded.position)
+        if shown is not None:
+            folded.models[index] = msgspec.json.decode(shown, type=LibraryIndex).embedding_model
     if folded.is_paused is None and any(isinstance(record.event, events.OrganismStarted) for record in records):
         wanted = EventFilter((ORGANISM_STREAM,), tuple(PAUSES))
         last = await log.read(0, folded.position, wanted, 1, reverse=True)

@@ -20,6 +20,7 @@ from organism.events.record import Record
 from organism.log.log import EventLog
 from organism.model.times import milliseconds
 from organism.pump.run.feed import Delta, Feed, LiveText
+from organism.rag.library import Library
 from organism.server.push.filter import UNLOGGED, Chunk, Filter, Frame, as_array, singly
 from organism.server.push.frames import (
     WITH_CONTENT,
@@ -32,7 +33,8 @@ from organism.server.push.frames import (
     frame_of,
     frame_of_delta,
 )
-from organism.server.push.past import PAGE_BYTES, Past, load_threads
+from organism.server.push.past import PAGE_BYTES, Past, load_unknown
+from organism.server.push.progress import LibraryProgress
 from organism.server.push.rates import Counts, Rates
 from organism.server.push.snapshot import AgentStates, SnapshotReader, Start
 from organism.views.organism import KEYS as AGENT_KEYS
@@ -66,13 +68,15 @@ class Tail:
     when the log was closed or cannot be read.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - what it is made of
         self,
         log: EventLog,
         views: ViewStore,
         now: Callable[[], int],
         window_bytes: int = WINDOW_BYTES,
         feed: Feed | None = None,
+        *,
+        library: Library | None = None,
     ) -> None:
         self.log, self.views = log, views
         self.now = now  # the log's time in µs
@@ -82,6 +86,7 @@ class Tail:
         self.rates = Rates(now, self._offer_counts)
         self.news, self.ended = asyncio.Event(), asyncio.Event()
         self.ticks = 0
+        self._progress = LibraryProgress(library, now, self._offer_unlogged) if library is not None else None
         self._feed = feed or Feed()
         self._live = LiveText(self.position)
         self._window_bytes = window_bytes
@@ -132,7 +137,10 @@ class Tail:
 
     async def _work(self) -> None:
         async with asyncio.TaskGroup() as group:
-            others = [group.create_task(work) for work in (self.states.follow(), self.rates.follow(), self._tick())]
+            works = [self.states.follow(), self.rates.follow(), self._tick()]
+            if self._progress is not None:
+                works.append(self._progress.follow())
+            others = [group.create_task(work) for work in works]
             await self._follow()
             for other in others:
                 other.cancel()
@@ -150,7 +158,7 @@ class Tail:
     async def _follow(self) -> None:
         folded = Folded(self.position)
         async for records in self.log.follow(self.position, WITH_CONTENT):
-            await load_threads(self.log, self.views, folded, records)
+            await load_unknown(self.log, self.views, folded, records)
             frames, details = folded.frames(records), Details.of(records)
             self._offer(Chunk(self.position, records[-1].position, frames, details))
             self._offer_waiting_text(records)

@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from organism.bootstrap import Parts
+from organism.model.times import iso
+from organism.pump.spending import DAY_US
 from organism.sqlite.driver import Pysqlite
 from tests.flows.spender import SOURCE, says, scripted, tenants
 from tests.flows.world import MakeWorld, World
@@ -53,7 +56,7 @@ def without_time(account: dict[str, Any]) -> dict[str, Any]:
 
 
 async def test_before_the_first_call_there_is_nothing(server: Served) -> None:
-    assert await server.get("/usage") == {"total": NOTHING, "agents": [], "days": []}
+    assert await server.get("/usage") == {"total": NOTHING, "agents": [], "days": [], "budgets": []}
     assert await server.get("/usage/agents/ada") == {"agent": "ada", **NOTHING}
 
 
@@ -93,7 +96,8 @@ async def test_a_call_is_a_frame(server: Served) -> None:
         thread = await asked(server)
         await asked(server)
         good, bad = await frames.next(), await frames.next()
-    assert {name: good[name] for name in good if name not in {"position", "message_id"}} == {
+    varies = {"position", "message_id", "duration_ms", "timestamp"}
+    assert {name: good[name] for name in good if name not in varies} == {
         "event": "usage", "thread_id": thread, "agent": "ada", "step": 1, "model": "m", "served_by": "scripted",
         "input_tokens": 20, "output_tokens": 5, "cost_usd": "0.00003", "cost_source": "price", "attempts": 1,
         "error": None,
@@ -101,6 +105,57 @@ async def test_a_call_is_a_frame(server: Served) -> None:
     assert (bad["event"], bad["error"], bad["cost_source"]) == ("usage", "upstream_refused", "zero")
     total = (await server.get("/usage"))["total"]
     assert (total["calls"], total["failed_calls"], total["cost_usd"]) == (2, 1, "0.00003")
+
+
+@pytest.fixture
+def bounded(world: MakeWorld) -> World:
+    """An agent with a budget of the day, beside one without."""
+    ada = {"handler": "think", "agent": True, "model": "m", "budget": {"day": {"calls": 5, "usd": 0.5}}}
+    return scripted(world, says("Here.", 20, 5), listeners={"ada": ada, "idle": {"handler": "think"}}, source=SOURCE)
+
+
+async def test_budgets_of_the_day_say_how_near_they_are(bounded: World) -> None:
+    async with served(bounded.config) as server:
+        bounds = {"budget": {"day": {"tokens": 1000, "seconds": 60}}}
+        assert (await server.call("PUT", "//v1/tenant/config", json=bounds)).status_code == 200
+        before = server.log.head
+        await asked(server)
+        budgets = (await server.get("/usage"))["budgets"]
+        shown = [(each["of"], each["name"], each["unit"], each["limit"], each["used"]) for each in budgets]
+        seconds = shown[1][-1]
+        assert shown == [
+            ("tenant", "default", "tokens", 1000, 25),
+            ("tenant", "default", "seconds", 60, seconds),
+            ("agent", "ada", "usd", 0.5, 0.00003),
+            ("agent", "ada", "calls", 5, 1),
+        ]
+        assert 0 < seconds < 60
+        assert (await server.get(f"/usage?at={before}"))["budgets"] == []
+        (ends,) = {each["resets_at"] for each in budgets}
+        assert ends == iso((server.organism.tenants["default"].clock.now_us() // DAY_US + 1) * DAY_US)
+
+
+async def test_a_budget_counts_anew_on_the_next_day_and_its_answer_is_not_the_one_before(bounded: World) -> None:
+    now_us = [10 * DAY_US]
+    async with served(bounded.config, parts=Parts(wall_ns=lambda: now_us[0] * 1000)) as server:
+        await asked(server)
+        answer = await server.call("GET", "/usage")
+        assert [each["used"] for each in answer.json()["budgets"]] == [0.00003, 1]
+        known = {"If-None-Match": answer.headers["etag"]}
+        assert (await server.call("GET", "/usage", headers=known)).status_code == 304
+        now_us[0] += DAY_US
+        later = await server.call("GET", "/usage", headers=known)
+        assert [each["used"] for each in later.json()["budgets"]] == [0, 0]
+
+
+async def test_budgets_are_the_tenants_own(bounded: World) -> None:
+    tenants(bounded)
+    write_tokens(bounded.folder, {"acme": {"clerk": ["admin"], "narrow": ["read:agent:ada"]}})
+    async with served(bounded.config, bounded.data) as server:
+        await asked(server)
+        budgets = (await server.call("GET", "/usage", headers=bearer("acme", "clerk"))).json()["budgets"]
+        assert [(each["name"], each["used"]) for each in budgets] == [("ada", 0), ("ada", 0)]
+        assert (await server.call("GET", "/usage", headers=bearer("acme", "narrow"))).status_code == 403
 
 
 async def test_without_a_rate_nothing_is_reported_in_euros(world: MakeWorld) -> None:

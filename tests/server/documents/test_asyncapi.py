@@ -10,7 +10,7 @@ import jsonschema_rs
 import orjson
 
 from organism.server.documents.asyncapi import command_name, components, document
-from organism.server.push.frames import DETAILED, MAKERS, PUSHED, AgentChanged, RatesShown, TextHeard
+from organism.server.push.frames import DETAILED, MAKERS, PUSHED, AgentChanged, IndexProgress, RatesShown, TextHeard
 from organism.server.ws.answers import ADDRESS, ANSWERED
 from organism.server.ws.commands import COMMANDS, IN_QUERY
 from tests.server.served import Served
@@ -63,7 +63,7 @@ def test_every_message_is_sent_or_received_and_shows_an_example_that_fits() -> N
 
 
 def test_it_has_each_frame_command_and_parameter_and_no_other() -> None:
-    assert set(PUSHED) == {*MAKERS.values(), *DETAILED.values(), AgentChanged, RatesShown, TextHeard}
+    assert set(PUSHED) == {*MAKERS.values(), *DETAILED.values(), AgentChanged, IndexProgress, RatesShown, TextHeard}
     assert ADDRESS.keys() == set(IN_QUERY)
     assert ANSWERED.keys() == COMMANDS.keys()
     for cmd, kind in COMMANDS.items():

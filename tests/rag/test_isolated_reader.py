@@ -4,26 +4,25 @@ from __future__ import annotations
 
 import os
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from zlib import compress
 
 import pytest
 
-from organism.cli.ingest import Unreadable, files_in, pieces_of
-from organism.cli.isolated_reader import FileReader
-from tests.cli.command import organism
-from tests.server.served import TOKEN, Served
+from organism.cli.ingest import LeftOut, bytes_of, files_in
+from organism.rag.files import Piece, Unreadable
+from organism.rag.isolated_reader import read_pieces
+from tests.rag.reading import kind_of, pieces
 
 SECONDS = 4
 """Enough for what is harmless, on a busy machine too."""
 MEMORY_BYTES = 200 << 20
 
 
-@pytest.fixture(scope="module")
-def reader() -> Iterator[FileReader]:
-    with FileReader(SECONDS, MEMORY_BYTES) as reading:
-        yield reading
+async def read(file: Path) -> list[Piece]:
+    """The pieces of a file, read in a process of its own."""
+    return await read_pieces(file.as_posix(), kind_of(file), bytes_of(file), SECONDS, MEMORY_BYTES)
 
 
 def bomb() -> bytes:
@@ -58,26 +57,26 @@ HOSTILE: dict[str, tuple[str, Callable[[], bytes]]] = {
 
 
 @pytest.mark.parametrize("name", HOSTILE)
-def test_a_hostile_file_cannot_be_read_and_the_next_one_is(reader: FileReader, tmp_path: Path, name: str) -> None:
+async def test_a_hostile_file_cannot_be_read_and_a_harmless_one_is(tmp_path: Path, name: str) -> None:
     named, content = HOSTILE[name]
-    file, harmless = tmp_path / named, tmp_path / "harmless.txt"
+    file, harmless = tmp_path / named, tmp_path / "harmless.md"
     file.write_bytes(content())
     harmless.write_text("A text.")
     with pytest.raises(Unreadable, match="cannot be read"):
-        reader.pieces_of(file)
-    assert reader.pieces_of(harmless) == pieces_of(harmless)
+        await read(file)
+    assert await read(harmless) == pieces(harmless)
 
 
-def test_what_is_no_regular_file_is_refused_and_blocks_nobody(reader: FileReader, tmp_path: Path) -> None:
+def test_what_is_no_regular_file_is_refused_and_blocks_nobody(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "fifo.txt")
     with socket.socket(socket.AF_UNIX) as listening:
         listening.bind(str(tmp_path / "socket.txt"))
     for file in (tmp_path / "fifo.txt", tmp_path / "socket.txt", Path("/dev/zero"), tmp_path):
-        with pytest.raises(Unreadable, match="no regular file"):
-            reader.pieces_of(file)
+        with pytest.raises(LeftOut, match="no regular file"):
+            bytes_of(file)
 
 
-def test_a_link_in_a_folder_leads_to_no_file_outside(reader: FileReader, tmp_path: Path) -> None:
+def test_a_link_in_a_folder_leads_to_no_file_outside(tmp_path: Path) -> None:
     folder = tmp_path / "folder"
     (folder / "inner").mkdir(parents=True)
     (tmp_path / "secret.txt").write_text("Hidden.")
@@ -85,19 +84,19 @@ def test_a_link_in_a_folder_leads_to_no_file_outside(reader: FileReader, tmp_pat
     for name, target in (("out", "../secret.txt"), ("circle", "circle.txt"), ("in", "inside.txt")):
         (folder / f"{name}.txt").symlink_to(target)
     (folder / "inner" / "up.txt").symlink_to(tmp_path / "secret.txt")
-    found: dict[str, list[str]] = {}
+    found: dict[str, bytes] = {}
     refused: list[str] = []
     for file in files_in(folder):
         try:
-            found[file.name] = [piece.text for piece in reader.pieces_of(file, folder)]
-        except Unreadable:
+            found[file.name] = bytes_of(file, folder)
+        except LeftOut:
             refused.append(file.name)
     assert refused == ["circle.txt", "up.txt", "out.txt"]
-    assert found == {"inside.txt": ["Shown."], "in.txt": ["Shown."]}
-    assert [piece.text for piece in reader.pieces_of(folder / "out.txt")] == ["Hidden."]  # it was named itself
+    assert found == {"inside.txt": b"Shown.", "in.txt": b"Shown."}
+    assert bytes_of(folder / "out.txt") == b"Hidden."  # it was named itself
 
 
-def test_folders_in_folders_are_listed_however_deep_they_are(reader: FileReader, tmp_path: Path) -> None:
+def test_folders_in_folders_are_listed_however_deep_they_are(tmp_path: Path) -> None:
     deep = tmp_path
     for _ in range(60):
         deep = deep / "/".join("d" * 20)
@@ -106,28 +105,14 @@ def test_folders_in_folders_are_listed_however_deep_they_are(reader: FileReader,
     (tmp_path / "text.txt").write_text("A text.")
     found = list(files_in(tmp_path))
     assert [file.name for file in found] == ["deep.txt", "text.txt"]
-    with pytest.raises(Unreadable, match="path is too long"):
-        reader.pieces_of(found[0], tmp_path)
+    assert bytes_of(found[1], tmp_path) == b"A text."
     found[0].unlink()
     while deep != tmp_path:  # pytest would not come down so far
         deep.rmdir()
         deep = deep.parent
 
 
-def test_text_that_is_no_unicode_is_read_all_the_same(reader: FileReader, tmp_path: Path) -> None:
+async def test_text_that_is_no_unicode_is_read_all_the_same(tmp_path: Path) -> None:
     (tmp_path / "page.html").write_text("<p>one &#xD800; two &#0; three")
-    (piece,) = reader.pieces_of(tmp_path / "page.html")
+    (piece,) = await read(tmp_path / "page.html")
     assert piece.text.encode().startswith(b"one")
-
-
-async def test_files_that_cannot_be_read_are_reported_and_the_others_are_sent(hello: Served, tmp_path: Path) -> None:
-    (tmp_path / "files").mkdir()
-    (tmp_path / "secret.txt").write_text("Hidden.")
-    (tmp_path / "files" / "out.txt").symlink_to(tmp_path / "secret.txt")
-    (tmp_path / "files" / "circle.pdf").write_bytes(CIRCLE)
-    (tmp_path / "files" / "text.txt").write_text("A text.")
-    os.mkfifo(tmp_path / "files" / "fifo.txt")
-    ran = await organism("rag", "add", "kb", tmp_path / "files", ORGANISM_URL=hello.url, ORGANISM_TOKEN=TOKEN)
-    assert (ran.code, ran.out) == (0, "Files: 1; pieces sent: 1, unchanged: 0, deleted: 0.\n")
-    for name, why in (("out.txt", "a link out"), ("circle.pdf", "cannot be read"), ("fifo.txt", "no regular file")):
-        assert any(name in line and why in line for line in ran.err.splitlines()), ran.err
