@@ -55,7 +55,7 @@ VERBS: Final = (
     Verb("resume", options.Control, "operate:resume", "Resume an agent, a thread or the whole organism."),
     Verb("reload", options.Remote, "operate:reload", "Load organism.yaml and the handlers again: all or nothing."),
     Verb("stop", options.Remote, "operate:stop", "Stop the server gracefully."),
-    Verb("dead-letters list", options.OpenItems, "operate:dead_letters", "List the open ones, newest first."),
+    Verb("dead-letters list", options.DeadLetters, "operate:dead_letters", "List the open ones, newest first."),
     Verb("dead-letters replay", options.Replay, "operate:replay", "Send one or a thread's again, unchanged or edited."),
     Verb("dead-letters discard", options.Discard, "operate:discard", "Close one, or all of a thread, for good."),
     Verb("approvals list", options.Approvals, "operate:approvals", "List them, oldest first."),

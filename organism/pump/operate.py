@@ -42,6 +42,7 @@ from organism.pump.writer import Writer
 from organism.views import threads
 from organism.views.approvals import APPROVALS
 from organism.views.keyed import ANSWERS, Answer
+from organism.views.views import KEY, Query, Where, all_rows
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
@@ -231,14 +232,31 @@ class Operator:
         """Whether what the key names was done. Raises ``IdempotencyKeyReused``."""
         return await self._recorded(once) is not None
 
+    async def parts(self, once: c.Idempotency) -> list[str]:
+        """The names of an act's parts that were done: each has its key, a ``/`` and the name. Raises as ``_recorded``.
+
+        Keys of others begin with the same if they have a ``/``; no name has one.
+        """
+        where = (Where(KEY, ">=", f"{once.name}/"), Where(KEY, "<", f"{once.name}0"))  # a 0 follows the /
+        names = []
+        for row in await all_rows(self._views, "answers", Query(where), Answer):
+            name = row.key.removeprefix(f"{once.key}/")
+            if "/" not in name and self._is_of(row, once):
+                names.append(name)
+        return names
+
     async def _recorded(self, once: c.Idempotency) -> Answer | None:
         """The row of the key's recorded answer, unless it is too old. Raises ``IdempotencyKeyReused``."""
         row = await self._views.private_row(ANSWERS, once.name)
-        if row is None or row.at + KEY_LIFE_US < self._writer.state.now():
-            return None
+        return row if row is not None and self._is_of(row, once) else None
+
+    def _is_of(self, row: Answer, once: c.Idempotency) -> bool:
+        """Whether it is the answer to this request: not if it is too old. Raises ``IdempotencyKeyReused``."""
+        if row.at + KEY_LIFE_US < self._writer.state.now():
+            return False
         if row.digest != once.digest:
             raise IdempotencyKeyReused
-        return row
+        return True
 
     async def _inject(self, command: c.Inject) -> c.Injected:
         """Accept an injection, which is durable when this returns."""

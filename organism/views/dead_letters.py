@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
@@ -57,8 +58,12 @@ class DeadLetter(DeadLetterHead, kw_only=True):
 
 
 class _Died(PrivateFields):
+    """``death`` is the position of the event, ``alike`` the group of its failure; empty if it failed with another."""
+
     died_at: int
     hangs_on: str
+    death: int
+    alike: str
 
 
 def died(record: Record[events.MessageDead | events.MessageRefused]) -> DeadLetterHead:
@@ -92,7 +97,20 @@ def _after(_key: str, _row: object, record: Record[Any]) -> Stored[DeadLetterHea
     if not isinstance(record.event, events.MessageDead | events.MessageRefused):
         return None
     letter = died(record)
-    return Stored(letter, _Died(record.at, letter.root or ""))
+    hangs_on = letter.root or ""
+    return Stored(letter, _Died(record.at, hangs_on, record.position, "" if hangs_on else _group(letter)))
+
+
+def _group(letter: DeadLetterHead) -> str:
+    """The id of the failures that are alike: of one agent, with one code, at one line; refused sends: for one reason.
+
+    The text of the line does not count, which was loaded later or is unknown in another place.
+    """
+    line = letter.traceback[0] if letter.traceback else None
+    where = [line.file, str(line.line), line.function] if line is not None else []
+    reason = [letter.reason] if not letter.attempts else []
+    alike = "\0".join([letter.agent, letter.code, *where, *reason])
+    return f"grp-{sha256(alike.encode()).hexdigest()[:16]}"
 
 
 _CLOSING: Final[Mapping[type[events.Event], Keys]] = {
@@ -107,7 +125,7 @@ _KEYS: Final[Mapping[type[events.Event], Keys]] = {
 
 DEAD_LETTERS: ReadModel[Stored[DeadLetterHead, _Died]] = ReadModel(
     name="dead_letters",
-    version=4,
+    version=5,
     types=_KEYS,
     fold=fold_each(_KEYS, _after),
     row=DeadLetterHead,
@@ -119,8 +137,11 @@ DEAD_LETTERS: ReadModel[Stored[DeadLetterHead, _Died]] = ReadModel(
         "code": "TEXT",
         "died_at": "INTEGER",
         "hangs_on": "TEXT",
+        "death": "INTEGER",
+        "alike": "TEXT",
     },
-    indexes=(("died_at",), ("thread_id", "died_at"), ("hangs_on", "thread_id")),
+    indexes=(("died_at",), ("thread_id", "died_at"), ("hangs_on", "thread_id"), ("alike", "death")),
+    totals=(("min", "death"), ("max", "death")),
     with_content=True,
 )
 

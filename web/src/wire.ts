@@ -6,6 +6,15 @@ export interface AcceptToolBody {
   digest: string;
 }
 
+/** What became of one. */
+export interface Acted {
+  id: string;
+  /** As of the act on this one alone. */
+  status: number;
+  /** Why not, if it was refused. */
+  error?: Refusal;
+}
+
 /** What happened after a position and up to another; buckets in which nothing is counted are left out. */
 export interface Activity {
   /** Where it stands in the log. */
@@ -1202,6 +1211,43 @@ export interface ExecuteBody {
   arguments?: Record<string, unknown> | null;
 }
 
+/** A failure of a group; `position` is where it died. */
+export interface FailureAt {
+  id: string;
+  /** UTC, ISO 8601. */
+  timestamp: string;
+  /** Where it stands in the log. */
+  position: number;
+}
+
+/** Failures that are alike: same agent, code and line; refused sends, and what never began: same reason. */
+export interface FailureGroup {
+  group: string;
+  agent: string;
+  code: string;
+  line: CodeLine | null;
+  /** That of the newest. */
+  reason: string;
+  /** How many are open; what failed with one is not counted. */
+  count: number;
+  newest: FailureAt;
+  oldest: FailureAt;
+}
+
+/** Open failures in groups, the group with the newest first. */
+export interface FailureGroupList {
+  /** How many are here. */
+  count: number;
+  /** How many there are. */
+  total: number;
+  limit: number;
+  /** How many come before these. */
+  offset: number;
+  /** The `cursor` of the next page; null on the last. */
+  next: string | null;
+  groups: FailureGroup[];
+}
+
 /** One of several things that are wrong. */
 export interface Fault {
   param: string;
@@ -1340,6 +1386,12 @@ export interface Graph {
   edges: Edge[];
 }
 
+/** The failures of a group that died up to a position, the oldest first. */
+export interface GroupBody {
+  group: string;
+  until: number;
+}
+
 /** An attempt to handle a message ended; one that failed ends with `error`. */
 export interface HandlingEnded {
   event: "handling";
@@ -1376,6 +1428,11 @@ export interface HandlingStarted {
 /** The process answers. */
 export interface Healthy {
   status: "ok";
+}
+
+/** What to act on; one that is named twice is acted on once. */
+export interface IdsBody {
+  ids: string[];
 }
 
 /** Where an image lies: in the address itself, or where the model's provider fetches it. */
@@ -2751,6 +2808,13 @@ export interface SessionUncompactedData {
   content_owner?: string;
 }
 
+/** What became of each. */
+export interface SeveralActed {
+  results: Acted[];
+  /** Of a group: how many are still open, those refused among them. */
+  left: number;
+}
+
 /** Something that stands out; of `count` of its kind in a bucket the last one. */
 export interface ShownMark {
   /** Where it stands in the log. */
@@ -3762,6 +3826,21 @@ export interface Routes {
     body: undefined;
     answer: ThreadList;
   };
+  "POST /api/v1/threads/kill": {
+    query: {};
+    body: IdsBody;
+    answer: SeveralActed;
+  };
+  "POST /api/v1/threads/pause": {
+    query: {};
+    body: IdsBody;
+    answer: SeveralActed;
+  };
+  "POST /api/v1/threads/resume": {
+    query: {};
+    body: IdsBody;
+    answer: SeveralActed;
+  };
   "POST /api/v1/threads/{id}/kill": {
     query: {};
     body: NoBody;
@@ -4012,13 +4091,27 @@ export interface Routes {
       agent?: string;
       /** Only what was sent, or last active, at this time or later. */
       since?: string;
+      /** Only the failures of this group, as `group=true` names it. */
+      in_group?: string;
       /** Only what has this text in its payload. */
       q?: string;
       /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
       payloads?: number;
+      /** Failures that are alike are one row: same agent, code and line. */
+      group?: boolean;
     };
     body: undefined;
-    answer: DeadLetterList;
+    answer: DeadLetterList | FailureGroupList;
+  };
+  "POST /api/v1/dead-letters/replay": {
+    query: {};
+    body: IdsBody | GroupBody;
+    answer: SeveralActed;
+  };
+  "POST /api/v1/dead-letters/discard": {
+    query: {};
+    body: IdsBody | GroupBody;
+    answer: SeveralActed;
   };
   "POST /api/v1/dead-letters/{id}/replay": {
     query: {};

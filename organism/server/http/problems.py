@@ -126,10 +126,11 @@ class ErrorCodes(TypedDict):
 
 def body(error: OrganismError, request_id: str) -> bytes:
     """The JSON body: what was wrong, and the id to find it by in the server's log; no trace, path or secret."""
-    return orjson.dumps({"error": _content(error, request_id)})
+    return orjson.dumps({"error": refusal(error, request_id)})
 
 
-def _content(error: OrganismError, request_id: str) -> dict[str, Any]:
+def refusal(error: OrganismError, request_id: str) -> dict[str, Any]:
+    """The ``Refusal``."""
     content: dict[str, Any] = {"type": error.type, "code": error.code, **fields(error)}
     if isinstance(error, NotAcceptable) and error.requested:
         content["requested"], content["supported"] = error.requested, error.supported
@@ -199,7 +200,7 @@ def _rpc_body(error: OrganismError, request_id: str) -> bytes:
     """The same as an error of JSON-RPC, with all of it in ``data``; of which request it is may not be known yet."""
     code = INVALID_JSON if isinstance(error, InvalidJson) else INVALID_RPC
     code = INTERNAL if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR else code
-    content = _content(error, request_id)
+    content = refusal(error, request_id)
     described = {"code": code, "message": f"{error.code}: {content['message']}", "data": content}
     return orjson.dumps({"jsonrpc": "2.0", "id": None, "error": described})
 
