@@ -59,6 +59,7 @@ VERBS: Final = (
     Verb("dead-letters replay", options.Replay, "operate:replay", "Send one or a thread's again, unchanged or edited."),
     Verb("dead-letters discard", options.Discard, "operate:discard", "Close one, or all of a thread, for good."),
     Verb("approvals list", options.Approvals, "operate:approvals", "List them, oldest first."),
+    Verb("approvals check", options.ApprovalCheck, "operate:check_approval", "Say to what a decision would be bound."),
     Verb("approvals resolve", options.Approval, "operate:resolve_approval", "Approve or reject one."),
     Verb("indeterminate list", options.OpenItems, "operate:indeterminate", "List the open ones, newest first."),
     Verb("indeterminate resolve", options.Indeterminate, "operate:resolve_effect", "Say what happened to one."),

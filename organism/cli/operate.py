@@ -163,6 +163,17 @@ def resolve_approval(options: opts.Approval) -> None:
     _show_state(options, Client(options).post(path_of("approvals", options.approval, "resolve"), body))
 
 
+def check_approval(options: opts.ApprovalCheck) -> None:
+    """The digest, or why the edits do not fit; then the command ends with 1."""
+    edits = read_json(options.edits, "--edits")
+    body = drop_none({"decision": "approve", "check": True, "edits": edits})
+    answer = Client(options).post(path_of("approvals", options.approval, "resolve"), body)
+    wrong = [f"{fault['param']}: {fault['message']}" for fault in answer["details"]]
+    show_text(options, answer, answer["digest"] or "\n".join(wrong))
+    if answer["digest"] is None:
+        raise typer.Exit(1)
+
+
 EFFECTS: Final[Columns] = {
     "EFFECT": "id",
     "AGENT": "agent",

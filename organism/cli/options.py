@@ -249,6 +249,11 @@ class Approval(Remote):
     comment: str = option("TEXT", "Why.", "")
 
 
+class ApprovalCheck(Remote):
+    approval: str = argument("APPROVAL", "The approval's id.")
+    edits: str | None = option("JSON", "What would be approved instead; @FILE reads a file, - standard input.")
+
+
 class Indeterminate(Remote):
     effect: str = argument("EFFECT", "The effect's id, MESSAGE:STEP.")
     outcome: str = argument("done|redo|fail", "What happened.")

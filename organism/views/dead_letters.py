@@ -15,6 +15,7 @@ from organism.model import words
 from organism.model.times import iso
 from organism.views.handlings import CodeLine, code_line
 from organism.views.views import Cut, Keys, PrivateFields, ReadModel, Stored, fold_each
+from organism.views.who import By, by
 
 # Dead letters: messages whose handling failed for good, and sends that were refused. Each stays until it is replayed
 # or discarded.
@@ -150,14 +151,19 @@ class ClosedLetter(Entity):
     """How a dead letter was closed, for good: what is sent again gets a new id."""
 
     status: Literal["replayed", "discarded"]
+    by: By | None
+    at: words.Time
 
 
 def _closed(_key: str, _row: object, record: Record[Closing]) -> ClosedLetter:
-    return ClosedLetter("replayed" if isinstance(record.event, events.MessageReplayed) else "discarded")
+    status: Literal["replayed", "discarded"] = (
+        "replayed" if isinstance(record.event, events.MessageReplayed) else "discarded"
+    )
+    return ClosedLetter(status, by(record), iso(record.at))
 
 
 CLOSED_LETTERS: ReadModel[ClosedLetter] = ReadModel(
-    name="closed_letters", version=1, types=_CLOSING, fold=fold_each(_CLOSING, _closed), row=ClosedLetter
+    name="closed_letters", version=2, types=_CLOSING, fold=fold_each(_CLOSING, _closed), row=ClosedLetter
 )
 
 # Indeterminate effects: found started and not finished, after a death or when their handling failed in the middle.
@@ -181,8 +187,9 @@ class Indeterminate(Entity):
     agent: words.AgentName
     step: words.Count
     key: Annotated[str, Meta(description="The key that the effect got.", examples=["msg-01a2b3c4/pay"])]
-    since: words.Time
+    since: Annotated[words.Time, Meta(description="When it was found open. UTC, ISO 8601.")]
     position: words.Position
+    started_at: Annotated[words.Time | None, Meta(description="When it began; null in older logs.")] = None
 
 
 class _Found(PrivateFields):
@@ -207,6 +214,7 @@ def _in_doubt(
         key=event.key,
         since=iso(record.at),
         position=record.position,
+        started_at=iso(event.began) if event.began else None,
     )
     return Stored(found, _Found(record.at))
 
@@ -221,7 +229,7 @@ _STEP_KEYS: Final[
 
 INDETERMINATE: ReadModel[Stored[Indeterminate, _Found]] = ReadModel(
     name="indeterminate",
-    version=2,
+    version=3,
     types=_STEP_KEYS,
     fold=fold_each(_STEP_KEYS, _in_doubt),
     row=Indeterminate,

@@ -139,7 +139,7 @@ export interface Approval {
   preview: unknown;
   /** With `payloads`: the beginning of a longer payload, which is null then. */
   payload_cut?: PayloadCut;
-  /** What `edits` of the payload may be. */
+  /** While it is pending, what `edits` may be: of a payload its schema, else as the preview is. */
   form_schema?: Record<string, unknown>;
   /** Of the preview's canonical bytes, to which a decision is bound. */
   digest: string;
@@ -150,13 +150,16 @@ export interface Approval {
   expires_at: string;
   /** Where it stands in the log. */
   position: number;
+  /** How it was closed; null while it is pending. */
+  resolved: Resolution | null;
 }
 
-/** `POST /approvals/{id}/resolve`. */
+/** `POST /approvals/{id}/resolve`; with `check` nothing is decided. */
 export interface ApprovalBody {
   decision: "approve" | "reject";
   edits?: unknown;
   comment?: string;
+  check?: boolean;
 }
 
 /** The approval's message failed or was killed. */
@@ -166,6 +169,14 @@ export interface ApprovalCancelledData {
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
+}
+
+/** What a decision would be, which was not made. */
+export interface ApprovalCheck {
+  /** To what it would be bound; null if the edits do not fit. */
+  digest: string | null;
+  /** Why the edits do not fit, every fault. */
+  details: Fault[];
 }
 
 /** An approval waits no more. */
@@ -231,7 +242,7 @@ export interface ApprovalRequestedData {
   content_owner?: string;
 }
 
-/** A person decided; the content are the edits, `digest` their digest. */
+/** A person decided; the content are the edits, if any. `digest` is that of what the decision is bound to. */
 export interface ApprovalResolvedData {
   approval: string;
   decision: "approve" | "reject";
@@ -523,6 +534,7 @@ export interface Checkpoint {
 export interface ClosedApproval {
   id: string;
   status: "approved" | "rejected" | "expired" | "cancelled";
+  resolved: Resolution;
 }
 
 /** Which one it was. */
@@ -568,6 +580,8 @@ export interface CommandRefused {
   error: string;
   param: string | null;
   details?: Fault[];
+  /** Who was first, if it is resolved already. */
+  resolved?: Resolved;
   request_id: string;
 }
 
@@ -1467,10 +1481,12 @@ export interface Indeterminate {
   step: number;
   /** The key that the effect got. */
   key: string;
-  /** UTC, ISO 8601. */
+  /** When it was found open. UTC, ISO 8601. */
   since: string;
   /** Where it stands in the log. */
   position: number;
+  /** When it began; null in older logs. */
+  started_at: string | null;
 }
 
 /** `POST /indeterminate/{id}/resolve`: `result` belongs to `done`. */
@@ -2274,6 +2290,8 @@ export interface Refusal {
   requested?: string;
   /** What is available instead. */
   supported?: string[];
+  /** Who was first, if it is resolved already. */
+  resolved?: Resolved;
   /** Stands in the server's log, too. */
   request_id: string;
 }
@@ -2310,6 +2328,18 @@ export interface ReplayBody {
   payload?: unknown;
 }
 
+/** How an approval was closed. */
+export interface Resolution {
+  by: By | null;
+  /** UTC, ISO 8601. */
+  at: string;
+  decision: "approve" | "reject" | "expired" | "cancelled";
+  /** Why, in the words of who decided. */
+  comment: string;
+  /** To what the decision is bound; null if nobody decided. */
+  digest: string | null;
+}
+
 /** Decide an approval. */
 export interface ResolveCommand {
   cmd: "resolve";
@@ -2319,6 +2349,15 @@ export interface ResolveCommand {
   comment?: string;
   /** Of any kind, up to 200 bytes of JSON; the answer carries it too. */
   id?: unknown;
+}
+
+/** Who has resolved what waited for a person. */
+export interface Resolved {
+  by: By | null;
+  /** UTC, ISO 8601. */
+  at: string;
+  /** What it was. */
+  decision: string;
 }
 
 /** Resume an agent or a thread: one of them is named. */
@@ -2940,7 +2979,7 @@ export interface StepShown {
   effect?: "pure" | "idempotent" | "unsafe" | null;
 }
 
-/** A step of a handling began, the `step`-th (0: the consent to the message itself); `input` is its digest. `place` is where the handler calls it: `2/1/3` is the third step of the first task of the handler's second task. `key` is an effect's, or the id of the tool call that an ask is. `expires`: when an ask or approval is over. `unknown`: this unsafe effect was begun before, and its outcome is unknown. `to` is whom an ask asks, `model` the model that is called. */
+/** A step of a handling began, the `step`-th (0: the consent to the message itself); `input` is its digest. `place` is where the handler calls it: `2/1/3` is the third step of the first task of the handler's second task. `key` is an effect's, or the id of the tool call that an ask is. `expires`: when an ask or approval is over. `unknown`: this unsafe effect was begun before, at `began` (µs), and its outcome is unknown. `to` is whom an ask asks, `model` the model that is called. */
 export interface StepStartedData {
   message: string;
   agent: string;
@@ -2963,6 +3002,7 @@ export interface StepStartedData {
   place?: string;
   to?: string;
   model?: string;
+  began?: number;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -4147,7 +4187,7 @@ export interface Routes {
   "POST /api/v1/approvals/{id}/resolve": {
     query: {};
     body: ApprovalBody;
-    answer: Approval;
+    answer: Approval | ApprovalCheck;
   };
   "GET /api/v1/indeterminate": {
     query: {

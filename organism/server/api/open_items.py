@@ -6,12 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from http import HTTPStatus
-from typing import Annotated, Any, Final, Literal
+from typing import Annotated, Any, Final, Literal, TypedDict
 
 import msgspec
 import orjson
 from msgspec import Meta
-from pydantic import ConfigDict, Field, with_config
+from pydantic import ConfigDict, Field, Strict, with_config
 from pydantic.config import JsonDict
 from starlette.responses import Response
 
@@ -27,8 +27,8 @@ from organism.errors import (
 from organism.events.entity import Entity
 from organism.model import words
 from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter, ResolveApproval, ResolveIndeterminate
-from organism.server.http.bodies import SOMETHING, Name, NoBody, Position, body, payload_at
-from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
+from organism.server.http.bodies import SOMETHING, Name, NoBody, Position, body, named_in, payload_at
+from organism.server.http.call import IN_PATH, Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT, ACT_ON_THREAD, QUESTION_REFUSED, SENDING_REFUSED, Injected, gives
 from organism.server.http.lists import (
     Filter,
@@ -41,6 +41,7 @@ from organism.server.http.lists import (
     query_of,
     since,
 )
+from organism.server.http.problems import Fault, fields
 from organism.server.http.rights import READ, Right
 from organism.server.http.several import MOST, IdsBody, SeveralActed, act_on_each
 from organism.views.approvals import Approval, shown_approvals
@@ -115,11 +116,12 @@ class GroupBody:
 
 @body
 class ApprovalBody:
-    """``POST /approvals/{id}/resolve``."""
+    """``POST /approvals/{id}/resolve``; with ``check`` nothing is decided."""
 
     decision: Literal["approve", "reject"]
     edits: Any = None
     comment: Annotated[str, Field(max_length=10_000)] = ""
+    check: Annotated[bool, Strict()] = False
 
 
 @body
@@ -175,6 +177,13 @@ class ApprovalList(ListPage):
     """Approvals, oldest first."""
 
     approvals: list[Approval]
+
+
+class ApprovalCheck(TypedDict):
+    """What a decision would be, which was not made."""
+
+    digest: Annotated[words.Digest | None, Meta(description="To what it would be bound; null if the edits do not fit.")]
+    details: Annotated[list[Fault], Meta(description="Why the edits do not fit, every fault.")]
 
 
 class ForeignTool(PinnedTool, kw_only=True):
@@ -307,7 +316,7 @@ async def _all_shown(call: Call, rows: bytes) -> bytes:
 
 
 async def resolve(call: Call) -> Response:
-    """Approve or reject; the second who does gets 409 ``already_resolved``."""
+    """Approve or reject; the second who does gets 409 ``already_resolved``. With `check` it says what that would be."""
     body = await call.body_as(ApprovalBody)
     command = ResolveApproval(
         approval=call.path_params["id"],
@@ -316,11 +325,22 @@ async def resolve(call: Call) -> Response:
         comment=body.comment,
         **call.command_fields(),
     )
+    if body.check:
+        return JsonResponse(await _checked(call, command))
     with payload_at("/edits"):
         done = await call.do(command)
     row = await call.row("approvals", call.path_params["id"], done.position)
     (found,) = shown_approvals(b"[%b]" % row, call.process.organism.codec)
     return JsonResponse(found)
+
+
+async def _checked(call: Call, command: ResolveApproval) -> ApprovalCheck:
+    try:
+        with named_in(IN_PATH), payload_at("/edits"):
+            return {"digest": await call.tenant.operator.check_approval(command), "details": []}
+    except InvalidPayload as error:
+        single = [{"param": error.param, "message": error.message}]
+        return {"digest": None, "details": fields(error).get("details", single)}
 
 
 async def indeterminate(call: Call) -> Response:
@@ -414,7 +434,7 @@ ROUTES: Final = (
             "POST /approvals/{id}/resolve",
             resolve,
             right=Right("control", {"id": "approval"}),
-            gives=gives(Approval),
+            gives=gives(Approval | ApprovalCheck),
             takes=ApprovalBody,
             refuses=(*QUESTION_REFUSED, InvalidPayload),
         ),

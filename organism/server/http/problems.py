@@ -8,11 +8,13 @@ from http import HTTPStatus
 from math import ceil
 from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
 
+import msgspec
 import orjson
 from msgspec import Meta
 from starlette.responses import Response
 
 from organism.errors import (
+    AlreadyResolved,
     HandlingFailed,
     InvalidJson,
     MethodNotAllowed,
@@ -24,6 +26,7 @@ from organism.errors import (
 )
 from organism.model import words
 from organism.model.redact import Redactor
+from organism.views.who import Resolved
 
 TABLE_VERSION: Final = 1
 
@@ -77,6 +80,7 @@ class Refusal(TypedDict):
     details: NotRequired[Annotated[list[Fault], Meta(description="Every fault, where there are several.")]]
     requested: NotRequired[Annotated[str, Meta(description="What was requested and is not available.")]]
     supported: NotRequired[Annotated[list[str], Meta(description="What is available instead.")]]
+    resolved: NotRequired[Annotated[Resolved, Meta(description="Who was first, if it is resolved already.")]]
     request_id: Annotated[str, Meta(description="Stands in the server's log, too.", examples=["req-5f2c9a01d7e84b36"])]
 
 
@@ -144,6 +148,8 @@ def fields(error: OrganismError) -> dict[str, Any]:
     if error.details:
         listed = error.details[:MOST_DETAILS]
         content["details"] = [{"param": cut(fault.pointer), "message": brief(fault.message)} for fault in listed]
+    if isinstance(error, AlreadyResolved) and error.resolved is not None:
+        content["resolved"] = msgspec.to_builtins(error.resolved)
     return content
 
 
