@@ -525,7 +525,7 @@ class Operator:
         wanted = EventFilter((thread_id,), (events.StepStarted, events.StepRecorded, events.StepResolved))
         while records := await self._log.read(after, wanted=wanted):
             for record in records:
-                event = record.event
+                event: Any = record.event  # of one of these types
                 if (event.message, event.step) != (message_id, number):
                     continue
                 match event:

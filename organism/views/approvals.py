@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, Raw, UnsetType
 
 from organism.codec import Codec, UnknownPayload, json_schema_by_value
 from organism.events import vocabulary as events
@@ -42,11 +42,12 @@ class Resolution(Resolved, kw_only=True):
 
 def resolution(record: Record[Closing]) -> Resolution:
     """How the event closes an approval. The digest of what was not edited is missing in older logs."""
-    event, decided = record.event, {"by": by(record), "at": iso(record.at)}
+    event, who, at = record.event, by(record), iso(record.at)
     if isinstance(event, events.ApprovalResolved):
-        return Resolution(**decided, decision=event.decision, comment=event.comment, digest=event.digest or None)
+        digest = event.digest or None
+        return Resolution(by=who, at=at, decision=event.decision, comment=event.comment, digest=digest)
     closed: Literal["expired", "cancelled"] = "expired" if isinstance(event, events.ApprovalExpired) else "cancelled"
-    return Resolution(**decided, decision=closed, comment="", digest=None)
+    return Resolution(by=who, at=at, decision=closed, comment="", digest=None)
 
 
 class Approval(Entity, kw_only=True):
@@ -93,15 +94,15 @@ def shown_approvals(rows: bytes, codec: Codec) -> list[Approval]:
     for row in found:
         row.preview, row.payload = row.payload, UNSET
         if row.status == "pending":
-            row.form_schema = _form_schema(row, codec)
+            row.form_schema = _form_schema(row.payload_type, row.preview, codec)
     return list[Approval](found)
 
 
-def _form_schema(row: Approval, codec: Codec) -> dict[str, Any]:
+def _form_schema(payload_type: str | None, preview: Raw | UnsetType, codec: Codec) -> dict[str, Any]:
     with suppress(UnknownPayload):
-        if row.payload_type is not None:
-            return codec.schema(row.payload_type).json_schema
-    return json_schema_by_value(msgspec.json.decode(row.preview))
+        if payload_type is not None:
+            return codec.schema(payload_type).json_schema
+    return {} if preview is UNSET else json_schema_by_value(msgspec.json.decode(preview))
 
 
 def requested(record: Record[events.ApprovalRequested]) -> Approval:

@@ -154,7 +154,7 @@ async def test_a_closed_approval_says_who_decided_when_what_and_why_in_its_row_a
         edited = hashlib.sha256(b'{"sum":2}').hexdigest()
         assert said == [("approve", "fine", one["digest"]), ("reject", "", edited), ("cancelled", "", None)]
         assert [each["resolved"]["by"]["principal"] for each in rows] == ["operator"] * 3
-        closings = []
+        closings: list[Any] = []
         while len(closings) < 3:
             frame = await frames.next()
             if frame["event"] == "approval" and frame["approval"].get("status") != "pending":
