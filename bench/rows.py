@@ -107,6 +107,13 @@ def injected(what: str) -> Program:
     return Program(INJECT, arguments=(what,))
 
 
+def overview(what: str, name: str, p50: Bounds, p95: Bounds) -> list[Row]:
+    return [
+        Row(f"{what} of 1,000,000 events, p50", Figure(Side.OURS, f"{name}_p50_ms"), None, p50, "ms"),
+        Row("the same, p95", Figure(Side.OURS, f"{name}_p95_ms"), None, p95, "ms"),
+    ]
+
+
 def ran(what: str) -> Program:
     return Program(RUNS, arguments=(what,))
 
@@ -389,6 +396,19 @@ PAIRS = (
         most_repeats=3,
     ),
     Pair(
+        "overview",
+        Program("bench.measures.overview"),
+        None,
+        (
+            *overview("the activity of any stretch", "activity", at_most(50, 25), at_most(50, 25)),
+            *overview("the activity of the whole log", "whole", at_most(50, 25), at_most(50, 25)),
+            *overview("the graph at any position", "graph", at_most(50, 25), at_most(50, 25)),
+            *overview("the snapshot at any position", "snapshot", at_most(60, 30), at_most(150, 60)),
+        ),
+        prepare=Program(RESTART, arguments=("build",)),
+        most_repeats=3,
+    ),
+    Pair(
         "agent",
         Program(MEMORY, arguments=("agent",)),
         None,
@@ -433,6 +453,32 @@ PAIRS = (
         pushed("latency"),
         pushed("bare-latency"),
         (Row("p99 from commit to one client, 500 events/s / bare starlette", OURS, RIVAL, at_most(3, 1.5)),),
+    ),
+    Pair(
+        "push-replay",
+        pushed("replay"),
+        None,
+        (
+            Row(
+                "frames/s of one thread of the past / of all threads",
+                OURS,
+                Figure(Side.OURS, "everything"),
+                at_least(0.8, 1),
+            ),
+        ),
+    ),
+    Pair(
+        "push-handlings",
+        pushed("handlings"),
+        pushed("messages"),
+        (
+            Row(
+                "processor time a chain with 20 viewers of messages, handlings and steps / of messages alone",
+                Figure(Side.OURS, CPU_US),
+                Figure(Side.RIVAL, CPU_US),
+                None,
+            ),
+        ),
     ),
     Pair(
         "push-stalled",

@@ -19,13 +19,16 @@ from bench.listeners import Listener, listen, stall
 from bench.load import Measurement, arguments, percentiles_us
 from bench.memory import KIB_A_MIB, private_kib
 from bench.push_server import TOKEN
+from bench.replay_server import LONG_THREAD, LONG_THREAD_EACH, MESSAGES
 from bench.usage import spent, usage
 
 OURS, BARE = "bench.push_server", "bench.limits.bare_push"
+REPLAY, WITH_PUMP = "bench.replay_server", "bench.rest_server"
 HEADERS = {"Authorization": f"Bearer {TOKEN}"}
-MESSAGE, ANY = b'{"event":"message"', b'{"event":"'
+MESSAGE = b'{"event":"message"'
 FILTERS = ("events=message", "events=message&agents=greeter", "events=message&agents=console,shouter")
 SUBSCRIBERS, WATCHERS, STALLED = 200, 50, 20
+VIEWERS, MESSAGES_A_CHAIN = 20, 4
 WARM_UP_MESSAGES = 100
 EVENTS_A_SECOND = 500
 STALLED_EVENTS, QUICK_STALLED_EVENTS = 100_000, 20_000
@@ -101,6 +104,42 @@ async def stalled(server: Fed, _seconds: float, events: int) -> Measurement:
     return Measurement("push", "µs", beside["p99_us"], also)
 
 
+async def replay(server: Fed, _seconds: float, _events: int) -> Measurement:
+    """Messages a second of the past as one client gets them, all of them and those of one thread."""
+    everything = await _replayed(server, "?since=0&events=message", MESSAGES)
+    thread = await _replayed(server, f"?since=0&events=message&threads={LONG_THREAD}", MESSAGES // LONG_THREAD_EACH)
+    return Measurement("push", "messages/s", thread, {"everything": everything})
+
+
+async def _replayed(server: Fed, query: str, count: int) -> float:
+    begun = time.perf_counter()
+    client = await listen(server.url + query, HEADERS, MESSAGE)
+    await client.until(count)
+    taken = time.perf_counter() - begun
+    client.transport.abort()
+    return count / taken
+
+
+async def handlings(server: Fed, seconds: float, _events: int) -> Measurement:
+    """Chains a second beside viewers who name messages, handlings and steps."""
+    return await _viewed(server, seconds, "message,handling,step")
+
+
+async def messages(server: Fed, seconds: float, _events: int) -> Measurement:
+    """The same beside viewers who name messages alone."""
+    return await _viewed(server, seconds, "message")
+
+
+async def _viewed(server: Fed, seconds: float, events: str) -> Measurement:
+    url = server.url.replace("http", "ws", 1) + f"/ws?events={events}"
+    clients = [await listen(url, HEADERS, MESSAGE) for _ in range(VIEWERS)]
+    first = await _seconds(server, clients, Order(0, WARM_UP_MESSAGES), MESSAGES_A_CHAIN)
+    count = max(WARM_UP_MESSAGES, int(WARM_UP_MESSAGES / first * seconds))
+    before = usage(server.process.pid)
+    taken = await _seconds(server, clients, Order(0, count), MESSAGES_A_CHAIN)
+    return Measurement("push", "chains/s", count / taken, spent(before, usage(server.process.pid), count))
+
+
 class Peak:
     """The most memory that a process held while it was looked at, in KiB."""
 
@@ -143,20 +182,26 @@ MEASURES: dict[str, Measure] = {
     "latency": latency,
     "stalled": stalled,
 }
+ELSEWHERE: dict[str, tuple[Measure, str]] = {
+    "replay": (replay, REPLAY),
+    "handlings": (handlings, WITH_PUMP),
+    "messages": (messages, WITH_PUMP),
+}
+"""What needs another server than these."""
 
 
-async def measure(what: str, module: str, seconds: float, events: int) -> Measurement:
+async def measure(how: Measure, module: str, seconds: float, events: int) -> Measurement:
     server = await fed_server(module)
     try:
-        return await MEASURES[what](server, seconds, events)
+        return await how(server, seconds, events)
     finally:
         server.process.kill()
         await server.process.wait()
 
 
 if __name__ == "__main__":
-    bare = {f"bare-{name}": (name, BARE) for name in MEASURES}
-    kinds = {**{name: (name, OURS) for name in MEASURES}, **bare}
+    bare = {f"bare-{name}": (how, BARE) for name, how in MEASURES.items()}
+    kinds = {**{name: (how, OURS) for name, how in MEASURES.items()}, **bare, **ELSEWHERE}
     asked = arguments(__doc__, what=tuple(kinds))
     size = QUICK_STALLED_EVENTS if asked.quick else STALLED_EVENTS
     print(uvloop.run(measure(*kinds[asked.what], asked.seconds, size)).line())

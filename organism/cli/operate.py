@@ -13,6 +13,7 @@ from organism.cli.client import FOR_MODELS, Client, drop_none, path_of
 from organism.cli.output import (
     Columns,
     Rows,
+    changes_of,
     clock_time,
     compact,
     ids_text,
@@ -55,8 +56,7 @@ def _show_state(options: opts.Remote, answer: Mapping[str, Any]) -> None:
 
 def reload(options: opts.Remote) -> None:
     answer = Client(options).post("/organism/reload")
-    changes = [f"{what}: {', '.join(answer[what])}" for what in ("added", "removed", "updated") if answer[what]]
-    show_text(options, answer, "; ".join(changes) or "loaded; no listener was added, removed or updated")
+    show_text(options, answer, changes_of(answer) or "loaded; no listener was added, removed or updated")
 
 
 def stop(options: opts.Remote) -> None:

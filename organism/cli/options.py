@@ -169,6 +169,7 @@ class Threads(Remote):
     status: str | None = option("STATUS", "Only active, completed, error or killed ones.")
     agent: str | None = option("AGENT", "Only those it takes part in.")
     since: Since = None
+    waiting: bool = flag("--waiting", "Only those that wait for a person.")
     limit: Limit = 20
 
 
@@ -200,7 +201,7 @@ class Tail(Remote):
     since: int | None = option("POSITION", "Begin after this position; 0 is the beginning.", min=0)
     thread: list[str] | None = option("THREAD", "Only this thread; repeatable.")
     agent: list[str] | None = option("AGENT", "Only this agent; repeatable.")
-    event: list[str] | None = option("EVENT", "Only this event; repeatable.")
+    event: list[str] | None = option("EVENT", "Only this event; repeatable. handling, step and rates come only so.")
 
 
 class Kill(Remote):

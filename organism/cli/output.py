@@ -30,6 +30,7 @@ TONES: Final = {
     "waiting": "magenta",
 }
 GAP: Final = "  "
+MILLISECONDS: Final = 1000  # in a second
 LAST_CELL_WIDTH: Final = 28
 """If a terminal leaves less than this to a table's last cell, the cell gets a line of its own."""
 
@@ -247,6 +248,30 @@ def clock_time(at: str | None) -> str:
     then = datetime.fromisoformat(at).astimezone()
     is_today = then.date() == datetime.now().astimezone().date()
     return f"{then:%H:%M:%S}" if is_today else f"{then:%Y-%m-%d}"
+
+
+def lasted(milliseconds: float | None) -> str:
+    """A duration: ``85.2 ms``, from a second on ``15.2 s``; ``-`` if it is not known."""
+    if milliseconds is None:
+        return "-"
+    return f"{milliseconds:.1f} ms" if milliseconds < MILLISECONDS else f"{milliseconds / MILLISECONDS:,.1f} s"
+
+
+def by_whom(by: Mapping[str, Any] | None) -> str:
+    """`` by NAME``, or ``: REASON`` if the organism did it itself; empty if it is not known."""
+    if by is None:
+        return ""
+    return f" by {by['user'] or by['principal']}" if by["user"] or by["principal"] else f": {by['reason']}"
+
+
+def paused(row: Mapping[str, Any]) -> str:
+    """Since when, and who did it; empty if it is not paused or its log does not say."""
+    return f"since {clock_time(row['paused_at'])}{by_whom(row['paused_by'])}" if row["paused_at"] else ""
+
+
+def changes_of(reload: Mapping[str, Any]) -> str:
+    """Which listeners a reload has added, removed and updated; empty if none."""
+    return "; ".join(f"{what}: {', '.join(reload[what])}" for what in ("added", "removed", "updated") if reload[what])
 
 
 def ids_text(sent: Mapping[str, Any]) -> str:

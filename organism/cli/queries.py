@@ -18,6 +18,7 @@ from organism.model.times import spoken
 
 JSON_SCHEMA: Final = {"Accept": "application/schema+json"}
 ALL: Final = 100_000
+WAITING_THREADS: Final = "organism threads THREAD shows what of it waits for you; --waiting lists only such"
 LEAST_TIME: Final = 10**15
 """A time in 2001 in µs; a smaller number is a position or a count."""
 WAITING: Final = {
@@ -41,12 +42,19 @@ def status(options: opts.Remote) -> None:
         "threads": f"{organism['active_threads']} active",
         "messages": str(organism["total_messages"]),
         "position": str(organism["position"]),
+        "paused": output.paused(organism),
         "version": organism["version"],
     }
-    for what, number in organism["waiting_for_people"].items():
-        if number:
-            named[what.replace("_", " ")] = f"{number} waiting for you: organism {WAITING[what]}"
-    output.show_object(options, organism, named)
+    output.show_object(options, organism, {**named, **_waiting(organism["waiting_for_people"])})
+
+
+def _waiting(numbers: Mapping[str, int], of: str = "") -> dict[str, str]:
+    """What waits for a person, each with the verb that lists it."""
+    return {
+        what.replace("_", " "): f"{number} waiting for you: organism {WAITING[what]}{of}"
+        for what, number in numbers.items()
+        if number
+    }
 
 
 def config(options: opts.Remote) -> None:
@@ -85,11 +93,15 @@ def graph(options: opts.Graph) -> None:
     if options.json:
         output.print_json(found)
         return
-    peers: dict[str, list[str]] = {node["name"]: [] for node in found["nodes"]}
+    peers = {node["name"]: ["anyone"] if node["any_peer"] else [] for node in found["nodes"]}
     for edge in found["edges"]:
-        peers[edge["from"]].append(edge["to"])
-    rows = ((node["name"], node["kind"], ", ".join(peers[node["name"]]) or "-") for node in found["nodes"])
-    output.table(("NAME", "KIND", "MAY WRITE TO"), rows, "there are no listeners")
+        if edge["kind"] != "reply":
+            peers[edge["from"]].append(edge["to"])
+    rows = (
+        (node["name"], node["kind"], node["group"] or "-", ", ".join(peers[node["name"]]) or "-")
+        for node in found["nodes"]
+    )
+    output.table(("NAME", "KIND", "GROUP", "MAY WRITE TO"), rows, "there are no listeners")
 
 
 ERRORS: Final[output.Columns] = {"CODE": "code", "STATUS": "http_status", "MEANING": "description"}
@@ -141,16 +153,49 @@ def _agent(client: Client, options: opts.Agents, path: str) -> None:
         named = {
             "agent": agent["name"],
             "state": output.state_of(agent),
+            "paused": output.paused(agent),
+            "group": agent["group"],
             "description": agent["description"],
             "takes": agent["payload_class"],
             "peers": ", ".join(agent["peers"]),
             "thread": agent["current_thread"],
-            "waiting": str(agent["queue_depth"]),
+            "waiting": _queued(agent),
             "messages": str(agent["message_count"]),
             "last": output.clock_time(agent["last_activity"]),
             "model": agent["model"],
         }
         output.show_object(options, agent, named)
+        if not options.json:
+            _show_handlings(agent)
+
+
+def _queued(agent: Mapping[str, Any]) -> str:
+    since = agent["oldest_waiting_at"]
+    return f"{agent['queue_depth']}, the oldest since {output.clock_time(since)}" if since else "0"
+
+
+def _show_handlings(row: Mapping[str, Any]) -> None:
+    """What an agent works on, or what works on a thread: a line each, with what that waits for."""
+    rows = (
+        (
+            handling["agent"],
+            handling["message_id"],
+            str(handling["attempt"]),
+            output.clock_time(handling["started_at"]),
+            _waits_for(handling["waits_for"]),
+        )
+        for handling in row["handlings"]
+    )
+    if row["handlings"]:
+        output.table(("WORKS", "ON", "ATTEMPT", "SINCE", "WAITS FOR"), rows, "")
+    if row["open_handlings"] > len(row["handlings"]):
+        output.note(f"the oldest {len(row['handlings'])} of {row['open_handlings']}")
+
+
+def _waits_for(waited: Mapping[str, Any] | None) -> str:
+    if waited is None:
+        return "-"
+    return f"{waited['kind']} {waited['name'] or ''} since {output.clock_time(waited['since'])}"
 
 
 THREADS: Final[output.Columns] = {
@@ -158,9 +203,10 @@ THREADS: Final[output.Columns] = {
     "STATUS": output.state_of,
     "MESSAGES": "message_count",
     "LAST": lambda thread: output.clock_time(thread["last_activity"]),
-    "PARTICIPANTS": lambda thread: thread["error"] or ", ".join(thread["participants"]),
+    "WAITS": lambda thread: str(sum(thread["waiting_for_people"].values()) or "-"),
+    "TITLE": lambda thread: thread["error"] or thread["title"] or "-",
 }
-"""What went wrong matters more than who took part."""
+"""WAITS counts what waits for a person. What went wrong matters more than what it is about."""
 
 
 def threads(options: opts.Threads) -> None:
@@ -168,23 +214,28 @@ def threads(options: opts.Threads) -> None:
     client = Client(options)
     if options.thread is None:
         query = {"status": options.status, "agent": options.agent, "since": options.since}
+        query["waiting"] = "true" if options.waiting else None
         found = client.rows("threads", query, options.limit)
-        output.show_list(
-            options, found, THREADS, "there are no such threads" if any(query.values()) else "no thread yet"
-        )
+        empty = "there are no such threads" if any(query.values()) else "no thread yet"
+        is_waiting = any(any(thread["waiting_for_people"].values()) for thread in found.rows)
+        output.show_list(options, found, THREADS, empty, WAITING_THREADS if is_waiting else "")
         return
     thread = client.get(path_of("threads", options.thread))
     named = {
         "thread": thread["id"],
         "status": output.state_of(thread),
+        "paused": output.paused(thread),
+        "title": thread["title"],
         "error": thread["error"],
         "participants": ", ".join(thread["participants"]),
         "begun": output.clock_time(thread["created_at"]),
         "last": output.clock_time(thread["last_activity"]),
+        **_waiting(thread["waiting_for_people"], f" --thread {thread['id']}"),
     }
     output.show_object(options, thread, named)
     if options.json:
         return
+    _show_handlings(thread)
     for message in thread["messages"]:
         output.out().print(output.with_position(message["position"], output.message_line(message)))
     if thread["next"]:
@@ -192,8 +243,6 @@ def threads(options: opts.Threads) -> None:
         output.out().print(
             f"{len(thread['messages'])} of {total}; organism messages --thread {thread['id']} --limit {total}"
         )
-    if thread["status"] == "error":
-        output.note(f"next: organism dead-letters list --thread {thread['id']}")
 
 
 MESSAGES: Final[output.Columns] = {
@@ -208,7 +257,8 @@ def messages(options: opts.Messages) -> None:
     client = Client(options)
     xml = "true" if options.xml else None
     if options.message is not None and not options.why:
-        _message(client.get(path_of("messages", options.message), {"xml": xml}), options)
+        query = {"xml": xml, "handlings": "true"}
+        _message(client.get(path_of("messages", options.message), query), options)
         return
     found = _path_of_causes(client, options, xml) if options.why else _newest(client, options, xml)
     output.show_list(options, found, MESSAGES, "no such message")
@@ -249,10 +299,20 @@ def _message(message: Mapping[str, Any], options: opts.Messages) -> None:
         "to": message["to"],
         "sent": output.clock_time(message["timestamp"]),
         "cause": message["cause"],
+        "state": message["handling"]["state"],
+        **{f"attempt {each['attempt']}": _attempt(each) for each in message["handling"]["attempts"]},
         "payload": _payload(message),
         "envelope": message.get("xml"),
     }
     output.show_object(options, message, named)
+
+
+def _attempt(attempt: Mapping[str, Any]) -> str:
+    begun = f"{output.clock_time(attempt['started_at'])}, {attempt['outcome'] or 'not ended'}"
+    ended = f" after {output.lasted(attempt['duration_ms'])}" if attempt["outcome"] else ""
+    line = attempt["line"]
+    where = f" at {line['file']}:{line['line']}" if line else ""
+    return f"{begun}{ended}{where}" + (f": {attempt['error']}" if attempt["error"] else "")
 
 
 USAGE: Final[output.Columns] = {

@@ -18,7 +18,19 @@ from websockets.sync.client import ClientConnection, connect
 from organism.cli.client import Server, drop_none, find_server, refuse_no_server, refuse_response, remedy_of
 from organism.cli.exits import Exit
 from organism.cli.options import Tail
-from organism.cli.output import compact, message_line, note, out, print_json, refuse, state_of, with_position
+from organism.cli.output import (
+    by_whom,
+    changes_of,
+    compact,
+    lasted,
+    message_line,
+    note,
+    out,
+    print_json,
+    refuse,
+    state_of,
+    with_position,
+)
 from organism.model.redact import visible
 
 FIRST_DELAY_SECONDS: Final = 0.5
@@ -136,7 +148,30 @@ def shown(frame: Mapping[str, Any]) -> Text | None:
 
 def _thread(frame: Mapping[str, Any]) -> Text:
     thread = frame.get("thread", frame)
-    return Text.assemble("thread ", thread.get("id") or thread["thread_id"], " ", state_of(thread))
+    named = thread.get("id") or thread["thread_id"]
+    return Text.assemble("thread ", named, " ", state_of(thread), by_whom(thread.get("by")))
+
+
+def _handling(frame: Mapping[str, Any]) -> Text:
+    if frame["phase"] == "started":
+        again = f", attempt {frame['attempt']} after a {frame['after']}" if frame["after"] else ""
+        return Text.assemble(f"{frame['agent']} started", again, " ", (frame["message_id"], "dim"))
+    took = "" if frame["duration_ms"] is None else f" in {lasted(frame['duration_ms'])}"
+    return Text.assemble(f"{frame['agent']} {frame['outcome']}{took} ", (frame["message_id"], "dim"))
+
+
+def _step(frame: Mapping[str, Any]) -> Text:
+    named = next((frame[name] for name in ("to", "model", "approval", "key") if frame.get(name)), "")
+    failed = f" {frame['error']['code']}: {frame['error']['message']}" if frame["error"] else ""
+    what = " ".join(filter(None, (frame["agent"], frame["kind"], named, frame["phase"])))
+    return Text.assemble(what, (failed, "red"), " ", (f"{frame['message_id']}:{frame['step']}", "dim"))
+
+
+def _usage(frame: Mapping[str, Any]) -> Text:
+    used = f"{frame['input_tokens']} tokens in, {frame['output_tokens']} out, {frame['cost_usd']} USD"
+    failed = f" {frame['error']}" if frame["error"] else ""
+    took = f"{frame['agent']} called {frame['model']} in {lasted(frame['duration_ms'])}: {used}"
+    return Text.assemble(took, (failed, "red"))
 
 
 def _dead_letter(frame: Mapping[str, Any]) -> Text:
@@ -148,25 +183,16 @@ def _dead_letter(frame: Mapping[str, Any]) -> Text:
 def _approval(frame: Mapping[str, Any]) -> Text:
     approval = frame["approval"]
     preview = f" {compact(visible(approval['preview']))}" if "preview" in approval else ""
-    return Text.assemble("approval ", approval["id"], " ", state_of(approval), (preview, "dim"))
+    done = by_whom(frame.get("by"))
+    return Text.assemble("approval ", approval["id"], " ", state_of(approval), done, (preview, "dim"))
 
 
-def _handling(frame: Mapping[str, Any]) -> Text:
-    if frame["phase"] == "started":
-        return Text.assemble(frame["agent"], " begins attempt ", str(frame["attempt"]))
-    took = (f" after {frame['duration_ms']:g} ms", "dim")
-    return Text.assemble(frame["agent"], " ended attempt ", str(frame["attempt"] or "?"), ": ", frame["outcome"], took)
-
-
-def _step(frame: Mapping[str, Any]) -> Text:
-    names = (frame.get(name) for name in ("to", "model", "approval", "key"))
-    step = " ".join(("begins" if frame["phase"] == "started" else "ended", frame["kind"], *filter(None, names)))
-    failed = "" if frame["error"] is None else f": {frame['error']['message']}"
-    return Text.assemble(frame["agent"], " ", step, (failed, "red"))
+def _agent_updated(frame: Mapping[str, Any]) -> Text:
+    return Text.assemble("agent ", frame["agent"], " paused" if frame["paused"] else " resumed", by_whom(frame["by"]))
 
 
 def _other(frame: Mapping[str, Any]) -> Text:
-    fields = {name: value for name, value in frame.items() if name not in {"event", "position"}}
+    fields = {name: value for name, value in frame.items() if name not in {"event", "position", "timestamp"}}
     return Text.assemble(frame["event"], " ", (compact(fields), "dim"))
 
 
@@ -177,13 +203,15 @@ LINES: Final[Mapping[str, Callable[[Mapping[str, Any]], Text]]] = {
     "agent_state": lambda frame: Text.assemble("agent ", frame["agent"], " ", state_of(frame)),
     "error": lambda frame: Text.assemble((f"{frame['agent']} failed: ", "red"), frame["error"]),
     "dead_letter": _dead_letter,
-    "organism_state": _other,
-    "reload": _other,
-    "approval": _approval,
-    "indeterminate": lambda frame: Text("effect in doubt {id} {status}".format_map(frame["indeterminate"])),
+    "organism_state": lambda frame: Text.assemble("organism ", state_of(frame), by_whom(frame["by"])),
+    "agent_updated": _agent_updated,
+    "reload": lambda frame: Text.assemble("reload ", (changes_of(frame) or "without changes", "dim")),
     "handling": _handling,
     "step": _step,
+    "usage": _usage,
     "rates": _other,
+    "approval": _approval,
+    "indeterminate": lambda frame: Text("effect in doubt {id} {status}".format_map(frame["indeterminate"])),
     "run": lambda frame: Text.assemble(frame["agent"], " ", frame["type"], " ", (compact(frame["data"]), "dim")),
     "caught_up": lambda _: Text("up to date", "dim"),
 }

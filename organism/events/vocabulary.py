@@ -315,7 +315,7 @@ class MessageDead(Event, frozen=True, rename={"sender": "from"}):
     """The message became a dead letter; ``sent`` is the position of its ``message_sent``.
 
     ``traceback`` are the handler's own lines, the one that raised first. ``root`` is the dead letter with which an ask
-    of its handling failed, and so the handling.
+    of its handling failed, and so the handling. Whether it was a ``reply`` is in no older log.
     """
 
     message: str
@@ -328,6 +328,7 @@ class MessageDead(Event, frozen=True, rename={"sender": "from"}):
     attempts: int
     traceback: tuple[CodeLine, ...] = ()
     root: str = ""
+    reply: bool = False
 
 
 class MessageRefused(Event, frozen=True, rename={"sender": "from"}):

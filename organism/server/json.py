@@ -136,7 +136,7 @@ def encoded(value: Any) -> bytes:
     return value if isinstance(value, bytes) else orjson.dumps(value)
 
 
-def microseconds(text: str, pointer: str) -> int:
+def microseconds(text: str, pointer: str, expected: str = "a time") -> int:
     """ISO 8601 with an offset → microseconds since 1970. Raises ``InvalidField`` that names ``pointer``."""
     try:
         # In a query string an unescaped + is read as a space.
@@ -145,7 +145,7 @@ def microseconds(text: str, pointer: str) -> int:
         time = None
     if time is None or time.tzinfo is None:
         raise InvalidField(
-            f"Expected a time as 2024-01-15T10:00:00Z (with its offset); came {text[:40]!r}.", param=pointer
+            f"Expected {expected} as 2024-01-15T10:00:00Z (with its offset); came {text[:40]!r}.", param=pointer
         )
     return (time - _EPOCH) // timedelta(microseconds=1)
 

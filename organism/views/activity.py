@@ -191,7 +191,7 @@ def _count_sent(span: Span, sent: Sequence[Record[events.MessageSent]]) -> None:
     last_at = dict(zip(map(_EDGE, routes), map(_AT, sent), strict=True))
     for (sender, to, is_reply, kind), count in Counter(routes).items():
         _agent(span, to).messages += count
-        edge = _edge(span, f"{sender} {to} reply" if is_reply else f"{sender} {to}")
+        edge = _edge(span, sender, to, is_reply=is_reply)
         edge.messages += count
         edge.last_at = last_at[sender, to, is_reply]
         edge.types[kind] = count
@@ -216,7 +216,7 @@ def add(sums: LongSpan, more: LongSpan | Span) -> None:
         _add_counts(agent.durations, other.durations)
         agent.cost_usd += other.cost_usd
     for name, sent in more.edges.items():
-        add_edge(_edge(sums, name), sent)
+        add_edge(_edge_named(sums, name), sent)
 
 
 def add_edge(edge: EdgeSums, more: EdgeSums) -> None:
@@ -238,7 +238,11 @@ def _agent(span: Sums, name: str) -> AgentSums:
     return found
 
 
-def _edge(span: LongSpan | Span, name: str) -> EdgeSums:
+def _edge(span: Span, sender: str, to: str, *, is_reply: bool = False) -> EdgeSums:
+    return _edge_named(span, f"{sender} {to} reply" if is_reply else f"{sender} {to}")
+
+
+def _edge_named(span: LongSpan | Span, name: str) -> EdgeSums:
     if (found := span.edges.get(name)) is None:
         found = span.edges[name] = EdgeSums()
     return found
@@ -252,7 +256,7 @@ def _dead(span: Span, record: Record[events.MessageDead]) -> None:
     event = record.event
     span.failures += 1
     _agent(span, event.agent).failures += 1
-    _edge(span, f"{event.sender} {event.agent}").failed += 1
+    _edge(span, event.sender, event.agent, is_reply=event.reply).failed += 1
     _mark(span, record, "failure", event.agent)
 
 
@@ -262,7 +266,7 @@ def _refused(span: Span, record: Record[events.MessageRefused]) -> None:
     span.failures += 1
     _agent(span, event.sender).failures += 1
     if event.why != "unknown_receiver":
-        _edge(span, f"{event.sender} {event.to}").failed += 1
+        _edge(span, event.sender, event.to).failed += 1
     _mark(span, record, "failure", event.sender)
 
 

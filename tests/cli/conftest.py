@@ -18,7 +18,7 @@ async def worker(payload: Ask, metadata: HandlerMetadata):
         raise ValueError(payload.text)
     if payload.text == "ask":
         said = await metadata.approve({"sum": 3})
-        return HandlerResponse.respond(Told(f"{said.decision} {said.comment} {said.payload}"))
+        return HandlerResponse.respond(Told(f"{said.decision} {said.comment} {said.edits}"))
     if payload.text == "hide":
         await metadata.approve({"file": "invoice\\u202efdp.exe\\u200b"})
     if payload.text == "pay":

@@ -12,7 +12,7 @@ import pytest
 from tests.cli.command import Ran, names, organism
 from tests.flows.spender import says, scripted
 from tests.flows.world import World
-from tests.server.served import LISTENERS, TOKEN, Served, served
+from tests.server.served import LISTENERS, TOKEN, Frames, Served, served
 
 
 async def ask(server: Served, *arguments: str | Path, stdin: str = "") -> Ran:
@@ -99,6 +99,57 @@ async def test_status_agent_thread_and_message_are_shown_in_full(hello: Served) 
     message = (await ask(hello, "messages", sent["message_id"], "--xml")).out
     assert "<name>Dan</name>" in message
     assert (await ask(hello, "messages", sent["message_id"], "--json")).json["payload"] == {"name": "Dan"}
+
+
+async def test_a_graph_shows_who_may_write_to_whom_and_no_replies(tmp_path: Path) -> None:
+    asking = """
+async def boss(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse.respond(await metadata.ask("helper", Ask(payload.text)))
+async def helper(payload: Ask, metadata: HandlerMetadata):
+    return HandlerResponse.respond(Told("done"))
+"""
+    listeners = {"boss": {"peers": ["*"], "group": "office"}, "helper": {}}
+    async with served(World(tmp_path, asking, listeners).config) as server:
+        await server.inject("boss", {"text": "x"})
+        lines = (await ask(server, "graph")).out.splitlines()
+    rows = {line.split()[0]: line.split(maxsplit=3)[2:] for line in lines}
+    assert rows["boss"] == ["office", "anyone, helper, console"]
+    assert rows["helper"] == ["-", "-"]
+
+
+async def test_what_is_worked_on_and_waits_for_a_person_is_shown(needy: Served) -> None:
+    async with needy.socket("?events=approval") as socket:
+        sent = await needy.inject("worker", {"text": "ask"}, wait=None)
+        await Frames(socket).until("approval")
+    [approval] = (await ask(needy, "approvals", "list", "--json")).json
+    agent, thread = await ask(needy, "agents", "worker"), await ask(needy, "threads", sent["thread_id"])
+    for shown in (agent.out, thread.out):
+        assert f"worker  {sent['message_id']}  1 " in shown
+        assert f"person {approval['id']} since" in shown
+    assert f"organism approvals list --thread {sent['thread_id']}" in thread.out
+    listed = await ask(needy, "threads", "--waiting")
+    assert listed.out.splitlines()[1].split()[-2:] == ["1", "ask"]
+    assert "organism threads THREAD" in listed.err
+    await ask(needy, "approvals", "resolve", approval["id"], "reject")
+    assert (await ask(needy, "threads", "--waiting")).out == "there are no such threads\n"
+
+
+async def test_who_paused_is_shown(hello: Served) -> None:
+    await ask(hello, "pause", "shouter")
+    thread = (await hello.inject(wait=None))["thread_id"]
+    await ask(hello, "pause", "--thread", thread)
+    await ask(hello, "pause", "--all")
+    for words in (["status"], ["agents", "shouter"], ["threads", thread]):
+        [line] = [line for line in (await ask(hello, *words)).out.splitlines() if line.startswith("paused")]
+        assert line.endswith(" by operator")
+
+
+async def test_a_message_says_what_became_of_it(needy: Served) -> None:
+    sent = await needy.inject("worker", {"text": "bad"})
+    shown = (await ask(needy, "messages", sent["message_id"])).out
+    assert "state      failed" in shown
+    assert "failed after" in shown
+    assert "no good" in shown
 
 
 async def test_the_newest_messages_come_in_their_order_and_why_leads_to_the_injection(hello: Served) -> None:

@@ -49,6 +49,7 @@ SHOWN: Final[dict[str, Callable[[dict[str, Any]], Shown]]] = {
     "error": lambda frame: (frame["message_id"], frame["attempt"]),
     "dead_letter": lambda frame: (frame["dead_letter"]["id"], frame["status"]),
     "indeterminate": lambda frame: (frame["indeterminate"]["id"], frame["indeterminate"]["status"]),
+    "agent_updated": lambda frame: (frame["agent"], frame["paused"]),
 }
 
 
@@ -103,6 +104,8 @@ PROMISED: Final[dict[str, Callable[[dict[str, Any]], Shown | None]]] = {
     "organism_stopped": _state,
     "organism_paused": _state,
     "organism_resumed": _state,
+    "agent_paused": lambda event: ("agent_updated", event["data"]["agent"], True),
+    "agent_resumed": lambda event: ("agent_updated", event["data"]["agent"], False),
 }
 
 

@@ -103,9 +103,13 @@ class Frames:
 
     socket: ClientConnection
 
+    async def text(self) -> str:
+        """The next frame as it came."""
+        return str(await asyncio.wait_for(self.socket.recv(), PATIENCE_SECONDS))
+
     async def next(self) -> dict[str, Any]:
         """The next frame."""
-        frame: dict[str, Any] = orjson.loads(await asyncio.wait_for(self.socket.recv(), PATIENCE_SECONDS))
+        frame: dict[str, Any] = orjson.loads(await self.text())
         return frame
 
     async def until(self, event: str, **fields: Any) -> list[dict[str, Any]]:

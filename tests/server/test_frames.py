@@ -120,7 +120,7 @@ def test_the_organisms_own_events_have_frames_of_no_thread() -> None:
     assert one(OrganismPaused("operator")) == {"event": "organism_state", "status": "paused", "by": None, **at}
     assert one(OrganismStopped()) == {"event": "organism_state", "status": "stopping", "by": None, **at}
     reloaded = one(OrganismReloaded(added=("a",), removed=(), updated=("b",), listeners=(), config="c"))
-    assert reloaded == {"event": "reload", "added": ["a"], "removed": [], "updated": ["b"], **at}
+    assert reloaded == {"event": "reload", "added": ["a"], "removed": [], "updated": ["b"], "agents": [], **at}
 
 
 @pytest.mark.parametrize(

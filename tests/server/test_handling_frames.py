@@ -164,6 +164,18 @@ async def test_rates_say_what_moved_to_whom_asks(world: MakeWorld) -> None:
     assert one_edges == {edge: said for edge, said in edges.items() if "flaky" in edge}
 
 
+async def test_rates_tell_no_viewer_what_moved_before_it_came(world: MakeWorld) -> None:
+    async with served(world(SOURCE, LISTENERS).config) as server:
+        async with watching(server, "?events=rates,thread_updated") as frames:
+            await server.inject("flaky", {"text": "0"})
+            await frames.until("thread_updated")
+        await server.until(lambda: not server.serving.process.connections.count)
+        async with watching(server, "?events=rates") as frames:
+            await server.inject("asking", {"text": "0"})
+            agents, _ = await moved(frames, {"asking": 1, "flaky": 1})
+    assert agents == {"asking": (1, 0), "flaky": (1, 0)}
+
+
 Pairs = dict[Any, tuple[int, int]]
 
 

@@ -31,9 +31,16 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path
 
 
-async def get(folder: Path, path: str, accept: str = "br, gzip", **headers: str) -> tuple[httpx2.Response, bytes]:
-    """The answer of a server of that page, and its body as it came."""
-    app = Starlette(routes=page_routes((folder,)), middleware=[Middleware(AccessLog)])
+def serving(folder: Path) -> Starlette:
+    """A server of that page."""
+    return Starlette(routes=page_routes((folder,)), middleware=[Middleware(AccessLog)])
+
+
+async def get(
+    page: Path | Starlette, path: str, accept: str = "br, gzip", **headers: str
+) -> tuple[httpx2.Response, bytes]:
+    """The answer of a server of that page, a new one or this one, and its body as it came."""
+    app = serving(page) if isinstance(page, Path) else page
     sent = {"Accept-Encoding": accept, **headers}
     async with (
         httpx2.AsyncClient(transport=httpx2.ASGITransport(app=app), base_url="http://page") as client,
@@ -76,6 +83,15 @@ async def test_a_changed_file_goes_plain_until_it_is_packed_again(folder: Path) 
     PACK(folder)
     answer, body = await get(folder, "/app.js")
     assert brotli.decompress(body).decode() == SCRIPT + "y = 2;"
+
+
+async def test_a_file_that_changes_while_it_is_served_goes_plain(folder: Path) -> None:
+    app = serving(folder)
+    packed, _ = await get(app, "/app.js")
+    (folder / "app.js").write_text(SCRIPT + "y = 2;")
+    changed, body = await get(app, "/app.js")
+    assert ("content-encoding" in packed.headers, "content-encoding" in changed.headers) == (True, False)
+    assert (body.decode(), changed.headers["etag"] == packed.headers["etag"]) == (SCRIPT + "y = 2;", False)
 
 
 @pytest.mark.parametrize(

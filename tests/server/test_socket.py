@@ -241,6 +241,7 @@ async def test_a_filter_holds_from_its_answer_on_and_replaces_the_whole_one_befo
         assert back["position"] == head
         seen = logged(await frames.until("caught_up"))
         assert (await frames.ask("subscribe"))["filter"] == {}
+        assert (await frames.ask("subscribe", events=[]))["filter"] == {"events": []}
     assert [(frame["message"]["from"], frame["message"]["to"]) for frame in seen] == HOPS[1:3]
 
 

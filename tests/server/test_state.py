@@ -137,6 +137,11 @@ async def test_what_is_wrong_in_the_query_is_named(shared: Served, query: str, c
     assert (answer.status_code, error["code"], error["param"]) == (400, code, param)
 
 
+async def test_a_moment_that_is_neither_position_nor_time_says_that_it_may_be_both(shared: Served) -> None:
+    error = (await shared.call("GET", "/organism/activity?after=then")).json()["error"]
+    assert error["message"] == "Expected a position, or a time as 2024-01-15T10:00:00Z (with its offset); came 'then'."
+
+
 async def test_an_unchanged_log_is_not_sent_again(hello: Served) -> None:
     tag = (await hello.call("GET", "/organism/snapshot")).headers["etag"]
     again = await hello.call("GET", "/organism/snapshot", headers={"If-None-Match": tag})

@@ -22,6 +22,8 @@ from organism.views.read_models import READ_MODELS
 from organism.views.views import ReadModel
 
 E = TypeVar("E", bound=Event)
+FOLDED = tuple(model for model in READ_MODELS if not model.span)
+"""The models that fold units as they come; those of spans fold whole spans (``tests/log/test_spans.py``)."""
 AT = 1_768_168_067_000_000
 """2026-01-11T21:47:47Z."""
 

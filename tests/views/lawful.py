@@ -62,6 +62,7 @@ class World:
         self.count = 0
         self.names: list[str] = []
         self.paused: set[str] = set()
+        self.paused_threads: set[str] = set()
         self.letters: dict[str, Letter] = {}
         self.threads: dict[str, str] = {}
         self.dead: dict[str, tuple[str, str, bool]] = {}

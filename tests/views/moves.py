@@ -213,7 +213,8 @@ def pause(world: World, number: int) -> None:
         world.add(AgentResumed(agent, "operator") if agent in world.paused else AgentPaused(agent, "operator"))
         world.paused ^= {agent}
     elif number % 3 == 1 and thread is not None:
-        world.add(ThreadPaused() if number % 2 else ThreadResumed(), thread)
+        world.add(ThreadResumed() if thread in world.paused_threads else ThreadPaused(), thread)
+        world.paused_threads ^= {thread}
     else:
         world.add(OrganismPaused("operator") if number % 2 else OrganismResumed("operator"))
 

@@ -11,8 +11,7 @@ import pytest
 
 from organism.events.record import Record
 from organism.events.vocabulary import EVENTS, Event
-from organism.views.read_models import READ_MODELS
-from tests.views.folding import Rows
+from tests.views.folding import FOLDED, Rows
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 LOGS = ("hello_thread", "session")
@@ -39,7 +38,7 @@ def read(line: dict[str, Any]) -> Record[Event]:
 
 
 def changes(log: str) -> str:
-    models = [Rows(model) for model in READ_MODELS]
+    models = [Rows(model) for model in FOLDED]
     lines = [
         {
             "position": record.position,

@@ -125,6 +125,18 @@ export interface AgentResumedData {
 /** What an agent does. */
 export type AgentState = "idle" | "processing" | "waiting" | "paused" | "error";
 
+/** An agent was paused or resumed. */
+export interface AgentUpdated {
+  event: "agent_updated";
+  /** Where it stands in the log. */
+  position: number;
+  agent: string;
+  paused: boolean;
+  by: By | null;
+  /** UTC, ISO 8601. */
+  timestamp: string;
+}
+
 /** What waits, or waited, for a human's word. */
 export interface Approval {
   id: string;
@@ -314,6 +326,7 @@ export type Batch = Array<
     | ApprovalClosed
     | EffectInDoubt
     | OrganismChanged
+    | AgentUpdated
     | ReloadDone
     | RunShown
     | TextHeard
@@ -883,6 +896,18 @@ export interface Declared {
   tools?: string[];
 }
 
+/** A listener as the configuration declares it: those fields of an agent that only a start or a reload changes. */
+export interface DeclaredAgent {
+  name: string;
+  description: string;
+  is_agent: boolean;
+  peers: string[];
+  payload_class: string;
+  model: string | null;
+  version: string | null;
+  group: string | null;
+}
+
 /** Whether there was anything to delete. */
 export interface Deleted {
   deleted: boolean;
@@ -1281,7 +1306,6 @@ export interface FellBehind {
 export interface FilterSaid {
   threads?: string[];
   agents?: string[];
-  /** Only frames of these, separated by commas. */
   events?: FrameName[];
   /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
   payloads?: number;
@@ -1365,6 +1389,7 @@ export interface FormatBody {
 /** The name of a frame. */
 export type FrameName = 
     | "agent_state"
+    | "agent_updated"
     | "approval"
     | "dead_letter"
     | "error"
@@ -1406,7 +1431,7 @@ export interface GroupBody {
   until: number;
 }
 
-/** An attempt to handle a message ended; one that failed ends with `error`. */
+/** An attempt to handle a message ended; one that failed ends with `error`. Or a message that waited starts no more: it was `unread`, `appended` to a running turn, or `dropped` by a kill. */
 export interface HandlingEnded {
   event: "handling";
   /** Where it stands in the log. */
@@ -1416,9 +1441,8 @@ export interface HandlingEnded {
   agent: string;
   phase: "ended";
   attempt: number | null;
-  outcome: "done" | "killed";
-  /** In milliseconds, to the microsecond. */
-  duration_ms: number;
+  outcome: "done" | "killed" | "unread" | "appended" | "dropped";
+  duration_ms: number | null;
   /** UTC, ISO 8601. */
   timestamp: string;
 }
@@ -1773,7 +1797,7 @@ export interface MessageBody {
   cache_control?: Record<string, unknown> | null;
 }
 
-/** The message became a dead letter; `sent` is the position of its `message_sent`. `traceback` are the handler's own lines, the one that raised first. `root` is the dead letter with which an ask of its handling failed, and so the handling. */
+/** The message became a dead letter; `sent` is the position of its `message_sent`. `traceback` are the handler's own lines, the one that raised first. `root` is the dead letter with which an ask of its handling failed, and so the handling. Whether it was a `reply` is in no older log. */
 export interface MessageDeadData {
   message: string;
   agent: string;
@@ -1794,6 +1818,7 @@ export interface MessageDeadData {
   attempts: number;
   traceback?: CodeLine[];
   root?: string;
+  reply?: boolean;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -1945,6 +1970,8 @@ export interface MessageSent {
   /** Where it stands in the log. */
   position: number;
   message: Message;
+  /** True of an answer to an `ask`: its step takes it, so it waits for no start. */
+  answers?: boolean;
 }
 
 /** A message was sent; its payload and envelope are the record's content. `type` names the payload's class; `token` is the call token in the envelope. `authors` names whose text it may contain: agents, and listeners that bring text from outside. `notes` say what was repaired in the payload. Of a reply: `call` is the request whose call it is handled in, `class` its class as `module:Class`. `step` is (message, number) of the ask that sent it, `answers` of the ask that it answers. Of an injection: `caller_depth`, the runs of agents around the call that made it, and `caller_request`, the request it was made in. Of a replayed dead letter: `calls` are (request, caller), innermost first, `root` is that of its chain, `first` the message that was sent first, with whose id the keys of its effects begin; of a request in it, the same request of the first run. */
@@ -2075,6 +2102,14 @@ export interface NamedFunction {
   name: string;
 }
 
+/** What a start says of the organism. What ran before it waits for a start again. */
+export interface NewLife {
+  name: string;
+  /** Changes with the configuration and the code. */
+  version: string;
+  agents: DeclaredAgent[];
+}
+
 /** A command that needs no fields. */
 export interface NoBody {}
 
@@ -2140,6 +2175,8 @@ export interface OrganismChanged {
   by: By | null;
   /** UTC, ISO 8601. */
   timestamp: string;
+  /** Of a start alone. */
+  started?: NewLife;
 }
 
 /** The organism was paused: no message starts. */
@@ -2302,7 +2339,7 @@ export interface RefusalPart {
   refusal: string;
 }
 
-/** The configuration was read again: the names of listeners. */
+/** The configuration was read again: the names of listeners that changed, and all `agents` from now on. */
 export interface ReloadDone {
   event: "reload";
   /** Where it stands in the log. */
@@ -2310,6 +2347,7 @@ export interface ReloadDone {
   added: string[];
   removed: string[];
   updated: string[];
+  agents: DeclaredAgent[];
   /** UTC, ISO 8601. */
   timestamp: string;
 }
@@ -3638,6 +3676,7 @@ export type Pushed =
   | ApprovalClosed
   | EffectInDoubt
   | OrganismChanged
+  | AgentUpdated
   | ReloadDone
   | RunShown
   | TextHeard
@@ -3660,6 +3699,7 @@ export type Frame =
   | ApprovalClosed
   | EffectInDoubt
   | OrganismChanged
+  | AgentUpdated
   | ReloadDone
   | RunShown
   | TextHeard

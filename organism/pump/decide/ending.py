@@ -100,6 +100,7 @@ def dead(decision: Decision, message: Message, failure: Failure) -> None:
         attempts=message.starts,
         traceback=failure.traceback,
         root=failure.root,
+        reply=message.reply,
     )
     decision.add(letter, thread=message.thread.id)
     decision.ended.append(message)

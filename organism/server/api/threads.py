@@ -22,7 +22,7 @@ from organism.server.json import splice
 from organism.views.handlings import OpenHandling
 from organism.views.organism import AGENTS, handlings_of
 from organism.views.threads import Message, Thread
-from organism.views.views import CHANGED, Among, Amount, Elapsed, HasCounted, Query, Where
+from organism.views.views import CHANGED, ERASED, Among, Amount, Elapsed, HasCounted, Query, Where
 
 OfThread = KillThread | PauseThread | ResumeThread | ReplayDeadLetters | DiscardDeadLetters
 THREADS: Final = lists.Listing(
@@ -96,14 +96,15 @@ async def thread(call: Call) -> Response:
     page = await views.rows("messages", query)
     more = lists.next_cursor(call, page, at, call.path + "/messages")
     messages = await lists.rows_as_asked(call, page.rows, given, position)
-    tag = f'"{orjson.loads(row)["position"]}"'
+    # Erasing moves no thread: under the old tag a client would keep what was erased.
+    tag = {} if b'"payload":%b' % ERASED in page.rows else {"etag": f'"{orjson.loads(row)["position"]}"'}
     shown = {
         "messages": messages,
         "next": more,
         "handlings": msgspec.json.encode(open_handlings[:HANDLINGS_SHOWN]),
         "open_handlings": len(open_handlings),
     }
-    return JsonResponse(splice(row, shown), headers={"etag": tag})
+    return JsonResponse(splice(row, shown), headers=tag)
 
 
 async def messages(call: Call) -> Response:

@@ -69,7 +69,7 @@ def time_in(call: Call, name: str) -> int | None:
     text = call.query.get(name)
     if text is None or (text.isascii() and text.isdigit()):
         return None
-    return microseconds(text, f"query.{name}")
+    return microseconds(text, f"query.{name}", "a position, or a time")
 
 
 DEFAULT_LIMIT: Final = 50

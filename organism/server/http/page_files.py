@@ -37,11 +37,12 @@ def is_hashed(path: str) -> bool:
 
 
 class PageFiles(StaticFiles):
-    """The files of a folder, as they are packed now."""
+    """The files of a folder, as they are packed now. One that changes from now on goes plain: its ETag is another."""
 
     def __init__(self, folder: Path) -> None:
         super().__init__(directory=folder, html=True)
-        self._packed = {str(folder / path) for path in files_of(folder) if _is_packed(folder / path)}
+        packed = [folder / path for path in files_of(folder) if _is_packed(folder / path)]
+        self._packed = {str(path): _version(path.stat()) for path in packed}
 
     def file_response(
         self, full_path: str | os.PathLike[str], stat_result: os.stat_result, scope: Scope, status_code: int = 200
@@ -49,7 +50,8 @@ class PageFiles(StaticFiles):
         response = super().file_response(full_path, stat_result, scope, status_code)
         response.headers.add_vary_header("Accept-Encoding")
         asked = Headers(scope=scope)
-        if not isinstance(response, FileResponse) or str(full_path) not in self._packed or "range" in asked:
+        is_packed = self._packed.get(str(full_path)) == _version(stat_result)
+        if not isinstance(response, FileResponse) or not is_packed or "range" in asked:
             return response
         for coding, ending in CODINGS.items():
             packed = Path(f"{full_path}{ending}")
@@ -58,6 +60,11 @@ class PageFiles(StaticFiles):
                 headers = {**said, "content-encoding": coding}
                 return FileResponse(packed, status_code, headers, response.media_type, stat_result=packed.stat())
         return response
+
+
+def _version(found: os.stat_result) -> tuple[int, int]:
+    """What a file's ETag is made of."""
+    return found.st_mtime_ns, found.st_size
 
 
 def _is_packed(path: Path) -> bool:

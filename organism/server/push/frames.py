@@ -34,6 +34,7 @@ WITH_CONTENT: Final = EventFilter(content=True)
 
 Timeline = Annotated[str, Meta(description="The name of this log's timeline.", examples=["9f86d081884c7d65"])]
 Outcome = Literal["open", "done", "redo", "fail"]
+HandlingOutcome = Literal["done", "killed", "unread", "appended", "dropped"]
 EffectKey = Annotated[str, Meta(description="The key that the handler gave it.", examples=["pay"])]
 
 
@@ -61,10 +62,15 @@ class MessageSent(FrameOf, tag="message"):
 
     position: words.Position
     message: threads.Message | Raw
+    answers: Annotated[
+        bool | UnsetType,
+        Meta(description="True of an answer to an `ask`: its step takes it, so it waits for no start."),
+    ] = UNSET
 
     @classmethod
     def of(cls, record: Record[events.MessageSent], _context: Context) -> MessageSent:
-        return cls(record.position, Raw(message_json(record)))
+        answers = UNSET if record.event.answers is None else True
+        return cls(record.position, Raw(message_json(record)), answers)
 
 
 class ThreadCreated(FrameOf, tag="thread_created"):
@@ -262,6 +268,32 @@ class EffectInDoubt(FrameOf, tag="indeterminate"):
         return cls(record.position, record.stream, event.agent, question, *of, done, iso(record.at))
 
 
+class DeclaredAgent(Struct):
+    """A listener as the configuration declares it: those fields of an agent that only a start or a reload changes."""
+
+    name: words.AgentName
+    description: Annotated[str, Meta(examples=["Greets whoever is named"])]
+    is_agent: bool
+    peers: list[words.AgentName]
+    payload_class: Annotated[str, Meta(examples=["handlers.hello.Greeting"])]
+    model: Annotated[str, Meta(examples=["default"])] | None
+    version: words.Version | None
+    group: str | None
+
+
+def declared(listeners: Iterable[events.Declared]) -> list[DeclaredAgent]:
+    """All of them, in their order."""
+    return [msgspec.convert(listener, DeclaredAgent, from_attributes=True) for listener in listeners]
+
+
+class NewLife(Struct):
+    """What a start says of the organism. What ran before it waits for a start again."""
+
+    name: Annotated[str, Meta(examples=["hello-world"])]
+    version: words.Version
+    agents: list[DeclaredAgent]
+
+
 class OrganismChanged(FrameOf, tag="organism_state"):
     """The organism was started, paused, resumed or stopped."""
 
@@ -269,28 +301,50 @@ class OrganismChanged(FrameOf, tag="organism_state"):
     status: Literal["running", "paused", "stopping"]
     by: who.By | None
     timestamp: words.Time
+    started: Annotated[NewLife, Meta(description="Of a start alone.")] | UnsetType = UNSET
 
     @classmethod
     def of(cls, record: Record[events.Event], context: Context) -> OrganismChanged:
         status: Literal["running", "paused", "stopping"] = "paused" if context.is_paused else "running"
-        if isinstance(record.event, events.OrganismStopped):
+        event = record.event
+        started: NewLife | UnsetType = UNSET
+        if isinstance(event, events.OrganismStopped):
             status = "stopping"
-        return cls(record.position, status, who.by(record), iso(record.at))
+        elif isinstance(event, events.OrganismStarted):
+            started = NewLife(event.name, event.version, declared(event.listeners))
+        return cls(record.position, status, who.by(record), iso(record.at), started)
+
+
+class AgentUpdated(FrameOf, tag="agent_updated"):
+    """An agent was paused or resumed."""
+
+    position: words.Position
+    agent: words.AgentName
+    paused: bool
+    by: who.By | None
+    timestamp: words.Time
+
+    @classmethod
+    def of(cls, record: Record[events.AgentPaused | events.AgentResumed], _context: Context) -> AgentUpdated:
+        paused = isinstance(record.event, events.AgentPaused)
+        return cls(record.position, record.event.agent, paused, who.by(record), iso(record.at))
 
 
 class ReloadDone(FrameOf, tag="reload"):
-    """The configuration was read again: the names of listeners."""
+    """The configuration was read again: the names of listeners that changed, and all ``agents`` from now on."""
 
     position: words.Position
     added: list[words.AgentName]
     removed: list[words.AgentName]
     updated: list[words.AgentName]
+    agents: list[DeclaredAgent]
     timestamp: words.Time
 
     @classmethod
     def of(cls, record: Record[events.OrganismReloaded], _context: Context) -> ReloadDone:
         event = record.event
-        return cls(record.position, list(event.added), list(event.removed), list(event.updated), iso(record.at))
+        changed = list(event.added), list(event.removed), list(event.updated)
+        return cls(record.position, *changed, declared(event.listeners), iso(record.at))
 
 
 class RunShown(FrameOf, tag="run"):
@@ -405,33 +459,42 @@ class HandlingStarted(FrameOf, tag="handling"):
 
 
 class HandlingEnded(FrameOf, tag="handling"):
-    """An attempt to handle a message ended; one that failed ends with `error`."""
+    """An attempt to handle a message ended; one that failed ends with `error`.
+
+    Or a message that waited starts no more: it was `unread`, `appended` to a running turn, or `dropped` by a kill.
+    """
 
     position: words.Position
     thread_id: words.ThreadId
     message_id: words.MessageId
     agent: words.AgentName
     phase: Literal["ended"]
-    attempt: Annotated[words.Count, Meta(description="Null if the log does not know it.")] | None
-    outcome: Literal["done", "killed"]
-    duration_ms: words.Milliseconds
+    attempt: Annotated[words.Count, Meta(description="Null if none was under way, or the log does not know it.")] | None
+    outcome: HandlingOutcome
+    duration_ms: words.Milliseconds | None
     timestamp: words.Time
 
     @classmethod
-    def of(cls, record: Record[events.MessageHandled]) -> HandlingEnded | None:
-        """None of what has never begun."""
+    def of(cls, record: Record[events.MessageHandled | events.MessageDropped]) -> HandlingEnded | None:
+        """None of an answer, which waits for no start, and of what the outside was sent."""
         event = record.event
-        if event.outcome not in {"done", "killed"}:
-            return None
+        outcome: HandlingOutcome = "dropped"
+        attempt, duration_ms = None, None
+        if isinstance(event, events.MessageHandled):
+            if event.outcome in {"answered", "delivered"}:
+                return None
+            outcome = event.outcome  # type: ignore[assignment]  # one of the others
+            if outcome in {"done", "killed"}:
+                attempt, duration_ms = event.attempt or None, milliseconds(event.duration)
         return cls(
             position=record.position,
             thread_id=record.stream,
             message_id=event.message,
             agent=event.agent,
             phase="ended",
-            attempt=event.attempt or None,
-            outcome=event.outcome,
-            duration_ms=milliseconds(event.duration),
+            attempt=attempt,
+            outcome=outcome,
+            duration_ms=duration_ms,
             timestamp=iso(record.at),
         )
 
@@ -726,6 +789,7 @@ MAKERS: Final[Mapping[type[events.Event], Any]] = {
         (events.OrganismStarted, events.OrganismPaused, events.OrganismResumed, events.OrganismStopped),
         OrganismChanged,
     ),
+    **dict.fromkeys((events.AgentPaused, events.AgentResumed), AgentUpdated),
     events.OrganismReloaded: ReloadDone,
     events.ModelCalled: ModelCalled,
     **dict.fromkeys(events.RUN_ENTRIES.values(), RunShown),
@@ -733,7 +797,7 @@ MAKERS: Final[Mapping[type[events.Event], Any]] = {
 """Which events make which frame, by its ``of``."""
 DETAILED: Final[Mapping[type[events.Event], Any]] = {
     events.MessageStarted: HandlingStarted,
-    events.MessageHandled: HandlingEnded,
+    **dict.fromkeys((events.MessageHandled, events.MessageDropped), HandlingEnded),
     events.StepStarted: StepShown,
     events.StepRecorded: StepShown,
 }
@@ -750,6 +814,7 @@ PUSHED: Final[tuple[type[FrameOf], ...]] = (
     ApprovalClosed,
     EffectInDoubt,
     OrganismChanged,
+    AgentUpdated,
     ReloadDone,
     RunShown,
     TextHeard,

@@ -127,17 +127,8 @@ class Snapshot:
         )
 
 
-async def read_snapshot(
-    views: ViewStore,
-    codec: Codec,
-    wanted: Filter,
-    at: int | None = None,
-    on_states: Callable[[Mapping[str, Frame], int], None] = lambda *_: None,
-) -> Snapshot:
-    """Everything as of the organism's row, whose position moves with every event; that of now, or ``at`` a position.
-
-    ``on_states`` gets the agents' states and the position once they are read.
-    """
+async def read_snapshot(views: ViewStore, codec: Codec, wanted: Filter, at: int | None = None) -> Snapshot:
+    """Everything as of the organism's row, whose position moves with every event; that of now, or ``at`` a position."""
     row = await views.row("organism", "organism", at)
     if row is None:
         raise NotFound("The organism has not started yet.")
@@ -146,7 +137,6 @@ async def read_snapshot(
     every = shown_agents(await views.live_rows(AGENTS, at))
     states = states_of(every)
     agents = msgspec.json.encode([row for row in every if wanted.agents is None or row.name in wanted.agents])
-    on_states(states, at)
     threads = *_given(KEY, "in", wanted.threads), *_given("participants", "has_any", wanted.agents)
     active, others = [
         await views.rows("threads", replace(query, at=at, where=(*query.where, *threads)))
@@ -193,10 +183,11 @@ class SnapshotReader:
         async with self._reading:
             found = self._last.get(wanted)
             if found is None or found.position < head:
-                found = await read_snapshot(self._views, codec, wanted, on_states=self._states.take)
+                found = await read_snapshot(self._views, codec, wanted)
                 self._last = {key: old for key, old in self._last.items() if old.position == found.position}
                 if len(self._last) < SNAPSHOTS_KEPT:
                     self._last[wanted] = found
+            self._states.take(found.states, found.position)  # whoever is shown them is told only what changes
             return found
 
 

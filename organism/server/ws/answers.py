@@ -10,7 +10,7 @@ from msgspec import UNSET, Meta, Struct, UnsetType
 from organism.model import words
 from organism.server.http.contract import PayloadBytes
 from organism.server.http.problems import Fault
-from organism.server.push.frames import FrameNames, FrameOf, Timeline
+from organism.server.push.frames import FrameName, FrameOf, Timeline
 from organism.views.who import Resolved
 
 Echo = Annotated[Any, Meta(description="That of the command, if it had one.", examples=[1])]
@@ -21,7 +21,7 @@ class FilterSaid(Struct):
 
     threads: list[words.ThreadId] | UnsetType = UNSET
     agents: list[words.AgentName] | UnsetType = UNSET
-    events: FrameNames | UnsetType = UNSET
+    events: list[FrameName] | UnsetType = UNSET
     payloads: PayloadBytes | UnsetType = UNSET
 
 

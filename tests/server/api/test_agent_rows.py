@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.flows.world import MakeWorld, World
 from tests.server.served import Frames, Served, served
 
@@ -120,8 +122,14 @@ async def test_a_paused_agent_says_who_paused_it_and_how_long_its_queue_has_wait
     assert (row["queue_depth"], row["oldest_waiting_at"], row["handlings"]) == (2, sent, [])
 
 
-async def test_the_first_viewer_is_told_of_no_agent_what_it_has_just_been_shown(hello: Served) -> None:
+@pytest.mark.parametrize("came_before", [False, True])
+async def test_the_first_viewer_is_told_of_no_agent_what_it_has_just_been_shown(
+    hello: Served, *, came_before: bool
+) -> None:
     for _ in range(2):
+        if came_before:  # what it is shown was read for another one, who has left
+            async with hello.socket() as socket:
+                assert (await Frames(socket).next())["event"] == "connected"
         async with hello.socket() as socket:
             frames = Frames(socket)
             shown = {row["name"]: row for row in (await frames.next())["agents"]}

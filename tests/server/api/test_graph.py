@@ -86,6 +86,21 @@ async def test_who_may_write_to_all_has_edges_where_it_did(world: MakeWorld) -> 
     assert then == before
 
 
+async def test_a_reply_that_failed_is_counted_where_replies_are(world: MakeWorld) -> None:
+    source = "async def one(payload: Ask | Told, metadata):\n    if isinstance(payload, Told):\n"
+    source += "        raise ValueError('no')\n    return HandlerResponse(Ask('x'), to='two')\n\n\n"
+    source += "async def two(payload: Ask, metadata):\n    return HandlerResponse.respond(Told('y'))\n"
+    made = world(source, {"one": {"peers": ["two"]}, "two": {}})
+    async with served(made.config) as server:
+        await server.inject("one", {"text": "x"})
+        found = await server.get("/organism/graph")
+    assert [(edge["from"], edge["to"], edge["kind"], edge["messages"], edge["failed"]) for edge in found["edges"]] == [
+        ("one", "two", "peer", 1, 0),
+        ("console", "one", "outside", 1, 0),
+        ("two", "one", "reply", 1, 1),
+    ]
+
+
 def counted(records: Sequence[Record[Any]], window_seconds: int) -> tuple[dict[str, list[int]], Counter[Any]]:
     """How long each agent's handlings took, and what else there was, by a look at every event."""
     begin = records[-1].at - window_seconds * 1_000_000

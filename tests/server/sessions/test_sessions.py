@@ -305,3 +305,16 @@ async def test_the_default_agents_remember_as_the_walk_through_says(hello: Serve
     said = await post(f"/{session}/messages", {"message": "Welcher Sport ist mein Liebling?"})
     assert "Tennis" in said["reply"]
     assert said["session_id"] == session
+
+
+async def test_who_has_a_thread_from_before_its_session_was_deleted_gets_it_without_its_text(dan: User) -> None:
+    session = await dan.begin()
+    await dan.say(session, "Hello")
+    path = f"/threads/{session}.1"
+    before = await dan.server.call("GET", path)
+    has = {"If-None-Match": before.headers["etag"]}
+    assert (await dan.server.call("GET", path, headers=has)).status_code == 304
+    assert (await dan.call("DELETE", f"parrot/sessions/{session}")).status_code == 204
+    after = await dan.server.call("GET", path, headers=has)
+    assert (after.status_code, after.json()["title"]) == (200, None)
+    assert after.json()["messages"][0]["payload"] == {"erased": True}
