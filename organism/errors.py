@@ -227,7 +227,14 @@ class RequestInProgress(Conflict, code="request_in_progress", is_final=False):
 
 
 class AlreadyResolved(Conflict, code="already_resolved"):
-    """It has been resolved already."""
+    """It has been resolved already.
+
+    ``resolved`` says by whom, when and how, if that is known.
+    """
+
+    def __init__(self, message: str = "", *, param: str | None = None, resolved: object = None) -> None:
+        super().__init__(message, param=param)
+        self.resolved = resolved
 
 
 class SessionBusy(Conflict, code="session_busy", is_final=False):

@@ -63,9 +63,24 @@ def stop(options: opts.Remote) -> None:
     show_text(options, Client(options).post("/organism/stop"), "stopping: what runs gets its grace")
 
 
-def dead_letters(options: opts.OpenItems) -> None:
-    """Each failure with its lines of code, and below it those that failed with it."""
-    found = Client(options).rows("dead-letters", {"thread_id": options.thread}, options.limit)
+GROUPS: Final[Columns] = {
+    "GROUP": "group",
+    "COUNT": lambda group: str(group["count"]),
+    "AGENT": "agent",
+    "NEWEST": lambda group: clock_time(group["newest"]["timestamp"]),
+    "LINE": lambda group: f"{group['line']['file']}:{group['line']['line']}" if group["line"] else group["code"],
+    "REASON": "reason",
+}
+
+
+def dead_letters(options: opts.DeadLetters) -> None:
+    """Each failure with its lines of code, and below it those that failed with it; or those that are alike as one."""
+    of = {"thread_id": options.thread}
+    if options.group:
+        found = Client(options).rows("groups", {**of, "group": "true"}, options.limit, "/dead-letters")
+        show_list(options, found, GROUPS, "no failure is open")
+        return
+    found = Client(options).rows("dead-letters", of, options.limit)
     if options.json:
         print_json(found.rows)
         return
@@ -74,11 +89,14 @@ def dead_letters(options: opts.OpenItems) -> None:
 
 
 def replay(options: opts.Replay) -> None:
-    """Replay one with the rest of its failure, or all of a thread, which is then shown as it is."""
+    """Replay one with the rest of its failure, all of a thread, which is then shown as it is, or all of a group."""
     client = Client(options)
     if (message := _letter(options)) is None:
         if options.payload is not None:
             raise typer.BadParameter("--payload belongs to one dead letter: name it.")
+        if options.group is not None:
+            _settle_group(options, client, options.group, "replay", options.key)
+            return
         path = path_of("threads", options.thread or "", "dead-letters", "replay")
         _show_state(options, client.post(path, key=options.key))
         return
@@ -88,17 +106,38 @@ def replay(options: opts.Replay) -> None:
 
 
 def discard(options: opts.Discard) -> None:
-    """Discard it with the rest of its failure; the thread is then shown as it is."""
+    """Discard it with the rest of its failure, all of a thread, which is then shown as it is, or all of a group."""
     message, client = _letter(options), Client(options)
+    if options.group is not None:
+        _settle_group(options, client, options.group, "discard")
+        return
     thread = path_of("threads", options.thread or "", "dead-letters", "discard")
     _show_state(options, client.post(thread) if message is None else client.delete(path_of("dead-letters", message)))
 
 
 def _letter(options: opts.Replay | opts.Discard) -> str | None:
-    """The dead letter that is named; None if it is all of a thread."""
-    if (options.message is None) == (options.thread is None):
-        raise typer.BadParameter("name one of them: a MESSAGE or --thread THREAD.")
+    """The dead letter that is named; None if it is all of a thread or of a group."""
+    if [options.message, options.thread, options.group].count(None) != 2:  # noqa: PLR2004 - all but one
+        raise typer.BadParameter("name one of them: a MESSAGE, --thread THREAD or --group GROUP.")
     return options.message
+
+
+def _settle_group(options: opts.Remote, client: Client, group: str, act: str, key: str | None = None) -> None:
+    """Act on the failures of a group that are open now, piece by piece, and say how many were and why others not."""
+    found = client.rows("groups", {"group": "true", "in_group": group}, 1, "/dead-letters").rows
+    body = {"group": group, "until": found[0]["newest"]["position"] if found else 0}
+    results: list[Any] = []
+    left = 1
+    while left:
+        own_key = None if key is None else f"{key}-{len(results)}"  # each piece is a request of its own
+        piece = client.post(path_of("dead-letters", act), body, key=own_key)
+        results += piece["results"]
+        left = piece["left"] if any("error" not in each for each in piece["results"]) else 0
+    refused = {each["id"]: each["error"]["message"] for each in results if "error" in each}
+    done = len({each["id"] for each in results if "error" not in each})
+    lines = [f"{done} of the group: {'sent again' if act == 'replay' else 'discarded'}"]
+    lines += [f"{message}: {why}" for message, why in refused.items()]
+    show_text(options, {"done": done, "refused": refused}, "\n".join(lines))
 
 
 APPROVALS: Final[Columns] = {
@@ -122,6 +161,17 @@ def resolve_approval(options: opts.Approval) -> None:
     edits = read_json(options.edits, "--edits")
     body = drop_none({"decision": options.decision, "edits": edits, "comment": options.comment or None})
     _show_state(options, Client(options).post(path_of("approvals", options.approval, "resolve"), body))
+
+
+def check_approval(options: opts.ApprovalCheck) -> None:
+    """The digest, or why the edits do not fit; then the command ends with 1."""
+    edits = read_json(options.edits, "--edits")
+    body = drop_none({"decision": "approve", "check": True, "edits": edits})
+    answer = Client(options).post(path_of("approvals", options.approval, "resolve"), body)
+    wrong = [f"{fault['param']}: {fault['message']}" for fault in answer["details"]]
+    show_text(options, answer, answer["digest"] or "\n".join(wrong))
+    if answer["digest"] is None:
+        raise typer.Exit(1)
 
 
 EFFECTS: Final[Columns] = {

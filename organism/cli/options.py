@@ -43,6 +43,7 @@ Json = Annotated[bool, Option("--json", help="Print JSON for programs.")]
 Limit = Annotated[int, Option(metavar="N", min=1, help="The most to list.")]
 LetterId = Annotated[str | None, Argument(metavar="MESSAGE", help="The dead letter's id.")]
 LettersOf = Annotated[str | None, Option(metavar="THREAD", help="All of this thread instead of one.")]
+LettersLike = Annotated[str | None, Option("--group", metavar="GROUP", help="All that are alike instead of one.")]
 TokenName = Annotated[str, Argument(metavar="NAME", help="The token's name.")]
 IdempotencyKey = Annotated[str | None, Option(metavar="KEY", help="An idempotency key: the same one acts only once.")]
 IndexName = Annotated[str, Argument(metavar="INDEX", help="The index's id.")]
@@ -218,9 +219,14 @@ class OpenItems(Remote):
     limit: Limit = 50
 
 
+class DeadLetters(OpenItems):
+    group: bool = flag("--group", "Those that are alike as one row: same agent, code and line.")
+
+
 class Replay(Remote):
     message: LetterId = None
     thread: LettersOf = None
+    group: LettersLike = None
     payload: str | None = option("JSON", "Another payload in its place; @FILE reads a file, - standard input.")
     key: IdempotencyKey = None
 
@@ -228,6 +234,7 @@ class Replay(Remote):
 class Discard(Remote):
     message: LetterId = None
     thread: LettersOf = None
+    group: LettersLike = None
 
 
 class Approvals(Remote):
@@ -241,6 +248,11 @@ class Approval(Remote):
     decision: str = argument("approve|reject", "The decision.")
     edits: str | None = option("JSON", "Approve this instead; @FILE reads a file, - standard input.")
     comment: str = option("TEXT", "Why.", "")
+
+
+class ApprovalCheck(Remote):
+    approval: str = argument("APPROVAL", "The approval's id.")
+    edits: str | None = option("JSON", "What would be approved instead; @FILE reads a file, - standard input.")
 
 
 class Indeterminate(Remote):

@@ -5,7 +5,7 @@ Nothing outside this folder touches XML.
 
 from __future__ import annotations
 
-from organism.codec.describe import json_schema_of_any
+from organism.codec.describe import json_schema_by_value, json_schema_of_any
 from organism.codec.limits import PayloadLimits, PayloadOverLimit, SpoofAttempt, UnknownPayload, UnsupportedPayload
 from organism.codec.repair import Repaired, repair_json, repair_text
 from organism.codec.schema import PayloadSchema
@@ -23,6 +23,7 @@ __all__ = [
     "SpoofAttempt",
     "UnknownPayload",
     "UnsupportedPayload",
+    "json_schema_by_value",
     "json_schema_of_any",
     "repair_json",
     "repair_text",

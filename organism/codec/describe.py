@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
 from math import inf, nextafter
-from typing import Any
+from typing import Any, Final
 
 from lxml import etree
 from lxml.etree import _Element
@@ -103,6 +103,20 @@ def json_schema_of_any(payloads: Iterable[Payload]) -> dict[str, Any]:
         choices.append(references[root.cls])
         defined |= {names[cls]: _record(record, references) for cls, record in payload.records.items()}
     return {"type": "object", "anyOf": choices, "$defs": defined}
+
+
+_TYPE_NAMES: Final = {str: "string", bool: "boolean", int: "integer", float: "number"}
+
+
+def json_schema_by_value(value: Any) -> dict[str, Any]:
+    """The JSON Schema of values like this one (JSON), whose type has no other description; of null, anything."""
+    if isinstance(value, dict):
+        return {"type": "object", "properties": {name: json_schema_by_value(each) for name, each in value.items()}}
+    if isinstance(value, list):
+        first, *others = [json_schema_by_value(each) for each in value] or [{}]
+        return {"type": "array", "items": first if all(each == first for each in others) else {}}
+    name = _TYPE_NAMES.get(type(value))
+    return {} if name is None else {"type": name}
 
 
 def _record(record: Record, references: References) -> dict[str, Any]:

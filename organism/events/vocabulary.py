@@ -386,8 +386,8 @@ class StepStarted(Event, frozen=True):
 
     ``place`` is where the handler calls it: ``2/1/3`` is the third step of the first task of the handler's second task.
     ``key`` is an effect's, or the id of the tool call that an ask is. ``expires``: when an ask or approval is over.
-    ``unknown``: this unsafe effect was begun before, and its outcome is unknown. ``to`` is whom an ask asks, ``model``
-    the model that is called.
+    ``unknown``: this unsafe effect was begun before, at ``began`` (µs), and its outcome is unknown. ``to`` is whom an
+    ask asks, ``model`` the model that is called.
     """
 
     message: str
@@ -403,6 +403,7 @@ class StepStarted(Event, frozen=True):
     place: str = ""
     to: str = ""
     model: str = ""
+    began: int = 0
 
 
 class StepRecorded(Event, frozen=True):
@@ -457,7 +458,7 @@ class ApprovalRequested(Event, frozen=True):
 
 
 class ApprovalResolved(Event, frozen=True):
-    """A person decided; the content are the edits, ``digest`` their digest."""
+    """A person decided; the content are the edits, if any. ``digest`` is that of what the decision is bound to."""
 
     approval: str
     decision: Verdict

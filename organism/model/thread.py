@@ -101,7 +101,8 @@ class PlainStep(Entity):
     and ``stopped_at``, since when its clock stands still, are in µs; ``content_at`` is the position of its result.
     ``request`` is the message that an ask sent; ``lost`` is the error that it gets if nothing answers it, once a
     message of its branch is a dead letter. ``place`` is where the handler calls it (``pump/run/branches.py``),
-    ``ended_at`` the position at which its result was recorded. ``to`` is whom an ask asks, ``model`` the one called.
+    ``began`` when it was (µs), ``ended_at`` the position at which its result was recorded. ``to`` is whom an ask asks,
+    ``model`` the one called.
     """
 
     number: int
@@ -123,6 +124,7 @@ class PlainStep(Entity):
     ended_at: int = 0
     to: str = ""
     model: str = ""
+    began: int = 0
 
 
 class Step(PlainStep, kw_only=True):

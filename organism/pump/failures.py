@@ -14,6 +14,7 @@ from organism.pump.decide.inject import DeadLetter, Failed
 from organism.views.dead_letters import CLOSED_LETTERS, DEAD_LETTERS, DeadLetterHead
 from organism.views.threads import MESSAGES, Thread
 from organism.views.views import Query, ViewStore, Where, all_rows, rows_of
+from organism.views.who import Resolved
 
 MOST_FAILURES: Final = 500
 """So many dead letters of a thread are sent again, or discarded, by one act."""
@@ -76,7 +77,8 @@ class Failures:
         content = await self._log.content(row.position) if row is not None else None
         closed = await self._views.private_row(CLOSED_LETTERS, message_id) if row is None else None
         if closed is not None:
-            raise AlreadyResolved(f"This dead letter was {closed.status} already.")
+            resolved = Resolved(by=closed.by, at=closed.at, decision=closed.status)
+            raise AlreadyResolved(f"This dead letter was {closed.status} already.", resolved=resolved)
         if row is None or content is None:
             raise NotFound(f"There is no open dead letter {message_id!r}.")
         found = (await self._log.read(row.position - 1, row.position, limit=1))[0]

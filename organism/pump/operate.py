@@ -34,6 +34,7 @@ from organism.model import commands as c
 from organism.model.completion import CompleteError
 from organism.model.ids import session_of
 from organism.model.thread import Step, Thread
+from organism.model.times import iso
 from organism.pump.decide import gates, inject, spend
 from organism.pump.decide.decision import Decision, StepEnd
 from organism.pump.decide.inject import Failed
@@ -42,6 +43,8 @@ from organism.pump.writer import Writer
 from organism.views import threads
 from organism.views.approvals import APPROVALS
 from organism.views.keyed import ANSWERS, Answer
+from organism.views.views import KEY, Query, Where, all_rows
+from organism.views.who import Resolved, by
 
 KEY_LIFE_US: Final = 24 * 3600 * 1_000_000
 _NUMBER: Final = re.compile(r"[1-9][0-9]{0,8}")
@@ -231,14 +234,31 @@ class Operator:
         """Whether what the key names was done. Raises ``IdempotencyKeyReused``."""
         return await self._recorded(once) is not None
 
+    async def parts(self, once: c.Idempotency) -> list[str]:
+        """The names of an act's parts that were done: each has its key, a ``/`` and the name. Raises as ``_recorded``.
+
+        Keys of others begin with the same if they have a ``/``; no name has one.
+        """
+        where = (Where(KEY, ">=", f"{once.name}/"), Where(KEY, "<", f"{once.name}0"))  # a 0 follows the /
+        names = []
+        for row in await all_rows(self._views, "answers", Query(where), Answer):
+            name = row.key.removeprefix(f"{once.key}/")
+            if "/" not in name and self._is_of(row, once):
+                names.append(name)
+        return names
+
     async def _recorded(self, once: c.Idempotency) -> Answer | None:
         """The row of the key's recorded answer, unless it is too old. Raises ``IdempotencyKeyReused``."""
         row = await self._views.private_row(ANSWERS, once.name)
-        if row is None or row.at + KEY_LIFE_US < self._writer.state.now():
-            return None
+        return row if row is not None and self._is_of(row, once) else None
+
+    def _is_of(self, row: Answer, once: c.Idempotency) -> bool:
+        """Whether it is the answer to this request: not if it is too old. Raises ``IdempotencyKeyReused``."""
+        if row.at + KEY_LIFE_US < self._writer.state.now():
+            return False
         if row.digest != once.digest:
             raise IdempotencyKeyReused
-        return row
+        return True
 
     async def _inject(self, command: c.Inject) -> c.Injected:
         """Accept an injection, which is durable when this returns."""
@@ -407,22 +427,38 @@ class Operator:
             step = self._writer.state.folded.step(message_id, int(number))
             if step is not None and step.unknown:
                 return step
-            if await self._was_indeterminate(message_id, int(number)):
-                raise AlreadyResolved("This effect is not indeterminate any more.")
+            await self._refuse_if_resolved(message_id, int(number))
         raise NotFound(f"There is no indeterminate effect {effect[:80]!r}.")
 
+    async def check_approval(self, command: c.ResolveApproval) -> str:
+        """The digest to which the decision would be bound. Raises what the command itself would."""
+        step, asked_digest = await self._pending(command)
+        return gates.digest_bound(self._writer.state.rules, step, asked_digest, command.edits)
+
     async def _resolve_approval(self, command: c.ResolveApproval) -> c.Done:
+        step, asked_digest = await self._pending(command)
+        decision = Decision.on(self._writer.state, step.message.thread, None, command.actor)
+        gates.resolve(decision, step, asked_digest, command)
+        return await self._finish(decision, command)
+
+    async def _pending(self, command: c.ResolveApproval) -> tuple[Step, str]:
+        """The step in which a person is asked, and the digest of what was asked.
+
+        Raises ``NotFound``, ``AlreadyResolved`` or ``StalePosition``.
+        """
         row = await self._views.private_row(APPROVALS, command.approval)
         if row is None:
             raise NotFound(f"There is no approval {command.approval!r}.", param="/approval")
         message = self._writer.state.folded.messages.get(row.public.message_id)
         step = gates.asked(message, command.approval) if message is not None else None
-        if step is None:
-            raise AlreadyResolved("This approval was resolved already.", param="/approval")
+        if step is None or step.ok is not None:
+            await self._writer.settled()  # its end may be decided and not on disk yet
+            row = await self._views.private_row(APPROVALS, command.approval) or row
+            closed = row.public.resolved
+            resolved = closed and Resolved(by=closed.by, at=closed.at, decision=closed.decision)
+            raise AlreadyResolved("This approval was resolved already.", param="/approval", resolved=resolved)
         check_position(command, step.message.thread.head)
-        decision = Decision.on(self._writer.state, step.message.thread, None, command.actor)
-        gates.resolve(decision, step, command)
-        return await self._finish(decision, command)
+        return step, row.public.digest
 
     async def _replay(self, command: c.ReplayDeadLetter) -> c.Injected:
         """Send a dead letter again, with all of its failure: in its thread and in the call that it stood in."""
@@ -479,24 +515,27 @@ class Operator:
 
     # -- what commands read of the log before they decide
 
-    async def _was_indeterminate(self, message_id: str, number: int) -> bool:
-        """Whether the outcome of this step was ever unknown."""
+    async def _refuse_if_resolved(self, message_id: str, number: int) -> None:
+        """Raise ``AlreadyResolved`` if the outcome of this step was ever unknown."""
         message = await self._views.private_row(threads.MESSAGES, message_id)
         if message is None:
-            return False
-        after, thread_id = message.position, message.thread_id
-        wanted = EventFilter((thread_id,), (events.StepStarted, events.StepRecorded))
+            return
+        await self._writer.settled()  # its end may be decided and not on disk yet
+        after, thread_id, was_unknown, resolved = message.position, message.thread_id, False, None
+        wanted = EventFilter((thread_id,), (events.StepStarted, events.StepRecorded, events.StepResolved))
         while records := await self._log.read(after, wanted=wanted):
             for record in records:
-                match record.event:
-                    case (
-                        events.StepStarted(unknown=True)
-                        | events.StepRecorded(error=events.StepError(code="unknown")) as event
-                    ):
-                        if (event.message, event.step) == (message_id, number):
-                            return True
+                event: Any = record.event  # of one of these types
+                if (event.message, event.step) != (message_id, number):
+                    continue
+                match event:
+                    case events.StepStarted(unknown=True) | events.StepRecorded(error=events.StepError(code="unknown")):
+                        was_unknown = True
+                    case events.StepResolved():
+                        resolved = Resolved(by=by(record), at=iso(record.at), decision=event.outcome)
             after = records[-1].position
-        return False
+        if was_unknown:
+            raise AlreadyResolved("This effect is not indeterminate any more.", resolved=resolved)
 
 
 async def answer_before(row: Answer) -> c.CommandAnswer:

@@ -553,6 +553,7 @@ def _step_started(state: FoldedState, record: Record[events.StepStarted]) -> Non
         place=event.place,
         to=event.to,
         model=event.model,
+        began=record.at,
         message=message,
     )
     if event.expires:

@@ -7,15 +7,16 @@ from contextlib import suppress
 from typing import Annotated, Any, Final, Literal
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
+from msgspec import UNSET, Meta, Raw, UnsetType
 
-from organism.codec import Codec, UnknownPayload
+from organism.codec import Codec, UnknownPayload, json_schema_by_value
 from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.model import words
 from organism.model.times import iso
 from organism.views.views import Cut, Keys, PrivateFields, ReadModel, Stored, fold_each
+from organism.views.who import Resolved, by
 
 Closed = Literal["approved", "rejected", "expired", "cancelled"]
 DECIDED: Final[Mapping[events.Verdict, Closed]] = {"approve": "approved", "reject": "rejected"}
@@ -31,6 +32,24 @@ def status_after(event: Closing) -> Closed:
     return "expired" if isinstance(event, events.ApprovalExpired) else "cancelled"
 
 
+class Resolution(Resolved, kw_only=True):
+    """How an approval was closed."""
+
+    decision: Literal["approve", "reject", "expired", "cancelled"]
+    comment: Annotated[str, Meta(description="Why, in the words of who decided.", examples=["fine"])]
+    digest: Annotated[words.Digest | None, Meta(description="To what the decision is bound; null if nobody decided.")]
+
+
+def resolution(record: Record[Closing]) -> Resolution:
+    """How the event closes an approval. The digest of what was not edited is missing in older logs."""
+    event, who, at = record.event, by(record), iso(record.at)
+    if isinstance(event, events.ApprovalResolved):
+        digest = event.digest or None
+        return Resolution(by=who, at=at, decision=event.decision, comment=event.comment, digest=digest)
+    closed: Literal["expired", "cancelled"] = "expired" if isinstance(event, events.ApprovalExpired) else "cancelled"
+    return Resolution(by=who, at=at, decision=closed, comment="", digest=None)
+
+
 class Approval(Entity, kw_only=True):
     """What waits, or waited, for a human's word."""
 
@@ -44,12 +63,16 @@ class Approval(Entity, kw_only=True):
     why: Annotated[str | None, Meta(description="Of a tainted run's call that cannot be undone: why a person decides.")]
     preview: words.Content = UNSET
     payload_cut: Cut = UNSET
-    form_schema: Annotated[words.Object | UnsetType, Meta(description="What `edits` of the payload may be.")] = UNSET
+    form_schema: Annotated[
+        words.Object | UnsetType,
+        Meta(description="While it is pending, what `edits` may be: of a payload its schema, else as the preview is."),
+    ] = UNSET
     digest: Annotated[words.Digest, Meta(description="Of the preview's canonical bytes, to which a decision is bound.")]
     status: words.ApprovalStatus
     requested_at: words.Time
     expires_at: words.Time
     position: words.Position
+    resolved: Annotated[Resolution | None, Meta(description="How it was closed; null while it is pending.")] = None
 
 
 class _Asked(PrivateFields):
@@ -66,14 +89,20 @@ class _WithPayload(Approval):
 
 
 def shown_approvals(rows: bytes, codec: Codec) -> list[Approval]:
-    """The approvals of a JSON array as they are shown: each with its preview, a call that waits with its form."""
+    """The approvals of a JSON array as they are shown: each with its preview, one that is pending with its form."""
     found = msgspec.json.decode(rows, type=list[_WithPayload])
     for row in found:
         row.preview, row.payload = row.payload, UNSET
-        with suppress(UnknownPayload):
-            if row.payload_type is not None and row.status == "pending":
-                row.form_schema = codec.schema(row.payload_type).json_schema
+        if row.status == "pending":
+            row.form_schema = _form_schema(row.payload_type, row.preview, codec)
     return list[Approval](found)
+
+
+def _form_schema(payload_type: str | None, preview: Raw | UnsetType, codec: Codec) -> dict[str, Any]:
+    with suppress(UnknownPayload):
+        if payload_type is not None:
+            return codec.schema(payload_type).json_schema
+    return {} if preview is UNSET else json_schema_by_value(msgspec.json.decode(preview))
 
 
 def requested(record: Record[events.ApprovalRequested]) -> Approval:
@@ -101,8 +130,9 @@ def _after(_key: str, row: Row | None, record: Record[Any]) -> Row | None:
         return Stored(requested(record), _Asked(record.at))
     if row is not None and row.public.status == "pending":
         row.public.status = status_after(event)
-        if isinstance(event, events.ApprovalResolved) and event.digest:
-            row.public.digest = event.digest
+        row.public.resolved = decided = resolution(record)
+        if isinstance(event, events.ApprovalResolved):
+            decided.digest = row.public.digest = event.digest or row.public.digest
     return row
 
 
@@ -113,7 +143,7 @@ _KEYS: Final[Mapping[type[events.Event], Keys]] = dict.fromkeys(
 
 APPROVALS: ReadModel[Row] = ReadModel(
     name="approvals",
-    version=4,
+    version=5,
     types=_KEYS,
     fold=fold_each(_KEYS, _after),
     row=Approval,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from hashlib import sha256
 from typing import Annotated, Any, Final, Literal
 
 from msgspec import UNSET, Meta, UnsetType, field
@@ -14,6 +15,7 @@ from organism.model import words
 from organism.model.times import iso
 from organism.views.handlings import CodeLine, code_line
 from organism.views.views import Cut, Keys, PrivateFields, ReadModel, Stored, fold_each
+from organism.views.who import By, by
 
 # Dead letters: messages whose handling failed for good, and sends that were refused. Each stays until it is replayed
 # or discarded.
@@ -57,8 +59,12 @@ class DeadLetter(DeadLetterHead, kw_only=True):
 
 
 class _Died(PrivateFields):
+    """``death`` is the position of the event, ``alike`` the group of its failure; empty if it failed with another."""
+
     died_at: int
     hangs_on: str
+    death: int
+    alike: str
 
 
 def died(record: Record[events.MessageDead | events.MessageRefused]) -> DeadLetterHead:
@@ -92,7 +98,20 @@ def _after(_key: str, _row: object, record: Record[Any]) -> Stored[DeadLetterHea
     if not isinstance(record.event, events.MessageDead | events.MessageRefused):
         return None
     letter = died(record)
-    return Stored(letter, _Died(record.at, letter.root or ""))
+    hangs_on = letter.root or ""
+    return Stored(letter, _Died(record.at, hangs_on, record.position, "" if hangs_on else _group(letter)))
+
+
+def _group(letter: DeadLetterHead) -> str:
+    """The id of the failures that are alike: of one agent, with one code, at one line; refused sends: for one reason.
+
+    The text of the line does not count, which was loaded later or is unknown in another place.
+    """
+    line = letter.traceback[0] if letter.traceback else None
+    where = [line.file, str(line.line), line.function] if line is not None else []
+    reason = [letter.reason] if not letter.attempts else []
+    alike = "\0".join([letter.agent, letter.code, *where, *reason])
+    return f"grp-{sha256(alike.encode()).hexdigest()[:16]}"
 
 
 _CLOSING: Final[Mapping[type[events.Event], Keys]] = {
@@ -107,7 +126,7 @@ _KEYS: Final[Mapping[type[events.Event], Keys]] = {
 
 DEAD_LETTERS: ReadModel[Stored[DeadLetterHead, _Died]] = ReadModel(
     name="dead_letters",
-    version=4,
+    version=5,
     types=_KEYS,
     fold=fold_each(_KEYS, _after),
     row=DeadLetterHead,
@@ -119,8 +138,11 @@ DEAD_LETTERS: ReadModel[Stored[DeadLetterHead, _Died]] = ReadModel(
         "code": "TEXT",
         "died_at": "INTEGER",
         "hangs_on": "TEXT",
+        "death": "INTEGER",
+        "alike": "TEXT",
     },
-    indexes=(("died_at",), ("thread_id", "died_at"), ("hangs_on", "thread_id")),
+    indexes=(("died_at",), ("thread_id", "died_at"), ("hangs_on", "thread_id"), ("alike", "death")),
+    totals=(("min", "death"), ("max", "death")),
     with_content=True,
 )
 
@@ -129,14 +151,19 @@ class ClosedLetter(Entity):
     """How a dead letter was closed, for good: what is sent again gets a new id."""
 
     status: Literal["replayed", "discarded"]
+    by: By | None
+    at: words.Time
 
 
 def _closed(_key: str, _row: object, record: Record[Closing]) -> ClosedLetter:
-    return ClosedLetter("replayed" if isinstance(record.event, events.MessageReplayed) else "discarded")
+    status: Literal["replayed", "discarded"] = (
+        "replayed" if isinstance(record.event, events.MessageReplayed) else "discarded"
+    )
+    return ClosedLetter(status, by(record), iso(record.at))
 
 
 CLOSED_LETTERS: ReadModel[ClosedLetter] = ReadModel(
-    name="closed_letters", version=1, types=_CLOSING, fold=fold_each(_CLOSING, _closed), row=ClosedLetter
+    name="closed_letters", version=2, types=_CLOSING, fold=fold_each(_CLOSING, _closed), row=ClosedLetter
 )
 
 # Indeterminate effects: found started and not finished, after a death or when their handling failed in the middle.
@@ -160,8 +187,9 @@ class Indeterminate(Entity):
     agent: words.AgentName
     step: words.Count
     key: Annotated[str, Meta(description="The key that the effect got.", examples=["msg-01a2b3c4/pay"])]
-    since: words.Time
+    since: Annotated[words.Time, Meta(description="When it was found open. UTC, ISO 8601.")]
     position: words.Position
+    started_at: Annotated[words.Time | None, Meta(description="When it began; null in older logs.")] = None
 
 
 class _Found(PrivateFields):
@@ -186,6 +214,7 @@ def _in_doubt(
         key=event.key,
         since=iso(record.at),
         position=record.position,
+        started_at=iso(event.began) if event.began else None,
     )
     return Stored(found, _Found(record.at))
 
@@ -200,7 +229,7 @@ _STEP_KEYS: Final[
 
 INDETERMINATE: ReadModel[Stored[Indeterminate, _Found]] = ReadModel(
     name="indeterminate",
-    version=2,
+    version=3,
     types=_STEP_KEYS,
     fold=fold_each(_STEP_KEYS, _in_doubt),
     row=Indeterminate,

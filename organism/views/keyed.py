@@ -24,6 +24,7 @@ class Answer(Entity):
     ``body_position`` is that of the event whose content is the whole body, if there is one; it has a unit of its own.
     """
 
+    key: str
     digest: str
     status: int
     body: dict[str, Any]
@@ -34,13 +35,13 @@ class Answer(Entity):
 def _answer(_key: str, _row: object, record: Record[events.CallAnswered]) -> Answer:
     event = record.event
     body = {**event.body, "position": record.position - event.back}
-    return Answer(event.digest, event.status, body, record.at, record.position if record.digest else None)
+    return Answer(event.key, event.digest, event.status, body, record.at, record.position if record.digest else None)
 
 
 _ANSWER_KEYS: Final[Mapping[type[events.Event], Keys]] = {events.CallAnswered: _call}
 
 ANSWERS: ReadModel[Answer] = ReadModel(
-    name="answers", version=3, types=_ANSWER_KEYS, fold=fold_each(_ANSWER_KEYS, _answer), row=Answer
+    name="answers", version=4, types=_ANSWER_KEYS, fold=fold_each(_ANSWER_KEYS, _answer), row=Answer
 )
 
 

@@ -99,7 +99,7 @@ MODEL_CALLS: ReadModel[CountedCall] = ReadModel(
         **dict.fromkeys(_NUMBERS, "INTEGER"),
     },
     indexes=(("thread_id",),),
-    totals={**dict.fromkeys(_NUMBERS, "sum"), "at": "max"},
+    totals=(*(("sum", name) for name in _NUMBERS), ("max", "at")),
     is_final=True,
 )
 

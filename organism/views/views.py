@@ -103,7 +103,7 @@ class ReadModel(Generic[R_co]):
     ``is_live``: all rows, which are few and change with nearly every event, are in memory.
     ``complete`` sets what follows from a row's other fields whenever it is written: a live one changes far more often.
     ``is_final``: rows never change, and each is stored once, at its ``position``.
-    ``totals``: what ``ViewStore.sums`` says of each group of rows: a column's ``sum``, or its greatest value, ``max``.
+    ``totals``: what ``ViewStore.sums`` says of each group of rows: the ``sum``, ``min`` or ``max`` of a column.
     ``span``: a final row is of so many positions, the last of which is its ``position``; ``fold`` gets all of their
     records at once, without content, or if other models have a shorter span, the rows of the last of those.
     """
@@ -124,7 +124,7 @@ class ReadModel(Generic[R_co]):
     counted_as: str = ""
     counted: tuple[Counted, ...] = ()
     is_final: bool = False
-    totals: Mapping[str, str] = field(default_factory=dict)
+    totals: tuple[tuple[str, str], ...] = ()
     span: int = 0
     values: tuple[Callable[[Any], Any], ...] = field(init=False, default=())
 

@@ -9,6 +9,7 @@ from msgspec import Meta
 from organism.events import vocabulary as events
 from organism.events.entity import Entity
 from organism.events.record import Record
+from organism.model import words
 
 Reason = Literal["failures", "crash_loop", "removal"]
 _BY_ITSELF = (events.OrganismPaused, events.OrganismResumed, events.AgentPaused, events.AgentResumed)
@@ -20,6 +21,14 @@ class By(Entity, kw_only=True):
     principal: Annotated[str | None, Meta(description="Whose token it was.", examples=["operator"])]
     user: Annotated[str | None, Meta(description="The user for whom it was done.", examples=["dan"])]
     reason: Annotated[Reason | None, Meta(description="Why, if it was the organism itself.")]
+
+
+class Resolved(Entity, kw_only=True):
+    """Who has resolved what waited for a person."""
+
+    by: By | None
+    at: words.Time
+    decision: Annotated[str, Meta(description="What it was.", examples=["approve"])]
 
 
 def by(record: Record[Any]) -> By | None:

@@ -65,7 +65,29 @@ async def test_all_dead_letters_of_a_thread_are_replayed_or_discarded_by_one_com
     assert (await ask(asking, "dead-letters", "list")).out == "no dead letters\n"
     for wrong in (
         ("replay",),
+        ("replay", "--thread", thread, "--group", "grp-1"),
+        ("replay", "--group", "grp-1", "--payload", "1"),
         ("discard", "msg-1", "--thread", thread),
         ("replay", "--thread", thread, "--payload", "1"),
     ):
         assert (await ask(asking, "dead-letters", *wrong)).code == 2
+
+
+async def test_failures_that_are_alike_are_listed_as_one_and_resolved_by_one_command(asking: Served) -> None:
+    for _ in range(2):
+        await asking.inject("inner", {"text": "ann"})
+    killed = (await asking.inject("inner", {"text": "bob"}))["thread_id"]
+    await asking.call("POST", f"/threads/{killed}/kill")
+    listed = await ask(asking, "dead-letters", "list", "--group")
+    (line,) = [line for line in listed.out.splitlines() if "grp-" in line]
+    group, count, agent, *_ = line.split()
+    assert (count, agent, "actors/play.py:" in line) == ("3", "inner", True)
+    replayed = await ask(asking, "dead-letters", "replay", "--group", group)
+    assert replayed.out.startswith("2 of the group: sent again\n")
+    assert f"Thread {killed} was killed" in replayed.out
+    async with asking.socket() as socket:
+        while (await asking.get("/dead-letters"))["total"] < 3:
+            await Frames(socket).until("dead_letter")
+    assert (await ask(asking, "dead-letters", "discard", "--group", group)).out == "3 of the group: discarded\n"
+    assert (await ask(asking, "dead-letters", "list", "--group")).out == "no failure is open\n"
+    assert (await ask(asking, "dead-letters", "discard", "--group", group)).out == "0 of the group: discarded\n"

@@ -40,8 +40,10 @@ async def test_an_approval_is_resolved_with_edits_and_once(needy: Served) -> Non
     approval = await left(needy, "ask", "approval")
     table = (await ask(needy, "approvals", "list")).out
     assert '{"sum":3}' in table
+    checked = await ask(needy, "approvals", "check", approval["id"], "--edits", '{"sum":2}')
     words = ("approvals", "resolve", approval["id"], "approve", "--edits", '{"sum":2}', "--comment", "less")
-    assert (await ask(needy, *words, "--json")).json["status"] == "approved"
+    resolved = (await ask(needy, *words, "--json")).json
+    assert (resolved["status"], f"{resolved['digest']}\n") == ("approved", checked.out)
     again = await ask(needy, *words)
     assert (again.code, again.out) == (6, "")
     assert (await ask(needy, "approvals", "list")).out == "no pending approvals\n"

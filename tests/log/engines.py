@@ -98,7 +98,7 @@ MESSAGES = ReadModel(
     columns={"position": "INTEGER", "to": "TEXT", "names": "TEXT", "thread": "TEXT"},
     indexes=(("thread",),),
     with_content=True,
-    totals={"position": "sum", "thread": "max"},
+    totals=(("sum", "position"), ("max", "thread")),
     is_final=True,
 )
 THREAD_KEYS: dict[type[Event], Keys] = dict.fromkeys(

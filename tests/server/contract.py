@@ -89,8 +89,8 @@ class Contract:
     def _operation(self, method: str, path: str) -> Schema | None:
         wanted = "get" if method == "HEAD" else method.lower()
         for pattern, methods in self._paths:
-            if pattern.fullmatch(path):
-                found: Schema | None = methods.get(wanted)
+            if pattern.fullmatch(path) and wanted in methods:
+                found: Schema = methods[wanted]
                 return found
         return None
 

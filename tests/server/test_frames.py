@@ -100,8 +100,10 @@ def test_approvals_open_with_their_preview_and_close_with_the_decision() -> None
     approval = opened["approval"]
     assert (opened["event"], approval["status"], approval["preview"]) == ("approval", "pending", {"sum": 3})
     closed = one(ApprovalResolved("a", decision="reject", comment="", by="x"), "t")
-    assert closed["approval"] == {"id": "a", "status": "rejected"}
-    assert one(ApprovalExpired("a"), "t")["approval"]["status"] == "expired"
+    resolved = {"by": None, "at": closed["timestamp"], "decision": "reject", "comment": "", "digest": None}
+    assert closed["approval"] == {"id": "a", "status": "rejected", "resolved": resolved}
+    expired = one(ApprovalExpired("a"), "t")["approval"]
+    assert (expired["status"], expired["resolved"]["decision"]) == ("expired", "expired")
 
 
 def test_only_an_effect_of_unknown_fate_is_indeterminate() -> None:

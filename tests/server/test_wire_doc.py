@@ -51,7 +51,7 @@ async def test_each_example_of_the_wire_is_answered_as_it_says(hello: Served) ->
     ids = {"THREAD": "THREAD", "MESSAGE": "MESSAGE"}
     for method, path, body, status, said in examples:
         for name, value in ids.items():
-            path, said = path.replace(name, value), said.replace(name, value)  # noqa: PLW2901 - filled in
+            path, body, said = (text.replace(name, value) for text in (path, body, said))  # noqa: PLW2901 - filled in
         answer = await hello.client.request(
             method, path, headers=hello.bearer | {"Content-Type": "application/json"}, content=body or None
         )

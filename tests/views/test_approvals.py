@@ -41,6 +41,7 @@ def test_an_approval_has_the_fields_of_the_api_and_its_first_end_is_for_good() -
         ("requested_at", "2026-01-11T21:47:49.000000Z"),
         ("expires_at", "2026-01-11T21:47:47.000000Z"),
         ("position", 2),
+        ("resolved", None),
     ]
     scenario.add(ApprovalResolved("apr-1", "reject", comment="", by="me"), "t")
     scenario.add(ApprovalCancelled("apr-1"), "t")

@@ -16,6 +16,7 @@ from organism.events.vocabulary import (
     StepResolved,
     StepStarted,
 )
+from organism.model.times import iso
 from organism.views.dead_letters import CLOSED_LETTERS, DEAD_LETTERS, INDETERMINATE
 from tests.views.folding import Scenario, fold, kept
 from tests.views.moves import lawful_logs
@@ -65,9 +66,9 @@ def test_the_dead_letters_equal_a_recount_of_the_whole_log(records: list[Record[
             case MessageDead(message=message, agent=agent) | MessageRefused(message=message, sender=agent):
                 made[message] = (agent, record.at)
             case MessageReplayed(dead=message):
-                closed[message] = {"status": "replayed"}
+                closed[message] = {"status": "replayed", "by": None, "at": iso(record.at)}
             case MessageDiscarded(message=message):
-                closed[message] = {"status": "discarded"}
+                closed[message] = {"status": "discarded", "by": None, "at": iso(record.at)}
     rows = kept(DEAD_LETTERS, records)
     assert set(rows) == made.keys() - closed.keys()
     assert fold(CLOSED_LETTERS, records) == closed
@@ -94,6 +95,7 @@ def test_an_effect_found_started_and_not_finished_is_indeterminate() -> None:
         ("key", "pay-7"),
         ("since", "2026-01-11T21:47:49.000000Z"),
         ("position", 2),
+        ("started_at", None),
     ]
 
 

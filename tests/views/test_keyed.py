@@ -19,7 +19,7 @@ def test_an_answer_is_found_by_method_path_and_key_and_knows_the_position_of_its
     answered = CallAnswered("a b", "POST", "/api/v1/inject", "abc", 202, {"message_id": "m"}, back=2)
     scenario.add(answered, "t")
     body = {"message_id": "m", "position": 1}
-    row = {"digest": "abc", "status": 202, "body": body, "at": AT + 3_000_000, "body_position": None}
+    row = {"key": "a b", "digest": "abc", "status": 202, "body": body, "at": AT + 3_000_000, "body_position": None}
     assert scenario.rows("answers") == {"POST /api/v1/inject a b": row}
     last = scenario.add(replace(answered, status=200, body={}, back=0), digest="digest of the body")
     (row,) = scenario.rows("answers").values()

@@ -6,6 +6,15 @@ export interface AcceptToolBody {
   digest: string;
 }
 
+/** What became of one. */
+export interface Acted {
+  id: string;
+  /** As of the act on this one alone. */
+  status: number;
+  /** Why not, if it was refused. */
+  error?: Refusal;
+}
+
 /** What happened after a position and up to another; buckets in which nothing is counted are left out. */
 export interface Activity {
   /** Where it stands in the log. */
@@ -142,7 +151,7 @@ export interface Approval {
   preview: unknown;
   /** With `payloads`: the beginning of a longer payload, which is null then. */
   payload_cut?: PayloadCut;
-  /** What `edits` of the payload may be. */
+  /** While it is pending, what `edits` may be: of a payload its schema, else as the preview is. */
   form_schema?: Record<string, unknown>;
   /** Of the preview's canonical bytes, to which a decision is bound. */
   digest: string;
@@ -153,13 +162,16 @@ export interface Approval {
   expires_at: string;
   /** Where it stands in the log. */
   position: number;
+  /** How it was closed; null while it is pending. */
+  resolved: Resolution | null;
 }
 
-/** `POST /approvals/{id}/resolve`. */
+/** `POST /approvals/{id}/resolve`; with `check` nothing is decided. */
 export interface ApprovalBody {
   decision: "approve" | "reject";
   edits?: unknown;
   comment?: string;
+  check?: boolean;
 }
 
 /** The approval's message failed or was killed. */
@@ -169,6 +181,14 @@ export interface ApprovalCancelledData {
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
+}
+
+/** What a decision would be, which was not made. */
+export interface ApprovalCheck {
+  /** To what it would be bound; null if the edits do not fit. */
+  digest: string | null;
+  /** Why the edits do not fit, every fault. */
+  details: Fault[];
 }
 
 /** An approval waits no more. */
@@ -234,7 +254,7 @@ export interface ApprovalRequestedData {
   content_owner?: string;
 }
 
-/** A person decided; the content are the edits, `digest` their digest. */
+/** A person decided; the content are the edits, if any. `digest` is that of what the decision is bound to. */
 export interface ApprovalResolvedData {
   approval: string;
   decision: "approve" | "reject";
@@ -529,6 +549,7 @@ export interface Checkpoint {
 export interface ClosedApproval {
   id: string;
   status: "approved" | "rejected" | "expired" | "cancelled";
+  resolved: Resolution;
 }
 
 /** Which one it was. */
@@ -574,6 +595,8 @@ export interface CommandRefused {
   error: string;
   param: string | null;
   details?: Fault[];
+  /** Who was first, if it is resolved already. */
+  resolved?: Resolved;
   request_id: string;
 }
 
@@ -1242,6 +1265,43 @@ export interface ExecuteBody {
   arguments?: Record<string, unknown> | null;
 }
 
+/** A failure of a group; `position` is where it died. */
+export interface FailureAt {
+  id: string;
+  /** UTC, ISO 8601. */
+  timestamp: string;
+  /** Where it stands in the log. */
+  position: number;
+}
+
+/** Failures that are alike: same agent, code and line; refused sends, and what never began: same reason. */
+export interface FailureGroup {
+  group: string;
+  agent: string;
+  code: string;
+  line: CodeLine | null;
+  /** That of the newest. */
+  reason: string;
+  /** How many are open; what failed with one is not counted. */
+  count: number;
+  newest: FailureAt;
+  oldest: FailureAt;
+}
+
+/** Open failures in groups, the group with the newest first. */
+export interface FailureGroupList {
+  /** How many are here. */
+  count: number;
+  /** How many there are. */
+  total: number;
+  limit: number;
+  /** How many come before these. */
+  offset: number;
+  /** The `cursor` of the next page; null on the last. */
+  next: string | null;
+  groups: FailureGroup[];
+}
+
 /** One of several things that are wrong. */
 export interface Fault {
   param: string;
@@ -1392,6 +1452,12 @@ export interface Graph {
   edges: Edge[];
 }
 
+/** The failures of a group that died up to a position, the oldest first. */
+export interface GroupBody {
+  group: string;
+  until: number;
+}
+
 /** An attempt to handle a message ended; one that failed ends with `error`. Or a message that waited starts no more: it was `unread`, `appended` to a running turn, or `dropped` by a kill. */
 export interface HandlingEnded {
   event: "handling";
@@ -1429,6 +1495,11 @@ export interface Healthy {
   status: "ok";
 }
 
+/** What to act on; one that is named twice is acted on once. */
+export interface IdsBody {
+  ids: string[];
+}
+
 /** Where an image lies: in the address itself, or where the model's provider fetches it. */
 export interface ImageAddress {
   url: string;
@@ -1461,10 +1532,12 @@ export interface Indeterminate {
   step: number;
   /** The key that the effect got. */
   key: string;
-  /** UTC, ISO 8601. */
+  /** When it was found open. UTC, ISO 8601. */
   since: string;
   /** Where it stands in the log. */
   position: number;
+  /** When it began; null in older logs. */
+  started_at: string | null;
 }
 
 /** `POST /indeterminate/{id}/resolve`: `result` belongs to `done`. */
@@ -2298,6 +2371,8 @@ export interface Refusal {
   requested?: string;
   /** What is available instead. */
   supported?: string[];
+  /** Who was first, if it is resolved already. */
+  resolved?: Resolved;
   /** Stands in the server's log, too. */
   request_id: string;
 }
@@ -2335,6 +2410,18 @@ export interface ReplayBody {
   payload?: unknown;
 }
 
+/** How an approval was closed. */
+export interface Resolution {
+  by: By | null;
+  /** UTC, ISO 8601. */
+  at: string;
+  decision: "approve" | "reject" | "expired" | "cancelled";
+  /** Why, in the words of who decided. */
+  comment: string;
+  /** To what the decision is bound; null if nobody decided. */
+  digest: string | null;
+}
+
 /** Decide an approval. */
 export interface ResolveCommand {
   cmd: "resolve";
@@ -2344,6 +2431,15 @@ export interface ResolveCommand {
   comment?: string;
   /** Of any kind, up to 200 bytes of JSON; the answer carries it too. */
   id?: unknown;
+}
+
+/** Who has resolved what waited for a person. */
+export interface Resolved {
+  by: By | null;
+  /** UTC, ISO 8601. */
+  at: string;
+  /** What it was. */
+  decision: string;
 }
 
 /** Resume an agent or a thread: one of them is named. */
@@ -2839,6 +2935,13 @@ export interface SessionUncompactedData {
   content_owner?: string;
 }
 
+/** What became of each. */
+export interface SeveralActed {
+  results: Acted[];
+  /** Of a group: how many are still open, those refused among them. */
+  left: number;
+}
+
 /** An index of the library, who reads it, and what goes on with it in the background. */
 export interface ShownIndex {
   id: string;
@@ -2978,7 +3081,7 @@ export interface StepShown {
   effect?: "pure" | "idempotent" | "unsafe" | null;
 }
 
-/** A step of a handling began, the `step`-th (0: the consent to the message itself); `input` is its digest. `place` is where the handler calls it: `2/1/3` is the third step of the first task of the handler's second task. `key` is an effect's, or the id of the tool call that an ask is. `expires`: when an ask or approval is over. `unknown`: this unsafe effect was begun before, and its outcome is unknown. `to` is whom an ask asks, `model` the model that is called. */
+/** A step of a handling began, the `step`-th (0: the consent to the message itself); `input` is its digest. `place` is where the handler calls it: `2/1/3` is the third step of the first task of the handler's second task. `key` is an effect's, or the id of the tool call that an ask is. `expires`: when an ask or approval is over. `unknown`: this unsafe effect was begun before, at `began` (µs), and its outcome is unknown. `to` is whom an ask asks, `model` the model that is called. */
 export interface StepStartedData {
   message: string;
   agent: string;
@@ -3001,6 +3104,7 @@ export interface StepStartedData {
   place?: string;
   to?: string;
   model?: string;
+  began?: number;
   /** The digest of its content. */
   content?: string;
   /** What the content is erased with, if not with its thread. */
@@ -3879,6 +3983,21 @@ export interface Routes {
     body: undefined;
     answer: ThreadList;
   };
+  "POST /api/v1/threads/kill": {
+    query: {};
+    body: IdsBody;
+    answer: SeveralActed;
+  };
+  "POST /api/v1/threads/pause": {
+    query: {};
+    body: IdsBody;
+    answer: SeveralActed;
+  };
+  "POST /api/v1/threads/resume": {
+    query: {};
+    body: IdsBody;
+    answer: SeveralActed;
+  };
   "POST /api/v1/threads/{id}/kill": {
     query: {};
     body: NoBody;
@@ -4129,13 +4248,27 @@ export interface Routes {
       agent?: string;
       /** Only what was sent, or last active, at this time or later. */
       since?: string;
+      /** Only the failures of this group, as `group=true` names it. */
+      in_group?: string;
       /** Only what has this text in its payload. */
       q?: string;
       /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
       payloads?: number;
+      /** Failures that are alike are one row: same agent, code and line. */
+      group?: boolean;
     };
     body: undefined;
-    answer: DeadLetterList;
+    answer: DeadLetterList | FailureGroupList;
+  };
+  "POST /api/v1/dead-letters/replay": {
+    query: {};
+    body: IdsBody | GroupBody;
+    answer: SeveralActed;
+  };
+  "POST /api/v1/dead-letters/discard": {
+    query: {};
+    body: IdsBody | GroupBody;
+    answer: SeveralActed;
   };
   "POST /api/v1/dead-letters/{id}/replay": {
     query: {};
@@ -4171,7 +4304,7 @@ export interface Routes {
   "POST /api/v1/approvals/{id}/resolve": {
     query: {};
     body: ApprovalBody;
-    answer: Approval;
+    answer: Approval | ApprovalCheck;
   };
   "GET /api/v1/indeterminate": {
     query: {

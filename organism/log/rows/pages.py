@@ -77,7 +77,7 @@ def sums_statement(model: ReadModel, sums: Sums) -> Statement:
     by = [
         f"substr({column}, 1, {chars})" if chars else column for column, (_, chars) in zip(columns, begins, strict=True)
     ]
-    totals = "".join(f", {how}(r.{column_of(model, name)})" for name, how in model.totals.items())
+    totals = "".join(f", {how}(r.{column_of(model, name)})" for how, name in model.totals)
     return fill("sums", by=", ".join(by), totals=totals, table=table_of(model.name), where=where), values
 
 

@@ -120,7 +120,9 @@ class Decision(Unit, kw_only=True, eq=False):
         for step in unknown:
             if not step.unknown:
                 named = message.id, message.to, step.number, step.kind, step.input
-                found = events.StepStarted(*named, effect=step.effect, key=step.key, unknown=True, place=step.place)
+                found = events.StepStarted(
+                    *named, effect=step.effect, key=step.key, unknown=True, place=step.place, began=step.began
+                )
                 self.add(found, thread=message.thread.id)
         return bool(unknown)
 

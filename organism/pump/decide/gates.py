@@ -22,7 +22,6 @@ import orjson
 from organism.config.foreign_code import json_of, run_json
 from organism.config.json_text import NotJson, read_json
 from organism.config.settings import Listener
-from organism.errors import AlreadyResolved
 from organism.events import vocabulary as events
 from organism.events.record import Content
 from organism.model.commands import ResolveApproval
@@ -165,18 +164,22 @@ def edited(rules: Rules, listener: Listener, edits: object) -> object:
     return payload
 
 
-def resolve(decision: Decision, step: Step, command: ResolveApproval) -> None:
-    """Record a person's decision. Raises ``InvalidPayload`` for edits that do not fit; ``AlreadyResolved``."""
-    rules = decision.state.rules
+def digest_bound(rules: Rules, step: Step, asked_digest: str, edits: object) -> str:
+    """The digest to which a decision is bound: of the edits, or of what was asked. Raises ``InvalidPayload``."""
+    if edits is None:
+        return asked_digest
     listener = rules.listeners.get(step.message.to)
-    if step.number == CONSENT and command.edits is not None and listener is not None:
-        edited(rules, listener, command.edits)
-    if step.ok is not None:
-        raise AlreadyResolved("This approval was resolved already.")
+    if step.number == CONSENT and listener is not None:
+        edited(rules, listener, edits)
+    return hashlib.sha256(canonical(edits)).hexdigest()
+
+
+def resolve(decision: Decision, step: Step, asked_digest: str, command: ResolveApproval) -> None:
+    """Record a person's decision. Raises ``InvalidPayload`` for edits that do not fit."""
+    digest = digest_bound(decision.state.rules, step, asked_digest, command.edits)
     by = command.actor.user or command.actor.tenant
     thread = step.message.thread
     edits = Content(thread.owner, canonical(command.edits)) if command.edits is not None else None
-    digest = hashlib.sha256(edits.json).hexdigest() if edits is not None else ""
     resolved = events.ApprovalResolved(step.approval, command.decision, command.comment, by, digest)
     decision.add(resolved, edits, thread.id)
     _answer(decision, step, Approval(command.decision, command.edits, command.comment, by))

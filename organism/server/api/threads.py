@@ -13,10 +13,10 @@ from starlette.responses import Response
 from organism.errors import NotFound, SessionBusy
 from organism.model import words
 from organism.model.commands import DiscardDeadLetters, KillThread, PauseThread, ReplayDeadLetters, ResumeThread
-from organism.server.http import lists
+from organism.server.http import lists, several
 from organism.server.http.bodies import Faults, NoBody
 from organism.server.http.call import USER, Call, JsonResponse, Route, Tag, tagged
-from organism.server.http.contract import ACT_ON_THREAD, THREAD_REFUSED, gives
+from organism.server.http.contract import ACT, ACT_ON_THREAD, THREAD_REFUSED, gives
 from organism.server.http.rights import READ, Right
 from organism.server.json import splice
 from organism.views.handlings import OpenHandling
@@ -138,6 +138,30 @@ async def discard(call: Call) -> Response:
     return await _control(call, DiscardDeadLetters)
 
 
+async def kill_several(call: Call) -> Response:
+    """End each thread's whole tree, one thread after the other."""
+    return await _control_several(call, KillThread)
+
+
+async def pause_several(call: Call) -> Response:
+    """Start nothing more in these threads."""
+    return await _control_several(call, PauseThread)
+
+
+async def resume_several(call: Call) -> Response:
+    """Go on with these threads."""
+    return await _control_several(call, ResumeThread)
+
+
+async def _control_several(call: Call, command: type[OfThread]) -> Response:
+    ids = (await call.body_as(several.IdsBody)).ids
+
+    async def named(_done: list[str]) -> list[str]:
+        return ids
+
+    return await several.act_on_each(call, named, lambda each, fields: command(thread_id=each, **fields))
+
+
 async def _control(call: Call, command: type[OfThread]) -> Response:
     await call.body_as(NoBody)
     done = await call.do(command(thread_id=call.path_params["id"], **call.command_fields()))
@@ -166,6 +190,13 @@ _control_route = partial(
     is_tagged=True,
     refuses=THREAD_REFUSED,
 )
+_control_several_route = partial(
+    Route,
+    right=Right("control", {"id": "thread"}, in_body=True),
+    takes=several.IdsBody,
+    headers=ACT,
+    gives=gives(several.SeveralActed),
+)
 
 ROUTES: Final = tagged(
     Tag("threads", __doc__),
@@ -188,6 +219,9 @@ ROUTES: Final = tagged(
         refuses=(NotFound,),
     ),
     _list("GET /threads", threads, gives=gives(ThreadList), query=THREADS.takes, narrow=NARROW, headers=(USER,)),
+    _control_several_route("POST /threads/kill", kill_several),
+    _control_several_route("POST /threads/pause", pause_several),
+    _control_several_route("POST /threads/resume", resume_several),
     _control_route("POST /threads/{id}/kill", kill),
     _control_route("POST /threads/{id}/pause", pause),
     _control_route("POST /threads/{id}/resume", resume),

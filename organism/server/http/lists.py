@@ -121,7 +121,7 @@ async def list_of(call: Call, listing: Listing, *fixed: Condition, of: str = "",
 
     Raises ``NotFound`` if the list belongs to the row ``key`` of the read model ``of``, and there is no such row.
     """
-    query, given = await _query(call, listing, fixed)
+    query, given = await query_of(call, listing, fixed)
     if listing.moves and query.at is None:
         query = replace(query, at=call.tenant.log.head)
     page = await call.tenant.views.rows(listing.name, query)
@@ -175,7 +175,7 @@ def next_cursor(call: Call, page: Page, at: int | None, path: str = "") -> str |
     return call.process.cursors.seal(_listing_id(call, path), [*page.last, at])
 
 
-async def _query(call: Call, listing: Listing, fixed: tuple[Condition, ...]) -> tuple[Query, Mapping[str, Any]]:
+async def query_of(call: Call, listing: Listing, fixed: tuple[Condition, ...] = ()) -> tuple[Query, Mapping[str, Any]]:
     """The query, and all parameters. Raises an ``InvalidRequest`` that names all that is wrong."""
     faults, after = Faults(), None
     given = call.parameters(faults)

@@ -8,11 +8,13 @@ from http import HTTPStatus
 from math import ceil
 from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
 
+import msgspec
 import orjson
 from msgspec import Meta
 from starlette.responses import Response
 
 from organism.errors import (
+    AlreadyResolved,
     HandlingFailed,
     InvalidJson,
     MethodNotAllowed,
@@ -24,6 +26,7 @@ from organism.errors import (
 )
 from organism.model import words
 from organism.model.redact import Redactor
+from organism.views.who import Resolved
 
 TABLE_VERSION: Final = 1
 
@@ -77,6 +80,7 @@ class Refusal(TypedDict):
     details: NotRequired[Annotated[list[Fault], Meta(description="Every fault, where there are several.")]]
     requested: NotRequired[Annotated[str, Meta(description="What was requested and is not available.")]]
     supported: NotRequired[Annotated[list[str], Meta(description="What is available instead.")]]
+    resolved: NotRequired[Annotated[Resolved, Meta(description="Who was first, if it is resolved already.")]]
     request_id: Annotated[str, Meta(description="Stands in the server's log, too.", examples=["req-5f2c9a01d7e84b36"])]
 
 
@@ -126,10 +130,11 @@ class ErrorCodes(TypedDict):
 
 def body(error: OrganismError, request_id: str) -> bytes:
     """The JSON body: what was wrong, and the id to find it by in the server's log; no trace, path or secret."""
-    return orjson.dumps({"error": _content(error, request_id)})
+    return orjson.dumps({"error": refusal(error, request_id)})
 
 
-def _content(error: OrganismError, request_id: str) -> dict[str, Any]:
+def refusal(error: OrganismError, request_id: str) -> dict[str, Any]:
+    """The ``Refusal``."""
     content: dict[str, Any] = {"type": error.type, "code": error.code, **fields(error)}
     if isinstance(error, NotAcceptable) and error.requested:
         content["requested"], content["supported"] = error.requested, error.supported
@@ -143,6 +148,8 @@ def fields(error: OrganismError) -> dict[str, Any]:
     if error.details:
         listed = error.details[:MOST_DETAILS]
         content["details"] = [{"param": cut(fault.pointer), "message": brief(fault.message)} for fault in listed]
+    if isinstance(error, AlreadyResolved) and error.resolved is not None:
+        content["resolved"] = msgspec.to_builtins(error.resolved)
     return content
 
 
@@ -199,7 +206,7 @@ def _rpc_body(error: OrganismError, request_id: str) -> bytes:
     """The same as an error of JSON-RPC, with all of it in ``data``; of which request it is may not be known yet."""
     code = INVALID_JSON if isinstance(error, InvalidJson) else INVALID_RPC
     code = INTERNAL if error.status >= HTTPStatus.INTERNAL_SERVER_ERROR else code
-    content = _content(error, request_id)
+    content = refusal(error, request_id)
     described = {"code": code, "message": f"{error.code}: {content['message']}", "data": content}
     return orjson.dumps({"jsonrpc": "2.0", "id": None, "error": described})
 

@@ -220,6 +220,7 @@ class ClosedApproval(Struct):
 
     id: words.ApprovalId
     status: approvals.Closed
+    resolved: approvals.Resolution
 
 
 class ApprovalClosed(FrameOf, tag="approval"):
@@ -233,7 +234,9 @@ class ApprovalClosed(FrameOf, tag="approval"):
 
     @classmethod
     def of(cls, record: Record[approvals.Closing], _context: Context) -> ApprovalClosed:
-        closed = ClosedApproval(record.event.approval, approvals.status_after(record.event))
+        closed = ClosedApproval(
+            record.event.approval, approvals.status_after(record.event), approvals.resolution(record)
+        )
         return cls(record.position, record.stream, closed, who.by(record), iso(record.at))
 
 

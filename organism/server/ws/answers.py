@@ -11,6 +11,7 @@ from organism.model import words
 from organism.server.http.contract import PayloadBytes
 from organism.server.http.problems import Fault
 from organism.server.push.frames import FrameName, FrameOf, Timeline
+from organism.views.who import Resolved
 
 Echo = Annotated[Any, Meta(description="That of the command, if it had one.", examples=[1])]
 
@@ -56,6 +57,7 @@ class CommandRefused(FrameOf, kw_only=True, tag="error"):
     error: Annotated[str, Meta(examples=["There is no agent 'nobody'."])]
     param: str | None
     details: list[Fault] | UnsetType = UNSET
+    resolved: Annotated[Resolved | UnsetType, Meta(description="Who was first, if it is resolved already.")] = UNSET
     request_id: Annotated[str, Meta(examples=["ws-5f2c9a01d7e84b36"])]
 
 
