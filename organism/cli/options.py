@@ -196,6 +196,11 @@ class Messages(Remote):
     limit: Limit = 20
 
 
+class Find(Remote):
+    text: str = argument("TEXT", "A part of a name or of what was said, or the beginning or end of an id.")
+    limit: int = option("N", "The most to list of each kind.", 10, min=1, max=50)
+
+
 class Tail(Remote):
     since: int | None = option("POSITION", "Begin after this position; 0 is the beginning.", min=0)
     thread: list[str] | None = option("THREAD", "Only this thread; repeatable.")

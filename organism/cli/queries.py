@@ -315,6 +315,37 @@ def _attempt(attempt: Mapping[str, Any]) -> str:
     return f"{begun}{ended}{where}" + (f": {attempt['error']}" if attempt["error"] else "")
 
 
+def _what(found: Mapping[str, Any]) -> str | Text:
+    """What is said of it: of a message its route, and its text with what was searched for."""
+    if found["kind"] != "message":
+        return str(found["description"] if found["kind"] == "agent" else found["title"] or "")
+    hit = found["hit"]
+    if hit is None:
+        return f"{output.route(found)} {found['payload_type']}"
+    text, start, end = hit["text"], hit["start"], hit["end"]
+    return Text.assemble(f"{output.route(found)} ", text[:start], (text[start:end], "bold"), text[end:])
+
+
+FOUND: Final[output.Columns] = {
+    "KIND": "kind",
+    "NAME OR ID": lambda found: found.get("name") or found["id"],
+    "WHAT": _what,
+}
+
+
+def find(options: opts.Find) -> None:
+    """Agents, threads and messages, in this order."""
+    found = Client(options).get("/find", {"q": options.text, "limit": options.limit})
+    if options.json:
+        output.print_json(found)
+        return
+    kinds = {"agents": "agent", "threads": "thread", "messages": "message"}
+    rows = [{"kind": kind, **row} for name, kind in kinds.items() for row in found[name]]
+    output.table([*FOUND], (output.cells(row, FOUND) for row in rows), "nothing was found")
+    if not found["complete"]:
+        output.note("only the newest payloads were searched; organism messages --text TEXT searches all")
+
+
 USAGE: Final[output.Columns] = {
     "AGENT": "agent",
     "CALLS": "calls",

@@ -13,6 +13,7 @@ from organism.events.record import Record
 from organism.model import words
 from organism.model.times import iso
 from organism.views.handlings import CodeLine, code_line
+from organism.views.hits import ShownHit
 from organism.views.views import Cut, Keys, PrivateFields, ReadModel, Stored, fold_each
 
 # Dead letters: messages whose handling failed for good, and sends that were refused. Each stays until it is replayed
@@ -54,6 +55,7 @@ class DeadLetter(DeadLetterHead, kw_only=True):
 
     payload: words.Payload
     payload_cut: Cut = UNSET
+    hit: ShownHit = UNSET
 
 
 class _Died(PrivateFields):

@@ -71,8 +71,8 @@ class Where:
     """One condition on a column, or on one of the columns ``any_of``.
 
     ``op`` is ``=``, ``<>``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (a list), ``has`` (a name in a list column, which
-    holds names joined and enclosed by ``|``, as ``|console|greeter|``) or ``has_any`` (one of some names in it). The
-    column ``KEY`` is the key.
+    holds names joined and enclosed by ``|``, as ``|console|greeter|``), ``has_any`` (one of some names in it) or
+    ``glob`` (a pattern of SQLite). The column ``KEY`` is the key.
     """
 
     column: str
@@ -175,7 +175,8 @@ class Query:
     """A page of a read model's rows, ``at`` a position if one is given (V4).
 
     Ties of ``order_by`` are broken by the key. The page begins behind ``after``, whether that row still exists or not,
-    and skips ``offset`` rows. ``text`` is searched for in contents (``with_content``, ``text_in``).
+    and skips ``offset`` rows. ``text`` is searched for in contents (``with_content``, ``text_in``). ``is_counted``: the
+    page says how many rows match and how many come before it; else those are its own count and ``offset``.
     """
 
     where: tuple[Where, ...] = ()
@@ -188,6 +189,7 @@ class Query:
     after: PageKey | None = None
     among: tuple[Among, ...] = ()
     counted: HasCounted | None = None
+    is_counted: bool = True
 
 
 class Begin(NamedTuple):

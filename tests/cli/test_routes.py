@@ -56,6 +56,7 @@ LINES = {
     "GET /tenant/config": "tenant",
     "PUT /tenant/config": "tenant on_busy=steer",
     "GET /log": "log events",
+    "GET /find": "find Dan",
     "GET /usage": "usage",
     "GET /usage/threads/{id}": "usage --thread T",
     "GET /usage/agents/{name}": "usage --agent greeter",

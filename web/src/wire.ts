@@ -796,6 +796,8 @@ export interface DeadLetter {
   payload: unknown;
   /** With `payloads`: the beginning of a longer payload, which is null then. */
   payload_cut?: PayloadCut;
+  /** With `?q=`: where it was found. */
+  hit?: Hit | null;
 }
 
 /** A dead letter was sent again or discarded. */
@@ -1326,6 +1328,43 @@ export interface FormatBody {
   json_schema?: SchemaBody | null;
 }
 
+/** What was found, of each kind the newest. */
+export interface Found {
+  agents: FoundAgent[];
+  threads: FoundThread[];
+  messages: FoundMessage[];
+  /** Whether every payload was searched; `false`: only the newest. */
+  complete: boolean;
+}
+
+/** An agent whose name has the text. */
+export interface FoundAgent {
+  name: string;
+  description: string;
+}
+
+/** A message whose id begins or ends with the text, or whose payload has it. */
+export interface FoundMessage {
+  id: string;
+  thread_id: string;
+  from: string;
+  to: string;
+  payload_type: string;
+  /** UTC, ISO 8601. */
+  timestamp: string;
+  /** Where it stands in the log. */
+  position: number;
+  /** Where its payload has the text; null if its id alone has it. */
+  hit: Hit | null;
+}
+
+/** A thread whose id begins or ends with the text, or whose title has it. */
+export interface FoundThread {
+  id: string;
+  title: string | null;
+  status: ThreadStatus;
+}
+
 /** The name of a frame. */
 export type FrameName = 
     | "agent_state"
@@ -1400,6 +1439,16 @@ export interface HandlingStarted {
 /** The process answers. */
 export interface Healthy {
   status: "ok";
+}
+
+/** The first place where a payload has the text: a piece of what the payload says, and where in it the text is. */
+export interface Hit {
+  message_id: string;
+  text: string;
+  /** How many characters of the piece come before the text. */
+  start: number;
+  /** Where the text ends in the piece. */
+  end: number;
 }
 
 /** Where an image lies: in the address itself, or where the model's provider fetches it. */
@@ -1708,6 +1757,8 @@ export interface Message {
   handling?: MessageHandling;
   /** With `?xml=true`: the recorded envelope, byte for byte; null once it was erased. */
   xml?: string | null;
+  /** With `?q=`: where it was found. */
+  hit?: Hit | null;
 }
 
 /** A message of the conversation; what answers say besides, such as `reasoning_content`, is not read. */
@@ -3080,6 +3131,8 @@ export interface Thread {
   /** The first text of its first payload; null once erased. */
   title: string | null;
   waiting_for_people: ThreadQuestions;
+  /** With `?q=`: where it was found. */
+  hit?: Hit | null;
 }
 
 /** The thread ended: no message of it is open. */
@@ -3238,6 +3291,8 @@ export interface ThreadWithMessages {
   /** The first text of its first payload; null once erased. */
   title: string | null;
   waiting_for_people: ThreadQuestions;
+  /** With `?q=`: where it was found. */
+  hit?: Hit | null;
   messages: Message[];
   /** The `cursor` for `/threads/{id}/messages` to go on with. */
   next: string | null;
@@ -4023,6 +4078,16 @@ export interface Routes {
     };
     body: undefined;
     answer: Activity;
+  };
+  "GET /api/v1/find": {
+    query: {
+      /** What to find. */
+      q?: string;
+      /** How many of each kind at most. */
+      limit?: number;
+    };
+    body: undefined;
+    answer: Found;
   };
   "GET /api/v1/organism/graph": {
     query: {

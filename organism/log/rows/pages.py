@@ -31,7 +31,7 @@ Statement = tuple[str, list[Any]]  # SQL and its parameters
 StoredRow = tuple[bytes, bytes]  # The public JSON of a row, completed by its payload, and the private JSON
 NOW: Final = (FOREVER >> VERSION_BITS) - 1  # A position after every event
 VERSION: Final = "r.version"  # What rows in the order of their last change are sorted by
-COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
+COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "glob"})
 LIVE_FIELDS_BEGIN: Final = 2  # The place of the first declared field in a live row, after its key and its public JSON
 _SQL: Final = statements("log.rows", "rows.sql")
 
@@ -45,10 +45,10 @@ def page_statement(model: ReadModel, query: Query, models: Mapping[str, ReadMode
     if query.text:
         conditions.append(_text(model, query))
     searched = _SQL["content"] if model.with_content and query.text else ""
-    total = _count(model, conditions, searched)
+    total = _count(model, conditions, searched) if query.is_counted else ("count(*)", [])
     behind = [*conditions, *_after(model, query)]
     before: Statement = ("?", [query.offset])
-    if query.after is not None:
+    if query.after is not None and query.is_counted:
         left = _count(model, behind, searched)
         before = (f"{total[0]} - {left[0]} + ?", [*total[1], *left[1], query.offset])
     where, values = _where(behind)

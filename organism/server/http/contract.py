@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, TypedDict, get_args, get_origin
 
@@ -53,13 +53,15 @@ class Gives:
 class Contract:
     """A route's promise.
 
-    ``query`` names parameters of ``QUERY``, or ``narrow`` says more; ``headers`` those of ``HEADERS``. ``takes`` is
-    the record of its JSON body. ``refuses`` are the errors of this route alone. ``is_tagged``: it gives an ETag.
+    ``query`` names parameters of ``QUERY``, or ``narrow`` says more; those that ``requires`` names must be there.
+    ``headers`` names those of ``HEADERS``. ``takes`` is the record of its JSON body. ``refuses`` are the errors of this
+    route alone. ``is_tagged``: it gives an ETag.
     """
 
     gives: tuple[Gives, ...]
     query: tuple[str, ...] = ()
     narrow: Mapping[str, Any] = field(default_factory=dict)
+    requires: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     takes: Any = None
     takes_xml: bool = False
@@ -160,7 +162,16 @@ def read_parameter(kind: Any, text: str, name: str) -> Any:
         return whole_number(text, place, least, most)
     if kind is bool:
         return text == "true"
+    if kind is str:
+        _check_length(text, metas, name)
     return microseconds(text, place) if extra.get("format") == "date-time" else text
+
+
+def _check_length(text: str, metas: Sequence[Meta], name: str) -> None:
+    least = max((meta.min_length for meta in metas if meta.min_length is not None), default=0)
+    most = min((meta.max_length for meta in metas if meta.max_length is not None), default=len(text))
+    if not least <= len(text) <= most:
+        raise InvalidField(f"`{name}` has {least} to {most} characters; came {len(text)}.", param=f"query.{name}")
 
 
 HEADERS: Final[Mapping[str, Any]] = {
