@@ -286,7 +286,8 @@ class Events(Remote):
     after: int = option("POSITION", "Only those after it.", 0, min=0)
     until: int | None = option("POSITION", "Only those up to it.", min=0)
     thread: OfThread = None
-    type: str | None = option("TYPE", "Only those of this type.")
+    type: str | None = option("TYPES", "Only those of these types, separated by commas.")
+    newest: bool = flag("--newest", "The newest first.")
     content: bool = flag("--content", "With the payloads.")
     limit: Limit = 50
 

@@ -403,12 +403,13 @@ def _usage(used: Mapping[str, Any], options: opts.Usage) -> None:
 
 
 def events(options: opts.Events) -> None:
-    """The events in their order, page by page."""
-    client, after, left = Client(options), options.after, options.limit
-    asked = {"until": options.until, "thread": options.thread, "type": options.type}
-    query = drop_none({**asked, "content": "true" if options.content else None})
+    """The events in their order, or the newest first, page by page."""
+    client, left = Client(options), options.limit
+    asked = {"after": options.after, "until": options.until, "thread": options.thread, "type": options.type}
+    more = {"content": "true" if options.content else None, "order": "desc" if options.newest else None}
+    query = drop_none({**asked, **more})
     while left > 0:
-        found = client.get("/log", {**query, "after": after, "limit": min(left, PAGE_ROWS)})
+        found = client.get("/log", {**query, "limit": min(left, PAGE_ROWS)})
         for event in found["events"]:
             if options.json:
                 output.print_json(event)
@@ -417,7 +418,7 @@ def events(options: opts.Events) -> None:
         left -= len(found["events"])
         if found["next"] is None:
             return
-        after = found["next"]
+        query["until" if options.newest else "after"] = found["next"]
 
 
 def _show_event(event: Mapping[str, Any]) -> None:

@@ -192,6 +192,16 @@ async def test_events_are_printed_one_per_line(hello: Served) -> None:
     assert (events[0]["position"], events[0]["content"]) == (sent["position"], {"name": "Dan"})
 
 
+async def test_the_newest_events_come_page_by_page(hello: Served) -> None:
+    for _ in range(40):
+        await hello.inject()
+    ran = await ask(hello, "log", "events", "--newest", "--limit", "501", "--json")
+    positions = [orjson.loads(line)["position"] for line in ran.out.splitlines()]
+    assert positions == list(range(hello.log.head, hello.log.head - 501, -1))
+    ran = await ask(hello, "log", "events", "--type", "thread_created,thread_completed", "--newest", "--limit", "1")
+    assert "thread_completed" in ran.out
+
+
 async def test_a_schema_is_xsd_for_people_and_json_schema_for_programs(hello: Served) -> None:
     assert (await ask(hello, "agents", "greeter", "--schema")).out.startswith("<xs:schema")
     assert (await ask(hello, "agents", "greeter", "--schema", "--json")).json["title"] == "Greeting"

@@ -1138,7 +1138,7 @@ export type EventData =
 /** A page of the log. */
 export interface EventList {
   events: Event[];
-  /** The `after` of the next page; null at the end. */
+  /** The `after` of the next page, with `order=desc` its `until`; null at the end. */
   next: number | null;
 }
 
@@ -4238,8 +4238,10 @@ export interface Routes {
       until?: number;
       /** Only events of this thread. */
       thread?: string;
-      /** Only events of this type. */
-      type?: EventType;
+      /** Only events of these types, separated by commas. */
+      type?: EventType[];
+      /** `desc`: newest first. */
+      order?: "asc" | "desc";
       /** How many at most. */
       limit?: number;
       /** With the content that is stored apart from the events. */

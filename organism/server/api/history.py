@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Final, NotRequired, TypedDict
+from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
 
 import orjson
 from msgspec import Meta
@@ -21,10 +21,17 @@ from organism.server.http.call import Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import gives
 from organism.server.http.rights import READ, Right
 from organism.server.json import splice
-from organism.server.push.past import read_records
+from organism.server.push.past import newest_records, read_records
 from organism.views.threads import Message
 
-TAKES: Final = ("after", "until", "thread", "type", "limit", "content")
+TAKES: Final = ("after", "until", "thread", "type", "order", "limit", "content")
+NARROW: Final = {
+    "type": Annotated[
+        list[words.EventType],
+        Meta(min_length=1, max_length=20, description="Only events of these types, separated by commas."),
+    ],
+    "order": Annotated[Literal["asc", "desc"], Meta(description="`desc`: newest first.")],
+}
 
 
 class Why(TypedDict):
@@ -62,7 +69,10 @@ class EventList(TypedDict):
     """A page of the log."""
 
     events: list[Event]
-    next: Annotated[words.Position | None, Meta(description="The `after` of the next page; null at the end.")]
+    next: Annotated[
+        words.Position | None,
+        Meta(description="The `after` of the next page, with `order=desc` its `until`; null at the end."),
+    ]
 
 
 async def messages(call: Call) -> Response:
@@ -98,14 +108,25 @@ async def why(call: Call) -> Response:
 
 
 async def events(call: Call) -> Response:
-    """Events after ``after`` and up to ``until``: ``{events, next}``; ``next`` is the ``after`` of the next page."""
+    """Events after ``after`` and up to ``until``: ``{events, next}``.
+
+    ``next`` is the ``after`` of the next page; with the newest first it is the page's ``until``.
+    """
     head, given = call.tenant.log.head, call.parameters()
     threads = (given["thread"],) if "thread" in given else ()
-    kinds = (vocabulary.EVENTS[given["type"]],) if "type" in given else ()
-    limit, until = given.get("limit", lists.DEFAULT_LIMIT), min(given.get("until", head), head)
-    wanted = EventFilter(threads, kinds, given.get("content", False))
-    found = await read_records(call.tenant.log, given.get("after", 0), until, wanted, limit)
-    more = found[-1].position if len(found) == limit and found[-1].position < head else None
+    kinds = tuple(vocabulary.EVENTS[name] for name in given.get("type", ()))
+    limit, until, after = (
+        given.get("limit", lists.DEFAULT_LIMIT),
+        min(given.get("until", head), head),
+        given.get("after", 0),
+    )
+    wanted, is_reverse = EventFilter(threads, kinds, given.get("content", False)), given.get("order") == "desc"
+    read = newest_records if is_reverse else read_records
+    found = await read(call.tenant.log, after, until, wanted, limit)
+    more = None
+    if len(found) == limit:
+        last = found[-1].position
+        more = last - 1 if is_reverse and last - 1 > after else last if not is_reverse and last < head else None
     return JsonResponse({"events": [_shown(record, call.process.redactor) for record in found], "next": more})
 
 
@@ -150,5 +171,5 @@ MESSAGES: Final = tagged(
 )
 LOG: Final = tagged(
     Tag("log", "The log's own events, in order."),
-    Route("GET /log", events, right=READ, by_head=True, gives=gives(EventList), query=TAKES),
+    Route("GET /log", events, right=READ, by_head=True, gives=gives(EventList), query=TAKES, narrow=NARROW),
 )

@@ -150,12 +150,13 @@ def read_parameter(kind: Any, text: str, name: str) -> Any:
     if named is not None and text not in named:
         raise InvalidField(f"`{name}` is one of {', '.join(named)}; came {text[:40]!r}.", param=place)
     if get_origin(kind) is list:
+        most = min((meta.max_length for meta in metas if meta.max_length is not None), default=MOST_NAMES)
         names = [part for part in text.split(",") if part]
-        if len(names) > MOST_NAMES or any(len(each) > MOST_NAME_CHARS for each in names):
+        if not 1 <= len(names) <= most or any(len(each) > MOST_NAME_CHARS for each in names):
             raise InvalidField(
-                f"`{name}` lists at most {MOST_NAMES} names of at most {MOST_NAME_CHARS} characters.", param=place
+                f"`{name}` lists 1 to {most} names of at most {MOST_NAME_CHARS} characters.", param=place
             )
-        return names
+        return [read_parameter(get_args(kind)[0], each, name) for each in names]
     if kind is int:
         least = max(meta.ge for meta in metas if meta.ge is not None)
         most = min(meta.le for meta in metas if meta.le is not None)

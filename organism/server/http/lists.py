@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, TypedDict
 
 import msgspec
 import orjson
-from msgspec import UNSET, Meta, Raw, Struct, UnsetType
+from msgspec import Meta, Raw, Struct
 from starlette.responses import Response
 
 from organism.errors import BadPosition, InvalidField
@@ -142,7 +142,7 @@ class _Searched(Struct):
     """A message or a dead letter in whose payload a text was found, or a thread in one of whose payloads it was."""
 
     id: str
-    payload: Raw | UnsetType = UNSET
+    payload: Raw = Raw()
 
 
 async def _with_hits(call: Call, rows: bytes, query: Query) -> bytes:
@@ -150,7 +150,7 @@ async def _with_hits(call: Call, rows: bytes, query: Query) -> bytes:
     shown = []
     for row in msgspec.json.decode(rows, type=list[Raw]):
         found: _Searched | None = msgspec.json.decode(row, type=_Searched)
-        if found is not None and found.payload is UNSET:
+        if found is not None and not bytes(found.payload):
             of_thread = (Where("thread_id", "=", found.id),)
             first = Query(of_thread, "position", limit=1, text=query.text, at=query.at, is_counted=False)
             page = await call.tenant.views.rows("messages", first)
