@@ -77,6 +77,7 @@ LINES = {
 REASONS = {
     "GET /healthz": "for probes; any answer at all says that the server is up",
     "GET /readyz": "a probe's; `organism doctor` asks it in passing",
+    "GET /messages/{id}/run": "for boards; `organism tail` shows runs as they go",
     "POST /invoke": "for programs; `organism chat` talks with agents",
     "POST /agents/{name}/invoke": "the same",
     "GET /a1/agents": "for programs; `organism agents` lists them",

@@ -2423,6 +2423,13 @@ export interface RpcRefusal {
   data?: unknown;
 }
 
+/** What people see of the handling of a message: thoughts, calls of tools, text. */
+export interface Run {
+  entries: RunEntryShown[];
+  /** The `after` of the next page; null at the end. */
+  next: number | null;
+}
+
 /** Anything for a front end. */
 export interface RunDataData {
   message: string;
@@ -2444,6 +2451,17 @@ export interface RunDoneData {
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
+}
+
+/** An entry of a run, as the log has it. */
+export interface RunEntryShown {
+  /** Where it stands in the log. */
+  position: number;
+  type: EntryType;
+  /** What the entry says, by its type; `{"erased":true}` once it was erased. */
+  data: unknown;
+  /** UTC, ISO 8601. */
+  at: string;
 }
 
 /** Why a run failed. */
@@ -3930,6 +3948,18 @@ export interface Routes {
     };
     body: undefined;
     answer: Why;
+  };
+  "GET /api/v1/messages/{id}/run": {
+    query: {
+      /** What follows this position. */
+      after?: number;
+      /** How many at most. */
+      limit?: number;
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
+    };
+    body: undefined;
+    answer: Run;
   };
   "GET /api/v1/messages/{id}": {
     query: {
