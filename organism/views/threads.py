@@ -19,7 +19,7 @@ from organism.model.money import plain
 from organism.model.times import iso
 from organism.views.handlings import MessageHandling
 from organism.views.hits import ShownHit
-from organism.views.views import Cut, ReadModel
+from organism.views.views import TITLE_CHARS, Cut, ReadModel
 from organism.views.waiting import OF_A_THREAD
 from organism.views.who import By, by
 
@@ -101,7 +101,6 @@ STATUS: Final[Mapping[type[events.Event], words.ThreadStatus]] = {
 }
 
 
-TITLE_CHARS: Final = 120
 _TEXT: Final = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")(\s*+:)?')
 """A string in JSON, and what follows it if it is a field's name."""
 

@@ -51,6 +51,7 @@ Types = Collection[type[events.Event]]
 KEY: Final = "key"
 CHANGED: Final = "changed"  # `Query.order_by` for rows in the order of their last change
 ERASED: Final = b'{"erased":true}'
+TITLE_CHARS: Final = 120  # The most that a thread or a session is called by
 PAGE_ROWS: Final = 500  # So many rows are read at once where all are wanted
 
 

@@ -83,6 +83,7 @@ REASONS = {
     "GET /a1/agents": "for programs; `organism agents` lists them",
     "GET /a1/agents/{name}": "for programs; `organism agents NAME --config` shows it",
     "POST /a1/agents/{name}/sessions": "`organism chat NAME` begins one with the first message",
+    "GET /a1/sessions": "for the programs of users; operators see `organism threads`",
     "GET /a1/agents/{name}/sessions": "for the programs of users; operators see `organism threads`",
     "GET /a1/agents/{name}/sessions/{sid}": "for the programs of users",
     "DELETE /a1/agents/{name}/sessions/{sid}": "for the programs of users",

@@ -2713,6 +2713,17 @@ export interface Session {
   parent_session_id: string | null;
   successor_session_id: string | null;
   archived_at: string | null;
+  status: SessionStatus;
+  /** How many have begun. */
+  turns: number;
+  /** What its last model call took and gave, with which the next turn begins; null before one. */
+  context_tokens: number | null;
+  /** Of all its turns: a decimal number. */
+  cost_usd: string;
+  /** Its first message's first text; null before one, and once it was erased. */
+  title: string | null;
+  /** How many tokens its model takes, if that is known. */
+  context_window: number | null;
 }
 
 /** `POST /a1/agents/{name}/sessions`: what is left out is as the tenant's configuration says. */
@@ -2820,6 +2831,9 @@ export interface SessionSettings {
   compact_observation_mask?: boolean | null;
   budget?: Record<string, Record<string, number | string>> | null;
 }
+
+/** `busy`: a turn runs or waits. */
+export type SessionStatus = "idle" | "busy" | "archived" | "deleted";
 
 /** What came of a turn of a session. */
 export interface SessionTurn {
@@ -4457,6 +4471,20 @@ export interface Routes {
       offset?: number;
       /** `next` of the page before, of this list and filter. */
       cursor?: string;
+    };
+    body: undefined;
+    answer: SessionList;
+  };
+  "GET /a1/sessions": {
+    query: {
+      /** How many at most. */
+      limit?: number;
+      /** How many to pass over. */
+      offset?: number;
+      /** `next` of the page before, of this list and filter. */
+      cursor?: string;
+      /** Only those that stand so. */
+      status?: "idle" | "busy" | "archived";
     };
     body: undefined;
     answer: SessionList;
