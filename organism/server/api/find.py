@@ -130,6 +130,7 @@ class _Search:
                 if len(self.messages) >= self._limit and len(self.threads) >= self._limit:
                     return False
                 await self._take(row, bytes(payload.payload))
+            await asyncio.sleep(0)  # a log in memory is read at once: the time may be over
             until, span = after, min(2 * span, LAST_SPAN)
             if page.count == PAGE_ROWS and page.last is not None:
                 until = page.last[0] - 1

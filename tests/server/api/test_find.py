@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,6 +11,7 @@ from organism.views.hits import HIT_CHARS, hit
 from tests.flows.world import MakeWorld
 from tests.server.contract import refusal_of
 from tests.server.served import Served, served
+from tests.server.tenanted import Wanted, bearer, hello_with
 
 SOURCE = """
 async def taker(payload: Ask, metadata: HandlerMetadata):
@@ -140,6 +142,21 @@ async def test_what_was_erased_is_not_found(hello: Served) -> None:
     await hello.log.erase(sent["thread_id"], hello.log.last_at)
     found = await hello.get("/find?q=zaphod")
     assert (found["threads"], found["messages"], found["complete"]) == ([], [], True)
+
+
+async def test_a_search_finds_what_is_the_callers_own_and_needs_the_whole_right(tmp_path: Path) -> None:
+    tokens: Wanted = {"default": {"reader": ["read"], "one": ["read:agent:greeter"]}, "acme": {"boss": ["admin"]}}
+    async with served(hello_with(tmp_path, tokens)) as server:
+        sent = await server.inject(payload={"name": "Zaphod"})
+        for who, status, found in (
+            (("default", "reader"), 200, 4),
+            (("default", "one"), 403, 0),
+            (("acme", "boss"), 200, 0),
+        ):
+            for text, count in (("zaphod", found), (sent["message_id"], min(found, 1))):
+                answer = await server.call("GET", f"/find?q={text}", headers=bearer(*who))
+                assert answer.status_code == status, who
+                assert len(answer.json().get("messages", ())) == count, who
 
 
 @pytest.mark.parametrize(
