@@ -27,7 +27,7 @@ from organism.model.completion import WITHHELD, CompleteError, CompleteOptions, 
 from organism.model.handler import AskError, HandlerMetadata, HandlerResponse
 from organism.model.handler import SystemError as SystemErrorPayload
 from organism.model.ids import CONSOLE, SYSTEM_TODO
-from organism.model.run import StopReason
+from organism.model.run import PASSAGES, StopReason
 from organism.model.tool import ToolError, ToolSpec
 
 MAX_TOOL_ROUNDS: Final = 8
@@ -232,7 +232,11 @@ class Turn:
             return []
         self._reader.add_outside(result.output)
         room = self._agent.message_tokens - tokens_of(text)
-        return self._cited(result, min(room, self._agent.window / 2))
+        passages = self._cited(result, min(room, self._agent.window / 2))
+        found = orjson.loads(result.output)["results"][: len(passages)]
+        shown = {"index": own.rag_index, "passages": [{"id": each["id"], "score": each["score"]} for each in found]}
+        await self._metadata.emit("data", {"name": PASSAGES, "data": shown})
+        return passages
 
     def _cited(self, result: Result, tokens: float = math.inf) -> list[Passage]:
         """What a search has found, the first passages of so many tokens, which the answer cites from now on."""

@@ -50,6 +50,7 @@ VERBS: Final = (
     Verb("tenant", options.TenantConfig, "queries:tenant", "Show the tenant's configuration, or write keys of it."),
     Verb("usage", options.Usage, "queries:usage", "Show calls of models and their cost."),
     Verb("messages", options.Messages, "queries:messages", "List the newest messages, or show one."),
+    Verb("find", options.Find, "queries:find", "Find agents, threads and messages by a text or a part of an id."),
     Verb("kill", options.Kill, "operate:kill", "End a thread and everything it started."),
     Verb("pause", options.Control, "operate:pause", "Pause an agent, a thread or the whole organism."),
     Verb("resume", options.Control, "operate:resume", "Resume an agent, a thread or the whole organism."),

@@ -197,6 +197,11 @@ class Messages(Remote):
     limit: Limit = 20
 
 
+class Find(Remote):
+    text: str = argument("TEXT", "A part of a name or of what was said, or the beginning or end of an id.")
+    limit: int = option("N", "The most to list of each kind.", 10, min=1, max=50)
+
+
 class Tail(Remote):
     since: int | None = option("POSITION", "Begin after this position; 0 is the beginning.", min=0)
     thread: list[str] | None = option("THREAD", "Only this thread; repeatable.")
@@ -293,7 +298,8 @@ class Events(Remote):
     after: int = option("POSITION", "Only those after it.", 0, min=0)
     until: int | None = option("POSITION", "Only those up to it.", min=0)
     thread: OfThread = None
-    type: str | None = option("TYPE", "Only those of this type.")
+    type: str | None = option("TYPES", "Only those of these types, separated by commas.")
+    newest: bool = flag("--newest", "The newest first.")
     content: bool = flag("--content", "With the payloads.")
     limit: Limit = 50
 

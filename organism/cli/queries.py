@@ -321,6 +321,39 @@ BUDGETS: Final[output.Columns] = {
     "OF": lambda budget: f"{budget['limit']:g} {budget['unit']}",
     "RESETS": lambda budget: output.clock_time(budget["resets_at"]),
 }
+
+
+def _what(found: Mapping[str, Any]) -> str | Text:
+    """What is said of it: of a message its route, and its text with what was searched for."""
+    if found["kind"] != "message":
+        return str(found["description"] if found["kind"] == "agent" else found["title"] or "")
+    hit = found["hit"]
+    if hit is None:
+        return f"{output.route(found)} {found['payload_type']}"
+    text, start, end = hit["text"], hit["start"], hit["end"]
+    return Text.assemble(f"{output.route(found)} ", text[:start], (text[start:end], "bold"), text[end:])
+
+
+FOUND: Final[output.Columns] = {
+    "KIND": "kind",
+    "NAME OR ID": lambda found: found.get("name") or found["id"],
+    "WHAT": _what,
+}
+
+
+def find(options: opts.Find) -> None:
+    """Agents, threads and messages, in this order."""
+    found = Client(options).get("/find", {"q": options.text, "limit": options.limit})
+    if options.json:
+        output.print_json(found)
+        return
+    kinds = {"agents": "agent", "threads": "thread", "messages": "message"}
+    rows = [{"kind": kind, **row} for name, kind in kinds.items() for row in found[name]]
+    output.table([*FOUND], (output.cells(row, FOUND) for row in rows), "nothing was found")
+    if not found["complete"]:
+        output.note("only the newest payloads were searched; organism messages --text TEXT searches all")
+
+
 USAGE: Final[output.Columns] = {
     "AGENT": "agent",
     "CALLS": "calls",
@@ -380,12 +413,13 @@ def _usage(used: Mapping[str, Any], options: opts.Usage) -> None:
 
 
 def events(options: opts.Events) -> None:
-    """The events in their order, page by page."""
-    client, after, left = Client(options), options.after, options.limit
-    asked = {"until": options.until, "thread": options.thread, "type": options.type}
-    query = drop_none({**asked, "content": "true" if options.content else None})
+    """The events in their order, or the newest first, page by page."""
+    client, left = Client(options), options.limit
+    asked = {"after": options.after, "until": options.until, "thread": options.thread, "type": options.type}
+    more = {"content": "true" if options.content else None, "order": "desc" if options.newest else None}
+    query = drop_none({**asked, **more})
     while left > 0:
-        found = client.get("/log", {**query, "after": after, "limit": min(left, PAGE_ROWS)})
+        found = client.get("/log", {**query, "limit": min(left, PAGE_ROWS)})
         for event in found["events"]:
             if options.json:
                 output.print_json(event)
@@ -394,7 +428,7 @@ def events(options: opts.Events) -> None:
         left -= len(found["events"])
         if found["next"] is None:
             return
-        after = found["next"]
+        query["until" if options.newest else "after"] = found["next"]
 
 
 def _show_event(event: Mapping[str, Any]) -> None:

@@ -9,7 +9,7 @@
 | ``tool_result`` | ``id``, ``output``, ``isError`` |
 | ``interaction_request`` | ``id``, ``kind``, ``payload``: somebody has to answer |
 | ``interaction_response`` | ``id`` and the answer |
-| ``data`` | ``name``, ``data``: anything for a front end |
+| ``data`` | ``name``, ``data``: anything for a front end; what is called ``passages`` is ``PASSAGES`` |
 | ``file`` | ``url``, ``mediaType`` |
 | ``usage`` | ``input``, ``output``, ``total``: tokens of one model call |
 | ``error`` | ``code``, ``message``; ``isFinal`` if the same would fail again, ``retryAfterSeconds`` if it is known |
@@ -48,6 +48,9 @@ REQUIRED: Final[Mapping[str, tuple[str, ...]]] = {
     "done": ("stopReason",),
 }
 """Every type of an entry, and what its data must hold."""
+
+PASSAGES: Final = "passages"
+"""The name of a ``data`` entry: ``{"index", "passages": [{"id", "score"}]}`` that stand before an agent's prompt."""
 
 LONGEST_ID: Final = 200
 TEXTS: Final = frozenset({"text", "id", "delta", "name", "kind", "url", "mediaType", "code", "message"})

@@ -22,6 +22,7 @@ from organism.server import introspection
 from organism.server.api import (
     activity,
     agents,
+    find,
     graph,
     history,
     library,
@@ -53,6 +54,7 @@ RESOURCES: Final = (
     *agents.ROUTES,
     *organism.ROUTES,
     *activity.ROUTES,
+    *find.ROUTES,
     *graph.ROUTES,
     *open_items.ROUTES,
     *usage.ROUTES,

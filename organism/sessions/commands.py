@@ -180,7 +180,7 @@ class Sessions:
         async with self._lock(session_id):
             row, session = await self._current(session_id, command.user, command.agent, is_deleted=True)
             position = row.private.position
-            if row.private.status != "deleted":
+            if row.public.status != "deleted":
                 decision = Decision.on(writer.state, None, None, command.actor)
                 decision.expect[session_id] = session.head
                 self._kill_turns(decision, session)

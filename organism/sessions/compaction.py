@@ -270,7 +270,7 @@ async def _given_up(tenant: Tenant, thread_id: str) -> OrganismError:
     row = await tenant.views.private_row(THREADS, thread_id)
     if row is not None and row.status == "killed":
         session = await tenant.views.private_row(SESSIONS, session_of(thread_id) or "")
-        if session is None or session.private.status == "deleted":
+        if session is None or session.public.status == "deleted":
             return SessionCompactConflict("The session was deleted while it was compacted.")
         return SessionCompactConflict(f"The compaction was killed; thread {thread_id} shows by whom.")
     cause = await _cause(tenant, thread_id)

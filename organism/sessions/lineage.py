@@ -74,7 +74,7 @@ async def _uncompact(tenant: Tenant, session_id: str, caller: Caller, once: Idem
         messages += [message for message in await _messages(tenant, later) if not _is_copy(later, message)]
     for each in line:
         now = await _row(tenant, each.public.id)
-        if now is None or now.private.status == "deleted":  # its messages may have been read when they were erased
+        if now is None or now.public.status == "deleted":  # its messages may have been read when they were erased
             raise SessionCompactConflict(f"Session {each.public.id}, which this one goes back to, was deleted.")
     command = ReplaceSession(
         session_id=session_id,
@@ -119,7 +119,7 @@ async def _line(tenant: Tenant, row: SessionRow, next_id: Callable[[SessionRow],
 def _shown(row: SessionRow) -> InLine:
     """A session in its line; of a deleted one no more than that."""
     session = row.public
-    if row.private.status == "deleted":
+    if row.public.status == "deleted":
         return InLine(session.id, deleted=True)
     return InLine(session.id, deleted=False, created_at=session.created_at, archived_at=session.archived_at)
 

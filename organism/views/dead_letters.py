@@ -14,6 +14,7 @@ from organism.events.record import Record
 from organism.model import words
 from organism.model.times import iso
 from organism.views.handlings import CodeLine, code_line
+from organism.views.hits import ShownHit
 from organism.views.views import Cut, Keys, PrivateFields, ReadModel, Stored, fold_each
 from organism.views.who import By, by
 
@@ -56,6 +57,7 @@ class DeadLetter(DeadLetterHead, kw_only=True):
 
     payload: words.Payload
     payload_cut: Cut = UNSET
+    hit: ShownHit = UNSET
 
 
 class _Died(PrivateFields):

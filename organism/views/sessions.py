@@ -8,6 +8,7 @@ turn's own message, which is the root of all that follows from it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from decimal import Decimal
 from typing import Annotated, Any, Final, Literal, TypeAlias, TypeVar
 
 from msgspec import UNSET, Meta, UnsetType, field
@@ -18,12 +19,21 @@ from organism.events.entity import Entity
 from organism.events.record import Record
 from organism.model import words
 from organism.model.ids import session_of, turn_number
+from organism.model.money import plain
 from organism.model.times import iso
-from organism.views.views import PrivateFields, ReadModel, Stored, ViewStore
+from organism.views.views import TITLE_CHARS, PrivateFields, ReadModel, Stored, ViewStore
 
 T = TypeVar("T")
 
 # -- sessions
+
+
+SessionStatus = Annotated[
+    Literal["idle", "busy", "archived", "deleted"],
+    Meta(title="SessionStatus", description="`busy`: a turn runs or waits.", examples=["idle"]),
+]
+SHOWN: Final = ("idle", "busy", "archived")
+"""The states of a session that was not deleted."""
 
 
 class Session(Entity, kw_only=True):
@@ -43,6 +53,23 @@ class Session(Entity, kw_only=True):
     parent_session_id: words.SessionId | None
     successor_session_id: words.SessionId | None = None
     archived_at: words.Time | None = None
+    status: SessionStatus = "idle"
+    turns: Annotated[words.Count, Meta(description="How many have begun.")] = 0
+    context_tokens: Annotated[
+        words.Count | None,
+        Meta(description="What its last model call took and gave, with which the next turn begins; null before one."),
+    ] = None
+    cost_usd: Annotated[str, Meta(description="Of all its turns: a decimal number.", examples=["0"])] = "0"
+    title: Annotated[
+        Annotated[str, Meta(max_length=TITLE_CHARS, examples=["Which park is the largest?"])] | UnsetType | None,
+        Meta(description="Its first message's first text; null before one, and once it was erased."),
+        words.COMPLETED,
+    ] = UNSET
+    context_window: Annotated[
+        words.Count | UnsetType | None,
+        Meta(description="How many tokens its model takes, if that is known."),
+        words.COMPLETED,
+    ] = UNSET
 
 
 class SessionPrivate(PrivateFields):
@@ -50,7 +77,7 @@ class SessionPrivate(PrivateFields):
 
     settings: events.SessionSettings
     position: int
-    status: Literal["active", "archived", "deleted"] = "active"
+    open_turns: int = 0  # that have not ended
     number: int = 0  # of its last turn
     authors: list[str] = field(default_factory=list)
     compacted_before: int = 0
@@ -71,7 +98,7 @@ async def session_row(
     if (
         row is None
         or (user is not None and row.public.user_id != user)
-        or (row.private.status == "deleted" and not is_deleted)
+        or (row.public.status == "deleted" and not is_deleted)
     ):
         raise NotFound(f"There is no session {session_id[:80]!r}.", param="/session_id")
     if agent is not None and row.public.agent != agent:
@@ -89,6 +116,8 @@ def _fold_sessions(rows: dict[str, Any], records: Sequence[Record[Any]]) -> None
             change = _CHANGES.get(kind)
             if change is not None:
                 change(row, record)
+        elif kind in _SPENT and (session := session_of(record.stream)) and (row := rows[session]) is not None:
+            _SPENT[kind](row, record)
 
 
 def _created(record: Record[events.SessionCreated]) -> SessionRow:
@@ -120,10 +149,16 @@ def _kept(row: SessionRow, _record: Record[events.MessageKept]) -> None:
 
 def _turn_started(row: SessionRow, record: Record[events.TurnStarted]) -> None:
     row.private.number = turn_number(record.event.turn)
+    row.private.open_turns += 1
+    row.public.status = "busy"
+    row.public.turns += 1
     row.public.message_count += 1
 
 
 def _turn_ended(row: SessionRow, record: Record[events.TurnEnded]) -> None:
+    row.private.open_turns -= 1
+    if row.private.open_turns == 0 and row.public.status == "busy":
+        row.public.status = "idle"
     row.public.message_count += record.event.messages
     row.private.authors = sorted({*row.private.authors, *record.event.authors})
 
@@ -131,15 +166,30 @@ def _turn_ended(row: SessionRow, record: Record[events.TurnEnded]) -> None:
 def _archived(row: SessionRow, record: Record[events.SessionCompacted | events.SessionUncompacted]) -> None:
     event = record.event
     row.public.successor_session_id, row.public.archived_at = event.successor, iso(record.at)
-    row.private.status = "archived"
+    row.public.status = "archived"
     if isinstance(event, events.SessionCompacted):
         row.private.compacted_before, row.private.summary = event.before, event.summary
 
 
 def _deleted(row: SessionRow, _record: Record[events.SessionDeleted]) -> None:
-    row.private.status = "deleted"
+    row.public.status = "deleted"
 
 
+def _called(row: SessionRow, record: Record[events.ModelCalled]) -> None:
+    event = record.event
+    if event.agent == row.public.agent and event.error is None:
+        row.public.context_tokens = event.input_tokens + event.output_tokens
+
+
+def _settled(row: SessionRow, record: Record[events.BudgetSettled]) -> None:
+    row.public.cost_usd = plain(Decimal(row.public.cost_usd) + Decimal(record.event.cost_usd))
+
+
+_SPENT: Final[Mapping[type[events.Event], Callable[[SessionRow, Record[Any]], None]]] = {
+    events.ModelCalled: _called,
+    events.BudgetSettled: _settled,
+}
+"""What is in the streams of a session's turns."""
 _CHANGES: Final[Mapping[type[events.Event], Callable[[SessionRow, Record[Any]], None]]] = {
     events.TurnStarted: _turn_started,
     events.TurnEnded: _turn_ended,
@@ -151,8 +201,8 @@ _CHANGES: Final[Mapping[type[events.Event], Callable[[SessionRow, Record[Any]], 
 
 SESSIONS: ReadModel[SessionRow] = ReadModel(
     name="sessions",
-    version=2,
-    types=events.SessionEvent.__subclasses__(),
+    version=3,
+    types=(*events.SessionEvent.__subclasses__(), *_SPENT),
     fold=_fold_sessions,
     row=Session,
     private=SessionPrivate,

@@ -18,7 +18,8 @@ from organism.model.ids import session_of
 from organism.model.money import plain
 from organism.model.times import iso
 from organism.views.handlings import MessageHandling
-from organism.views.views import Cut, ReadModel
+from organism.views.hits import ShownHit
+from organism.views.views import TITLE_CHARS, Cut, ReadModel
 from organism.views.waiting import OF_A_THREAD
 from organism.views.who import By, by
 
@@ -45,6 +46,7 @@ class Message(Entity, kw_only=True):
         Annotated[str, Meta(examples=["<message/>"])] | UnsetType | None,
         Meta(description="With `?xml=true`: the recorded envelope, byte for byte; null once it was erased."),
     ] = UNSET
+    hit: ShownHit = UNSET
 
 
 def sent(record: Record[events.MessageSent]) -> Message:
@@ -99,7 +101,6 @@ STATUS: Final[Mapping[type[events.Event], words.ThreadStatus]] = {
 }
 
 
-TITLE_CHARS: Final = 120
 _TEXT: Final = re.compile(rb'("[^"\\]*+(?:\\.[^"\\]*+)*+")(\s*+:)?')
 """A string in JSON, and what follows it if it is a field's name."""
 
@@ -137,6 +138,7 @@ class Thread(Entity, kw_only=True):
         words.COMPLETED,
     ] = UNSET
     waiting_for_people: Annotated[ThreadQuestions | UnsetType, words.COMPLETED] = UNSET
+    hit: ShownHit = UNSET
 
 
 def title(payload: bytes | None) -> str | None:

@@ -51,6 +51,7 @@ Types = Collection[type[events.Event]]
 KEY: Final = "key"
 CHANGED: Final = "changed"  # `Query.order_by` for rows in the order of their last change
 ERASED: Final = b'{"erased":true}'
+TITLE_CHARS: Final = 120  # The most that a thread or a session is called by
 PAGE_ROWS: Final = 500  # So many rows are read at once where all are wanted
 
 
@@ -71,8 +72,8 @@ class Where:
     """One condition on a column, or on one of the columns ``any_of``.
 
     ``op`` is ``=``, ``<>``, ``<``, ``<=``, ``>``, ``>=``, ``in`` (a list), ``has`` (a name in a list column, which
-    holds names joined and enclosed by ``|``, as ``|console|greeter|``) or ``has_any`` (one of some names in it). The
-    column ``KEY`` is the key.
+    holds names joined and enclosed by ``|``, as ``|console|greeter|``), ``has_any`` (one of some names in it) or
+    ``glob`` (a pattern of SQLite). The column ``KEY`` is the key.
     """
 
     column: str
@@ -175,7 +176,8 @@ class Query:
     """A page of a read model's rows, ``at`` a position if one is given (V4).
 
     Ties of ``order_by`` are broken by the key. The page begins behind ``after``, whether that row still exists or not,
-    and skips ``offset`` rows. ``text`` is searched for in contents (``with_content``, ``text_in``).
+    and skips ``offset`` rows. ``text`` is searched for in contents (``with_content``, ``text_in``). ``is_counted``: the
+    page says how many rows match and how many come before it; else those are its own count and ``offset``.
     """
 
     where: tuple[Where, ...] = ()
@@ -188,6 +190,7 @@ class Query:
     after: PageKey | None = None
     among: tuple[Among, ...] = ()
     counted: HasCounted | None = None
+    is_counted: bool = True
 
 
 class Begin(NamedTuple):

@@ -162,6 +162,20 @@ async def test_the_newest_messages_come_in_their_order_and_why_leads_to_the_inje
     assert "1 of 3; --limit shows more" in said.err
 
 
+async def test_find_shows_each_kind_and_where_the_text_is(hello: Served) -> None:
+    sent = await hello.inject(payload={"name": "Shouters"})
+    ran = await ask(hello, "find", "shouter")
+    kinds = [line.split()[0] for line in ran.out.splitlines()]
+    assert kinds == ["KIND", "agent", "thread", *["message"] * 4]
+    assert f"{sent['message_id']}  console → greeter Shouters" in ran.out
+    by_id = await ask(hello, "find", sent["message_id"][-8:])
+    assert f"{sent['message_id']}  console → greeter Greeting" in by_id.out
+    assert (await ask(hello, "find", "nobody")).out == "nothing was found\n"
+    cut = await ask(hello, "find", "shouter", "--limit", "1")
+    assert (cut.code, "organism messages --text" in cut.err) == (0, True)
+    assert (await ask(hello, "find", "shouter", "--json")).json["complete"] is True
+
+
 async def test_a_list_is_read_page_by_page(hello: Served) -> None:
     await asyncio.gather(*(hello.inject() for _ in range(126)))  # 504 messages, more than a page
     everything = (await ask(hello, "messages", "--limit", "1000", "--json")).json
@@ -176,6 +190,16 @@ async def test_events_are_printed_one_per_line(hello: Served) -> None:
     events = [orjson.loads(line) for line in ran.out.splitlines()]
     assert [event["type"] for event in events] == ["message_sent"] * 3
     assert (events[0]["position"], events[0]["content"]) == (sent["position"], {"name": "Dan"})
+
+
+async def test_the_newest_events_come_page_by_page(hello: Served) -> None:
+    for _ in range(40):
+        await hello.inject()
+    ran = await ask(hello, "log", "events", "--newest", "--limit", "501", "--json")
+    positions = [orjson.loads(line)["position"] for line in ran.out.splitlines()]
+    assert positions == list(range(hello.log.head, hello.log.head - 501, -1))
+    ran = await ask(hello, "log", "events", "--type", "thread_created,thread_completed", "--newest", "--limit", "1")
+    assert "thread_completed" in ran.out
 
 
 async def test_a_schema_is_xsd_for_people_and_json_schema_for_programs(hello: Served) -> None:

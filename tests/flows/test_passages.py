@@ -99,6 +99,16 @@ async def test_passages_take_half_of_the_models_context_at_most(play: Thinking) 
     assert len(passages) == 3 == len(outcome.replies[0]["citations"])
 
 
+async def test_passages_that_stand_before_a_prompt_are_an_entry_of_its_run(play: Thinking) -> None:
+    play.script(says("The Tiergarten."))
+    async with reading(play, TOR, PARK) as o:
+        outcome = await o.inject("guide", {"message": "Which park is the largest?"}, wait=True)
+        (kind, entry), *_ = await run_of(o, outcome.message_id)
+    (passage,) = entry["data"]["passages"]
+    assert (kind, entry["name"], entry["data"]["index"], passage["id"]) == ("data", "passages", "berlin", "d2")
+    assert 0 < passage["score"] <= 1
+
+
 async def test_a_model_that_searches_is_told_which_indices_there_are_and_cites_what_it_found(play: Thinking) -> None:
     play.script(calls(call("rag_query", index_id="berlin", query="Brandenburg Gate", top_k=1)), says("1791."))
     async with reading(play, TOR, PARK) as o:

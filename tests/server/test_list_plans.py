@@ -14,7 +14,7 @@ from organism.server.http.lists import MESSAGES
 from organism.sqlite.driver import Connection, in_memory, statements
 from organism.views import threads
 from organism.views.read_models import READ_MODELS
-from organism.views.views import CHANGED, Query, ReadModel, Where
+from organism.views.views import CHANGED, KEY, Query, ReadModel, Where
 
 MODELS = {model.name: model for model in READ_MODELS}
 THEN = 1000
@@ -84,3 +84,12 @@ def test_what_is_counted_with_a_thread_is_found_by_its_id(tables: Connection, at
 def test_the_threads_of_a_snapshot_are_found_without_sorting_all_that_ended(tables: Connection, at: int | None) -> None:
     ended = Query((Where("status", "<>", "active"),), CHANGED, descending=True, at=at)
     assert not any("B-TREE" in step for step in plan(tables, threads.THREADS, ended))
+
+
+@pytest.mark.parametrize("model", [threads.MESSAGES, threads.THREADS], ids=lambda model: str(model.name))
+@pytest.mark.parametrize("pattern", ["msg-01*", "*abcdef"], ids=["beginning", "end"])
+def test_an_id_is_found_by_a_walk_along_the_keys_alone(tables: Connection, model: ReadModel, pattern: str) -> None:
+    query = Query((Where(KEY, "glob", pattern),), descending=True, at=THEN, is_counted=False)
+    walk, *more = plan(tables, model, query)
+    assert " r USING INDEX " in walk
+    assert not [step for step in more if "B-TREE" in step or step.startswith("SCAN r")]

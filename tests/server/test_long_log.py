@@ -42,6 +42,7 @@ LOOKS = [
     "type=message_dead",
     "type=thread_killed",
     "type=agent_resumed",
+    "type=message_dead,thread_killed&order=desc",
     f"thread={ONE}&type=thread_killed",
     "thread=thr-nowhere&type=step_recorded",
 ]
@@ -103,6 +104,18 @@ async def read_for_nothing(server: Served, looked: list[Event]) -> AsyncIterator
         yield f"log {query}", len(looked)
 
 
+async def walked(server: Served, query: str) -> AsyncIterator[dict[str, Any]]:
+    """All events of ``/log``, page by page."""
+    name, place = ("until" if "order=desc" in query else "after"), ""
+    while True:
+        page = await server.get(f"/log?{query}{place}")
+        for event in page["events"]:
+            yield event
+        if page["next"] is None:
+            return
+        place = f"&{name}={page['next']}"
+
+
 async def test_anyone_who_looks_for_nothing_in_a_long_log_reads_next_to_none(
     tmp_path: Path, looked: list[Event]
 ) -> None:
@@ -110,5 +123,8 @@ async def test_anyone_who_looks_for_nothing_in_a_long_log_reads_next_to_none(
         assert await fill(server.log) > THREADS * EVENTS_A_THREAD
         read = {what: count async for what, count in read_for_nothing(server, looked)}
         found = await server.get(f"/log?thread={ONE}&type=thread_completed")
+        ends = [event["position"] async for event in walked(server, "type=thread_completed&limit=100")]
+        newest = [event["position"] async for event in walked(server, "type=thread_completed&limit=100&order=desc")]
+    assert (len(ends), newest) == (THREADS + 1, ends[::-1])
     assert len(found["events"]) == 1
     assert {what: count for what, count in read.items() if count >= FEW} == {}

@@ -834,6 +834,8 @@ export interface DeadLetter {
   payload: unknown;
   /** With `payloads`: the beginning of a longer payload, which is null then. */
   payload_cut?: PayloadCut;
+  /** With `?q=`: where it was found. */
+  hit?: Hit | null;
 }
 
 /** A dead letter was sent again or discarded. */
@@ -1174,7 +1176,7 @@ export type EventData =
 /** A page of the log. */
 export interface EventList {
   events: Event[];
-  /** The `after` of the next page; null at the end. */
+  /** The `after` of the next page, with `order=desc` its `until`; null at the end. */
   next: number | null;
 }
 
@@ -1412,6 +1414,43 @@ export interface FormatBody {
   json_schema?: SchemaBody | null;
 }
 
+/** What was found, of each kind the newest. */
+export interface Found {
+  agents: FoundAgent[];
+  threads: FoundThread[];
+  messages: FoundMessage[];
+  /** Whether every payload was searched; `false`: only the newest. */
+  complete: boolean;
+}
+
+/** An agent whose name has the text. */
+export interface FoundAgent {
+  name: string;
+  description: string;
+}
+
+/** A message whose id begins or ends with the text, or whose payload has it. */
+export interface FoundMessage {
+  id: string;
+  thread_id: string;
+  from: string;
+  to: string;
+  payload_type: string;
+  /** UTC, ISO 8601. */
+  timestamp: string;
+  /** Where it stands in the log. */
+  position: number;
+  /** Where its payload has the text; null if its id alone has it. */
+  hit: Hit | null;
+}
+
+/** A thread whose id begins or ends with the text, or whose title has it. */
+export interface FoundThread {
+  id: string;
+  title: string | null;
+  status: ThreadStatus;
+}
+
 /** The name of a frame. */
 export type FrameName = 
     | "agent_state"
@@ -1493,6 +1532,16 @@ export interface HandlingStarted {
 /** The process answers. */
 export interface Healthy {
   status: "ok";
+}
+
+/** The first place where a payload has the text: a piece of what the payload says, and where in it the text is. */
+export interface Hit {
+  message_id: string;
+  text: string;
+  /** How many characters of the piece come before the text. */
+  start: number;
+  /** Where the text ends in the piece. */
+  end: number;
 }
 
 /** What to act on; one that is named twice is acted on once. */
@@ -1825,6 +1874,8 @@ export interface Message {
   handling?: MessageHandling;
   /** With `?xml=true`: the recorded envelope, byte for byte; null once it was erased. */
   xml?: string | null;
+  /** With `?q=`: where it was found. */
+  hit?: Hit | null;
 }
 
 /** A message of the conversation; what answers say besides, such as `reasoning_content`, is not read. */
@@ -2518,6 +2569,13 @@ export interface RpcRefusal {
   data?: unknown;
 }
 
+/** What people see of the handling of a message: thoughts, calls of tools, text. */
+export interface Run {
+  entries: RunEntryShown[];
+  /** The `after` of the next page; null at the end. */
+  next: number | null;
+}
+
 /** Anything for a front end. */
 export interface RunDataData {
   message: string;
@@ -2539,6 +2597,17 @@ export interface RunDoneData {
   content?: string;
   /** What the content is erased with, if not with its thread. */
   content_owner?: string;
+}
+
+/** An entry of a run, as the log has it. */
+export interface RunEntryShown {
+  /** Where it stands in the log. */
+  position: number;
+  type: EntryType;
+  /** What the entry says, by its type; `{"erased":true}` once it was erased. */
+  data: unknown;
+  /** UTC, ISO 8601. */
+  at: string;
 }
 
 /** Why a run failed. */
@@ -2790,6 +2859,17 @@ export interface Session {
   parent_session_id: string | null;
   successor_session_id: string | null;
   archived_at: string | null;
+  status: SessionStatus;
+  /** How many have begun. */
+  turns: number;
+  /** What its last model call took and gave, with which the next turn begins; null before one. */
+  context_tokens: number | null;
+  /** Of all its turns: a decimal number. */
+  cost_usd: string;
+  /** Its first message's first text; null before one, and once it was erased. */
+  title: string | null;
+  /** How many tokens its model takes, if that is known. */
+  context_window: number | null;
 }
 
 /** `POST /a1/agents/{name}/sessions`: what is left out is as the tenant's configuration says. */
@@ -2897,6 +2977,9 @@ export interface SessionSettings {
   compact_observation_mask?: boolean | null;
   budget?: Record<string, Record<string, number | string>> | null;
 }
+
+/** `busy`: a turn runs or waits. */
+export type SessionStatus = "idle" | "busy" | "archived" | "deleted";
 
 /** What came of a turn of a session. */
 export interface SessionTurn {
@@ -3248,6 +3331,8 @@ export interface Thread {
   /** The first text of its first payload; null once erased. */
   title: string | null;
   waiting_for_people: ThreadQuestions;
+  /** With `?q=`: where it was found. */
+  hit?: Hit | null;
 }
 
 /** The thread ended: no message of it is open. */
@@ -3406,6 +3491,8 @@ export interface ThreadWithMessages {
   /** The first text of its first payload; null once erased. */
   title: string | null;
   waiting_for_people: ThreadQuestions;
+  /** With `?q=`: where it was found. */
+  hit?: Hit | null;
   messages: Message[];
   /** The `cursor` for `/threads/{id}/messages` to go on with. */
   next: string | null;
@@ -4072,6 +4159,18 @@ export interface Routes {
     body: undefined;
     answer: Why;
   };
+  "GET /api/v1/messages/{id}/run": {
+    query: {
+      /** What follows this position. */
+      after?: number;
+      /** How many at most. */
+      limit?: number;
+      /** As it stood at this position, or the last one of this time. */
+      at?: number | string;
+    };
+    body: undefined;
+    answer: Run;
+  };
   "GET /api/v1/messages/{id}": {
     query: {
       /** Of a payload with more bytes of JSON than this only the beginning, as `payload_cut`. */
@@ -4219,6 +4318,16 @@ export interface Routes {
     };
     body: undefined;
     answer: Activity;
+  };
+  "GET /api/v1/find": {
+    query: {
+      /** What to find. */
+      q?: string;
+      /** How many of each kind at most. */
+      limit?: number;
+    };
+    body: undefined;
+    answer: Found;
   };
   "GET /api/v1/organism/graph": {
     query: {
@@ -4383,8 +4492,10 @@ export interface Routes {
       until?: number;
       /** Only events of this thread. */
       thread?: string;
-      /** Only events of this type. */
-      type?: EventType;
+      /** Only events of these types, separated by commas. */
+      type?: EventType[];
+      /** `desc`: newest first. */
+      order?: "asc" | "desc";
       /** How many at most. */
       limit?: number;
       /** With the content that is stored apart from the events. */
@@ -4570,6 +4681,20 @@ export interface Routes {
       offset?: number;
       /** `next` of the page before, of this list and filter. */
       cursor?: string;
+    };
+    body: undefined;
+    answer: SessionList;
+  };
+  "GET /a1/sessions": {
+    query: {
+      /** How many at most. */
+      limit?: number;
+      /** How many to pass over. */
+      offset?: number;
+      /** `next` of the page before, of this list and filter. */
+      cursor?: string;
+      /** Only those that stand so. */
+      status?: "idle" | "busy" | "archived";
     };
     body: undefined;
     answer: SessionList;

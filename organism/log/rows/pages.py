@@ -31,7 +31,8 @@ Statement = tuple[str, list[Any]]  # SQL and its parameters
 StoredRow = tuple[bytes, bytes]  # The public JSON of a row, completed by its payload, and the private JSON
 NOW: Final = (FOREVER >> VERSION_BITS) - 1  # A position after every event
 VERSION: Final = "r.version"  # What rows in the order of their last change are sorted by
-COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">="})
+NOTHING: Final = "''"  # What rows in the order of their keys are sorted by before that
+COMPARISONS: Final = frozenset({"=", "<>", "<", "<=", ">", ">=", "glob"})
 LIVE_FIELDS_BEGIN: Final = 2  # The place of the first declared field in a live row, after its key and its public JSON
 _SQL: Final = statements("log.rows", "rows.sql")
 
@@ -45,13 +46,15 @@ def page_statement(model: ReadModel, query: Query, models: Mapping[str, ReadMode
     if query.text:
         conditions.append(_text(model, query))
     searched = _SQL["content"] if model.with_content and query.text else ""
-    total = _count(model, conditions, searched)
+    total = _count(model, conditions, searched) if query.is_counted else ("count(*)", [])
     behind = [*conditions, *_after(model, query)]
     before: Statement = ("?", [query.offset])
-    if query.after is not None:
+    if query.after is not None and query.is_counted:
         left = _count(model, behind, searched)
         before = (f"{total[0]} - {left[0]} + ?", [*total[1], *left[1], query.offset])
     where, values = _where(behind)
+    if not query.order_by:
+        where = _walked(model, where)
     counted = _counted(model, models, query.at)
     by, direction = _by(model, query), "DESC" if query.descending else "ASC"
     page = fill(
@@ -64,7 +67,7 @@ def page_statement(model: ReadModel, query: Query, models: Mapping[str, ReadMode
         table=table_of(model.name),
         content=searched,
         where=where,
-        order=f"{by} {direction}" if by == VERSION else f"{by} {direction}, r.key {direction}",
+        order=", ".join(f"{each} {direction}" for each in _sorted_by(by)),
     )
     return page, [*total[1], *before[1], *counted[1], *values, query.limit, query.offset]
 
@@ -86,11 +89,20 @@ def _where(conditions: Sequence[Statement]) -> Statement:
     return f"WHERE {parts}", [value for _, given in conditions for value in given]
 
 
+def _sorted_by(by: str) -> Sequence[str]:
+    """What rows are sorted by: a constant before the key would have SQLite sort them all."""
+    return (by,) if by == VERSION else ("r.key",) if by == NOTHING else (by, "r.key")
+
+
+def _walked(model: ReadModel, where: str) -> str:
+    """The conditions as they are best where SQLite should walk an index instead of the table."""
+    valid = "valid_final" if model.is_final else "valid"
+    return where.replace(_SQL[valid], _SQL[f"{valid}_counted"], 1)
+
+
 def _count(model: ReadModel, conditions: Sequence[Statement], searched: str) -> Statement:
     where, values = _where(conditions)
-    valid = "valid_final" if model.is_final else "valid"
-    where = where.replace(_SQL[valid], _SQL[f"{valid}_counted"], 1)
-    return fill("count", table=table_of(model.name), content=searched, where=where), values
+    return fill("count", table=table_of(model.name), content=searched, where=_walked(model, where)), values
 
 
 def completing_statement(model: ReadModel, key: str, position: int, models: Mapping[str, ReadModel]) -> Statement:
@@ -156,7 +168,7 @@ def _by(model: ReadModel, query: Query) -> str:
     if isinstance(by, Elapsed):
         until = ", ".join(_field(model, name) for name in by.until)
         return fill("elapsed", since=_field(model, by.since), until=f"coalesce({until})")
-    return _field(model, by) if by else "''"
+    return _field(model, by) if by else NOTHING
 
 
 def _field(model: ReadModel, name: str) -> str:

@@ -5,13 +5,15 @@ Here: agents and their users' sessions: begin, list, read, archive, delete.
 
 from __future__ import annotations
 
+import dataclasses
+import math
 from dataclasses import asdict
 from functools import partial
 from typing import Annotated, Any, Final, Literal, NotRequired, TypedDict
 from urllib.parse import quote
 
 import orjson
-from msgspec import UNSET, Meta
+from msgspec import UNSET, Meta, Raw, Struct
 from msgspec.json import decode, encode
 from msgspec.structs import replace
 from pydantic import Field, Strict
@@ -26,6 +28,7 @@ from organism.events import vocabulary as events
 from organism.model import words
 from organism.model.agent import Prompt
 from organism.model.commands import CreateSession, DeleteSession, SessionBegun
+from organism.model.ids import turn_thread
 from organism.model.money import plain
 from organism.model.principal import ADMIN
 from organism.pump.history import messages
@@ -38,8 +41,9 @@ from organism.server.json import encoded
 from organism.sessions.commands import Caller
 from organism.sessions.compaction import OF_TENANT
 from organism.sessions.lineage import Lineage, lineage, uncompact
-from organism.views.sessions import MessagePlace, Session, SessionRow, session_row
-from organism.views.views import CHANGED, Where
+from organism.views.sessions import SHOWN, MessagePlace, Session, SessionRow, session_row
+from organism.views.threads import title
+from organism.views.views import CHANGED, Query, Where, rows_of
 
 Bound = Annotated[int, Strict(), Field(ge=0, le=1_000_000_000)]
 Amount = Annotated[float, Field(ge=0, le=1_000_000_000, allow_inf_nan=False)]
@@ -193,7 +197,7 @@ async def begin_session(call: Call) -> Response:
     begun = await call.do(command)
     assert isinstance(begun, SessionBegun)  # noqa: S101 - what begins a session; narrows the type
     row = await session_row(call.tenant.views, begun.session_id, user)
-    return JsonResponse(encode(shown(call, row.public)), 201, {"location": address_of(row.public)})
+    return JsonResponse(encode(await shown(call, row.public)), 201, {"location": address_of(row.public)})
 
 
 def _bounds(budget: BudgetBody) -> dict[str, dict[str, int | str]]:
@@ -211,19 +215,42 @@ def _bound(most: float) -> int | str:
 async def sessions(call: Call) -> Response:
     """The user's sessions with the agent, newest activity first; archived ones too."""
     agent = call.path_params["name"]
-    wanted = [Where("agent", "=", agent), Where("status", "in", ["active", "archived"])]
+    wanted = [Where("agent", "=", agent), Where("status", "in", SHOWN)]
     wanted += [] if call.end_user is None else [Where("user_id", "=", call.end_user)]
     return await lists.list_of(call, SESSIONS, *wanted, of="agents", key=agent)
 
 
+async def all_sessions(call: Call) -> Response:
+    """The user's sessions with all agents, newest activity first; archived ones too."""
+    wanted = [Where("status", "in", SHOWN)]
+    wanted += [] if call.end_user is None else [Where("user_id", "=", call.end_user)]
+    return await lists.list_of(call, ALL_SESSIONS, *wanted)
+
+
 async def _all_shown(call: Call, rows: bytes) -> bytes:
-    return encode([shown(call, session) for session in decode(rows, type=list[Session])])
+    return encode([await shown(call, session) for session in decode(rows, type=list[Session])])
 
 
-def shown(call: Call, session: Session) -> Session:
-    """The session, completed by what its tenant's configuration says now."""
+async def shown(call: Call, session: Session) -> Session:
+    """The session, completed by its title, and by what its tenant's and its model's configuration say now."""
     config: TenantConfig = call.tenant.config
-    return replace(session, **{name: getattr(config, name) for name in OF_TENANT if getattr(session, name) is UNSET})
+    settings = call.tenant.pump.state.rules.settings
+    agent = settings.listener(session.agent)
+    window = math.inf if agent is None else settings.context_window(agent.model)
+    begin = Query((Where("thread_id", "=", turn_thread(session.id, 1)),), "position", limit=1, is_counted=False)
+    first = rows_of(await call.tenant.views.rows("messages", begin), _First)
+    return replace(
+        session,
+        **{name: getattr(config, name) for name in OF_TENANT if getattr(session, name) is UNSET},
+        title=title(bytes(first[0].payload)) if first else None,
+        context_window=None if math.isinf(window) else int(window),
+    )
+
+
+class _First(Struct):
+    """The message that a session began with."""
+
+    payload: Raw
 
 
 async def session_of(call: Call) -> SessionRow:
@@ -241,7 +268,7 @@ def address_of(session: Session, more: str = "") -> str:
 async def session(call: Call) -> Response:
     """One session."""
     call.allow_query()
-    return JsonResponse(encode(shown(call, (await session_of(call)).public)))
+    return JsonResponse(encode(await shown(call, (await session_of(call)).public)))
 
 
 async def delete_session(call: Call) -> Response:
@@ -272,7 +299,7 @@ async def uncompact_session(call: Call) -> Response:
     with named_in(IN_PATH):
         begun = await uncompact(call.tenant, names["sid"], caller_of(call, names["name"]), call.idempotency())
     row = await session_row(call.tenant.views, begun.session_id, call.end_user)
-    return JsonResponse(encode(shown(call, row.public)), 201, {"location": address_of(row.public)})
+    return JsonResponse(encode(await shown(call, row.public)), 201, {"location": address_of(row.public)})
 
 
 async def lineage_of(call: Call) -> Response:
@@ -293,6 +320,7 @@ def caller_of(call: Call, agent: str) -> Caller:
 
 
 SESSIONS: Final = lists.Listing("sessions", CHANGED, descending=True, moves=True, has_past=False, reshape=_all_shown)
+ALL_SESSIONS: Final = dataclasses.replace(SESSIONS, filters={"status": lists.equals("status")})
 HISTORY: Final = lists.Listing("session_messages", "position", shown_as="messages", has_past=False, reshape=_with_text)
 
 CHAT: Final = Right("agents:chat", {"name": "agent"})
@@ -316,6 +344,18 @@ ROUTES: Final = tagged(
     ),
     for_user("GET /a1/agents/{name}", chat_agent, gives=gives(ChatAgent)),
     for_user("GET /a1/agents/{name}/sessions", sessions, gives=gives(SessionList), query=SESSIONS.takes, by_head=True),
+    for_user(
+        "GET /a1/sessions",
+        all_sessions,
+        right=Right("agents:chat"),
+        gives=gives(SessionList),
+        query=ALL_SESSIONS.takes,
+        narrow={
+            "status": Annotated[Literal["idle", "busy", "archived"], Meta(description="Only those that stand so.")]
+        },
+        by_head=True,
+        refuses=(),
+    ),
     for_user(
         "POST /a1/agents/{name}/sessions",
         begin_session,

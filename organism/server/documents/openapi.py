@@ -47,7 +47,7 @@ def refusals(route: Route) -> Mapping[str, Schema]:
     by_status: dict[int, dict[str, str]] = {}
     kinds = ANY if route.right is OPEN else ANY + WITH_TOKEN
     kinds += () if route.takes is None else WITH_BODY
-    kinds += (errors.MissingField,) if route.needs_user else ()
+    kinds += (errors.MissingField,) if route.needs_user or route.requires else ()
     kinds += WITH_KEY if "Idempotency-Key" in route.headers else ()
     kinds += (errors.BadPosition,) if "at" in route.query else ()
     for kind in (*kinds, *route.refuses):
@@ -193,7 +193,7 @@ def _parameters(route: Route, schemas: Schemas) -> Iterator[Schema]:
     listed += [("header", name, HEADERS[name]) for name in headers]
     for place, name, kind in listed:
         parameter = _parameter(place, name, schemas.of(kind))
-        parameter["required"] |= name == USER and route.needs_user
+        parameter["required"] |= name in route.requires or (name == USER and route.needs_user)
         yield {**parameter, "description": schemas.described(kind)}
 
 

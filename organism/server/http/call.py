@@ -216,6 +216,10 @@ class Call(Request):
         found, declared, given = faults or Faults(), self.route.parameters(), dict[str, Any]()
         with found:
             refuse_unknown(self.query, tuple(declared))
+        for name in self.route.requires:
+            with found:
+                if name not in self.query:
+                    raise MissingField(f"The parameter `{name}` is missing.", param=f"query.{name}")
         for name in [name for name in self.query if name in declared]:
             with found:
                 given[name] = read_parameter(declared[name], self.query[name], name)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Annotated, Any, Final, Literal, TypedDict, get_args, get_origin
 
@@ -53,14 +53,15 @@ class Gives:
 class Contract:
     """A route's promise.
 
-    ``query`` names parameters of ``QUERY``, or ``narrow`` says more; ``headers`` those of ``HEADERS``. ``takes`` is
-    the record of its JSON body; or the body is a file of one of the types ``takes_files``. ``refuses`` are the errors
-    of this route alone. ``is_tagged``: it gives an ETag.
+    ``query`` names parameters of ``QUERY``, or ``narrow`` says more; those that ``requires`` names must be there.
+    ``headers`` names those of ``HEADERS``. ``takes`` is the record of its JSON body; or the body is a file of one of
+    the types ``takes_files``. ``refuses`` are the errors of this route alone. ``is_tagged``: it gives an ETag.
     """
 
     gives: tuple[Gives, ...]
     query: tuple[str, ...] = ()
     narrow: Mapping[str, Any] = field(default_factory=dict)
+    requires: tuple[str, ...] = ()
     headers: tuple[str, ...] = ()
     takes: Any = None
     takes_xml: bool = False
@@ -150,19 +151,29 @@ def read_parameter(kind: Any, text: str, name: str) -> Any:
     if named is not None and text not in named:
         raise InvalidField(f"`{name}` is one of {', '.join(named)}; came {text[:40]!r}.", param=place)
     if get_origin(kind) is list:
+        most = min((meta.max_length for meta in metas if meta.max_length is not None), default=MOST_NAMES)
         names = [part for part in text.split(",") if part]
-        if len(names) > MOST_NAMES or any(len(each) > MOST_NAME_CHARS for each in names):
+        if not 1 <= len(names) <= most or any(len(each) > MOST_NAME_CHARS for each in names):
             raise InvalidField(
-                f"`{name}` lists at most {MOST_NAMES} names of at most {MOST_NAME_CHARS} characters.", param=place
+                f"`{name}` lists 1 to {most} names of at most {MOST_NAME_CHARS} characters.", param=place
             )
-        return names
+        return [read_parameter(get_args(kind)[0], each, name) for each in names]
     if kind is int:
         least = max(meta.ge for meta in metas if meta.ge is not None)
         most = min(meta.le for meta in metas if meta.le is not None)
         return whole_number(text, place, least, most)
     if kind is bool:
         return text == "true"
+    if kind is str:
+        _check_length(text, metas, name)
     return microseconds(text, place) if extra.get("format") == "date-time" else text
+
+
+def _check_length(text: str, metas: Sequence[Meta], name: str) -> None:
+    least = max((meta.min_length for meta in metas if meta.min_length is not None), default=0)
+    most = min((meta.max_length for meta in metas if meta.max_length is not None), default=len(text))
+    if not least <= len(text) <= most:
+        raise InvalidField(f"`{name}` has {least} to {most} characters; came {len(text)}.", param=f"query.{name}")
 
 
 HEADERS: Final[Mapping[str, Any]] = {

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, Literal, TypedDict
 
 import msgspec
 import orjson
-from msgspec import Meta, Raw
+from msgspec import Meta, Raw, Struct
 from starlette.responses import Response
 
 from organism.errors import BadPosition, InvalidField
@@ -21,8 +21,9 @@ from organism.server.http.attempts import read_handlings
 from organism.server.http.bodies import Faults
 from organism.server.http.call import Call, JsonResponse
 from organism.server.json import MAX_POSITION, encoded, microseconds, splice
+from organism.views.hits import hit
 from organism.views.threads import Message
-from organism.views.views import Among, Amount, Elapsed, HasCounted, Page, PageKey, Query, Where, cut_payloads
+from organism.views.views import Among, Amount, Elapsed, HasCounted, Page, PageKey, Query, Where, cut_payloads, rows_of
 
 AT: Final = "at"
 
@@ -128,11 +129,35 @@ async def list_of(call: Call, listing: Listing, *fixed: Condition, of: str = "",
     if of and not page.total:
         await call.row(of, key, query.at)
     rows = page.rows if listing.reshape is None else await listing.reshape(call, page.rows)
+    if query.text:
+        rows = await _with_hits(call, rows, query)
     if listing.has_payloads:
         rows = await rows_as_asked(call, rows, given, query.at)
     return JsonResponse(
         envelope(listing.shown_as or listing.name, rows, page, query, next_cursor(call, page, query.at))
     )
+
+
+class _Searched(Struct):
+    """A message or a dead letter in whose payload a text was found, or a thread in one of whose payloads it was."""
+
+    id: str
+    payload: Raw = Raw()
+
+
+async def _with_hits(call: Call, rows: bytes, query: Query) -> bytes:
+    """The rows of a JSON array with where the query's text was found: the oldest message of a thread that has it."""
+    shown = []
+    for row in msgspec.json.decode(rows, type=list[Raw]):
+        found: _Searched | None = msgspec.json.decode(row, type=_Searched)
+        if found is not None and not bytes(found.payload):
+            of_thread = (Where("thread_id", "=", found.id),)
+            first = Query(of_thread, "position", limit=1, text=query.text, at=query.at, is_counted=False)
+            page = await call.tenant.views.rows("messages", first)
+            found = next(iter(rows_of(page, _Searched)), None)  # none if it was erased meanwhile
+        where = None if found is None else hit(found.id, bytes(found.payload), query.text)
+        shown.append(splice(bytes(row), {"hit": where}))
+    return b"[%b]" % b",".join(shown)
 
 
 def envelope(name: str, rows: bytes, page: Page, query: Query, next_page: str | None) -> bytes:

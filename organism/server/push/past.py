@@ -25,6 +25,8 @@ from organism.views.views import ViewStore
 STEP_SPANS: Final = 8
 """Spans that are looked at in one go: others need the log's reading thread too."""
 STEP_EVENTS: Final = STEP_SPANS * SPAN_EVENTS
+LOOK_SPANS: Final = 512
+"""Of so many spans at once it is looked up which hold some types."""
 
 
 async def stretch(log: EventLog, types: Sequence[type[events.Event]], after: int, until: int) -> tuple[int, int]:
@@ -49,6 +51,23 @@ async def read_records(
         low, after = await stretch(log, wanted.types, after, until)
         if low < after:
             found += await log.read(low, after, wanted, limit - len(found))
+    return found
+
+
+async def newest_records(
+    log: EventLog, after: int, until: int, wanted: EventFilter, limit: int
+) -> list[Record[events.Event]]:
+    """The same with the newest first."""
+    if not wanted.types or wanted.threads or until - after <= STEP_EVENTS:
+        return await log.read(after, until, wanted, limit, reverse=True)
+    found: list[Record[events.Event]] = []
+    first, last = span_of(after + 1), span_of(until)
+    for high in range(last, first - 1, -LOOK_SPANS):
+        for span in reversed(await log.type_spans(wanted.types, max(first, high - LOOK_SPANS + 1), high, LOOK_SPANS)):
+            bounds = max(after, span * SPAN_EVENTS), min(until, (span + 1) * SPAN_EVENTS)
+            found += await log.read(*bounds, wanted, limit - len(found), reverse=True)
+            if len(found) == limit:
+                return found
     return found
 
 

@@ -21,7 +21,7 @@ from organism.log.log import EventFilter, EventLog
 from organism.model.agent import Answer
 from organism.model.commands import Injected
 from organism.model.ids import CONSOLE, session_of
-from organism.model.run import RunEntry
+from organism.model.run import PASSAGES, RunEntry
 from organism.model.unseen import Unseen
 from organism.pump.run.feed import Delta, LiveText
 from organism.server.turns.failures import failure_of
@@ -220,7 +220,8 @@ def _entry(kind: str, **data: Any) -> RunEntry:
 _ENOUGH: Final = frozenset({"message_delta", "thought_delta", "message", "thought", "data", "file", "done"}) | {
     *("tool_call", "tool_result", "interaction_request", WAITING)
 }
-"""Entries that show something of the run: an error before the first of them is answered with its own status."""
+"""Entries that show something of the run: an error before the first of them is answered with its own status. What was
+looked up for the prompt is not one of them."""
 
 
 async def begun(entries: AsyncGenerator[RunEntry, None]) -> AsyncGenerator[RunEntry, None]:
@@ -232,7 +233,7 @@ async def begun(entries: AsyncGenerator[RunEntry, None]) -> AsyncGenerator[RunEn
     async for entry in entries:
         first.append(entry)
         run.add(entry)
-        if entry["type"] in _ENOUGH:
+        if entry["type"] in _ENOUGH and entry["data"].get("name") != PASSAGES:
             break
     if run.failure is not None:
         raise run.failure

@@ -18,6 +18,7 @@ from tests.server.tenanted import bearer
 FIELDS = {
     *("id", "agent", "user_id", "created_at", "last_activity", "message_count", "compact_strategy"),
     *("compact_keep_last_n", "compact_observation_mask", "parent_session_id", "successor_session_id", "archived_at"),
+    *("status", "turns", "context_tokens", "context_window", "cost_usd", "title"),
 }
 
 
