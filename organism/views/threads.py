@@ -85,7 +85,7 @@ MESSAGES: ReadModel[Message] = ReadModel(
         "payload_type": "TEXT",
         "cause": "TEXT",
     },
-    indexes=(("thread_id",), ("from",), ("to",), ("payload_type",), ("cause",)),
+    indexes=(("thread_id",), ("from",), ("to",)),
     with_content=True,
     is_final=True,
 )

@@ -77,6 +77,11 @@ LINES = {
 REASONS = {
     "GET /healthz": "for probes; any answer at all says that the server is up",
     "GET /readyz": "a probe's; `organism doctor` asks it in passing",
+    "POST /threads/kill": "for boards; `organism kill` ends one",
+    "POST /threads/pause": "for boards; `organism pause --thread` pauses one",
+    "POST /threads/resume": "for boards; `organism resume --thread` resumes one",
+    "POST /dead-letters/replay": "`organism dead-letters replay --group`, which has groups only when there are some",
+    "POST /dead-letters/discard": "`organism dead-letters discard --group`, the same",
     "GET /messages/{id}/run": "for boards; `organism tail` shows runs as they go",
     "POST /invoke": "for programs; `organism chat` talks with agents",
     "POST /agents/{name}/invoke": "the same",

@@ -10,7 +10,7 @@ import pytest
 
 import organism.agents
 from organism.config.agents import MAX_FILES, AgentFiles, read_agent_files
-from organism.config.faults import Faults
+from organism.config.faults import MAX_FILE_BYTES, Faults
 from organism.config.settings import AgentSettings, Budget, Spend
 from organism.errors import ConfigInvalid
 from tests.agents.stack import a2, write
@@ -136,7 +136,7 @@ def test_each_wrong_key_is_refused_with_file_line_and_key(tmp_path: Path, line: 
         (ADA.replace("ada", '"ada\\n"'), "1:name", "expected a name of letters, digits, `_` and `-`"),
         (ADA.replace("tiny", "''"), "2:model", "expected text that is not empty"),
         (ADA.replace("Answers", "' '"), "3:description", "expected text that is not blank"),
-        ("x" * 262_145, "1", "expected at most 262144 bytes, came more; shorten it"),
+        ("x" * (MAX_FILE_BYTES + 1), "1", f"expected at most {MAX_FILE_BYTES} bytes, came more; shorten it"),
     ],
 )
 def test_a_file_that_is_no_agent_is_refused(tmp_path: Path, text: str, place: str, message: str) -> None:

@@ -28,6 +28,7 @@ from organism.server.json import splice
 from organism.server.push.past import newest_records, read_records
 from organism.views.run import data_of, kind_of
 from organism.views.threads import Message
+from organism.views.views import Where
 
 TAKES: Final = ("after", "until", "thread", "type", "order", "limit", "content")
 RUN_AND_ENDS: Final[tuple[type[vocabulary.Event], ...]] = (
@@ -111,7 +112,14 @@ class EventList(TypedDict):
 
 async def messages(call: Call) -> Response:
     """Every message, oldest first."""
-    return await lists.list_of(call, lists.MESSAGES)
+    fixed: tuple[Where, ...] = ()
+    if cause := call.query.get(
+        "cause"
+    ):  # what it led to is of the agent that handled it, and found by that one's index
+        row = await call.tenant.views.row("messages", cause)
+        agent = "" if row is None else orjson.loads(row)["to"]
+        fixed = (Where("", "=", agent, any_of=("from", "to")),)
+    return await lists.list_of(call, lists.MESSAGES, *fixed)
 
 
 async def message(call: Call) -> Response:

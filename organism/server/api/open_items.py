@@ -27,6 +27,7 @@ from organism.errors import (
 from organism.events.entity import Entity
 from organism.model import words
 from organism.model.commands import DiscardDeadLetter, ReplayDeadLetter, ResolveApproval, ResolveIndeterminate
+from organism.server.approvals import shown_approvals
 from organism.server.http.bodies import SOMETHING, Name, NoBody, Position, body, named_in, payload_at
 from organism.server.http.call import IN_PATH, Call, JsonResponse, Route, Tag, tagged
 from organism.server.http.contract import ACT, ACT_ON_THREAD, QUESTION_REFUSED, SENDING_REFUSED, Injected, gives
@@ -44,7 +45,7 @@ from organism.server.http.lists import (
 from organism.server.http.problems import Fault, fields
 from organism.server.http.rights import READ, Right
 from organism.server.http.several import MOST, IdsBody, SeveralActed, act_on_each
-from organism.views.approvals import Approval, shown_approvals
+from organism.views.approvals import Approval
 from organism.views.dead_letters import DeadLetter, DeadLetterHead, Indeterminate
 from organism.views.foreign_tools import PinnedTool
 from organism.views.handlings import CodeLine

@@ -15,10 +15,10 @@ from organism.codec import Codec
 from organism.errors import BadPosition, NotFound, OrganismError
 from organism.log.log import EventLog
 from organism.model import words
+from organism.server.approvals import shown_approvals
 from organism.server.push.filter import Filter, Frame
 from organism.server.push.frames import AgentChanged, Connected, Resumed, frame_of
 from organism.tenants import Tenant
-from organism.views.approvals import shown_approvals
 from organism.views.organism import (
     AGENTS,
     Agent,

@@ -48,6 +48,7 @@ async def test_a_thread_comes_with_its_messages(hello: Served) -> None:
     thread = await hello.get(f"/threads/{injected['thread_id']}")
     messages = thread.pop("messages")
     assert thread.pop("next") is None
+    assert (thread.pop("handlings"), thread.pop("open_handlings")) == ([], 0)
     assert thread == injected["thread"]
     assert [(message["from"], message["to"]) for message in messages] == [
         ("console", "greeter"),
