@@ -19,7 +19,7 @@ UNSAID: Mapping[str, tuple[str, ...]] = {
     "threads": ("position", "last_activity"),
     "approvals": ("form_schema",),
     "dead_letters": ("payload",),
-    "indeterminate": (),
+    "indeterminate": ("started_at",),
 }
 """What no frame says: what any event moves, one without a frame too, and what is read where it is needed."""
 

@@ -23,7 +23,9 @@ from tests.server.hostile.client import first_answer
 from tests.server.served import TOKEN, Frames, Served
 
 DOCUMENT = openapi.document(ROUTES)
-TAKING = {f"{route.method} {route.address}": route for route in ROUTES if route.takes is not None}
+TAKING = {
+    f"{route.method} {route.address}": route for route in ROUTES if route.takes is not None and not route.takes_files
+}
 JSON = {"Content-Type": "application/json", USER: "ann"}
 MOST_GROWTH = 4
 MOST_STALL_SECONDS = 1.0

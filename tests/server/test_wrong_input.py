@@ -28,8 +28,8 @@ XML: dict[str, Any] = {"headers": {"Content-Type": "application/xml"}, "content"
 CODES = {entry["code"]: entry["http_status"] for entry in problems.table()["entries"]}
 GUARDED = [route for route in ROUTES if route.right is not OPEN]
 READING = [route for route in GUARDED if route.method == "GET" and route.address != "/api/v1/events"]
-ACTING = [route for route in GUARDED if route.method != "GET"]
-NAMED = [route for route in GUARDED if "{" in route.path]
+ACTING = [route for route in GUARDED if route.method != "GET" and not route.takes_files]
+NAMED = [route for route in GUARDED if "{" in route.path and not route.takes_files]
 LISTS = [route for route in READING if route.path in {
     "/agents", "/threads", "/threads/{id}/messages", "/messages", "/dead-letters", "/approvals", "/indeterminate",
 }]  # fmt: skip

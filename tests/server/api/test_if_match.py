@@ -99,7 +99,6 @@ READS += [
     "/agents/greeter/schema",
     "/approvals",
     "/indeterminate",
-    "/usage",
     "/log",
     "/log?type=message_sent&limit=2",
 ]

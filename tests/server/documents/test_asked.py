@@ -31,6 +31,9 @@ NOT_ASKED: Final = {
     "/api/v1/events": "its answer has no end",
     "/mcp": "its messages are of a protocol of its own",
     "/a1/rag/indices/{index_id}/documents/append": "a document may be called so, and what its address takes is allowed",
+    "/a1/rag/indices/{index_id}/files": "what is asked there is a file of one of several types",
+    **dict.fromkeys((f"/api/v1/threads/{act}" for act in ("kill", "pause", "resume")), "the same of a thread"),
+    **dict.fromkeys((f"/api/v1/dead-letters/{act}" for act in ("replay", "discard")), "the same of a dead letter"),
 }
 """What other tests ask."""
 AGENT: Final = "concise-de"

@@ -45,11 +45,11 @@ async def test_a_call_is_shown_with_its_payload_the_digest_of_it_and_a_form(worl
         )
 
 
-async def test_what_a_handler_asks_has_no_form(world: MakeWorld) -> None:
+async def test_what_a_handler_asks_has_a_form_of_its_values(world: MakeWorld) -> None:
     async with served(world(SOURCE, LISTENERS).config) as server:
         await server.inject("asking", {"text": "x"}, wait=None)
         found = await pending(server)
-        assert (found["preview"], found["payload_type"], "form_schema" in found) == ({"what": "x"}, None, False)
+        assert (found["preview"], found["payload_type"], "form_schema" in found) == ({"what": "x"}, None, True)
 
 
 async def test_edits_that_do_not_fit_are_refused_at_their_place_and_others_run(world: MakeWorld) -> None:
