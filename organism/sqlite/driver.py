@@ -18,6 +18,8 @@ Parameters = Sequence[Any]
 Explain = Callable[[Exception], Exception]  # Gives the error that a caller gets for one of the driver's
 SQLITE_VERSION: Final[str] = dbapi2.sqlite_version  # That of the driver, not Python's
 _STATEMENT_HEAD: Final = re.compile(r"^-- (\w+): .*\n", re.MULTILINE)
+CACHED_STATEMENTS: Final = 1024
+"""More than a commit of all read models has: with the driver's 128 each of them was compiled again in each commit."""
 BUSY_MS: Final = 2000  # So long a statement waits for other connections
 WAL_PAGE_BYTES: Final = 4096 + 24  # A page and the header of its frame
 SETTINGS: Final = (
@@ -75,6 +77,7 @@ class Pysqlite:
             uri=True,
             isolation_level=None,
             check_same_thread=False,
+            cached_statements=CACHED_STATEMENTS,
             timeout=BUSY_MS / 1000,
         )
         return connection
