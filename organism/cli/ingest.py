@@ -8,6 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO, Final
 
+from organism.rag.files import MOST_NAME_BYTES, is_file_name
+
 MOST_FILE_BYTES: Final = 32 << 20
 """What a server takes."""
 PLAIN: Final = "text/plain"
@@ -47,16 +49,15 @@ def _is_taken(inside: Path) -> bool:
 
 def bytes_of(file: Path, folder: Path | None = None) -> bytes:
     """What is in a file that was named, or found in a ``folder`` that was. Raises ``LeftOut``."""
+    if not is_file_name(file.as_posix()):
+        raise LeftOut(f"its path is not 1 to {MOST_NAME_BYTES} bytes of printable text; rename it first")
     try:
-        file.as_posix().encode()
         with _opened(file, folder) as opened:
             if (size := os.fstat(opened.fileno()).st_size) > MOST_FILE_BYTES:
                 raise LeftOut(f"it has more than {MOST_FILE_BYTES} bytes; divide it first")
             return opened.read(size)
     except OSError as error:
         raise LeftOut(error.strerror or str(error)) from error
-    except UnicodeEncodeError as error:
-        raise LeftOut("its name is not UTF-8; rename it first") from error
 
 
 def _opened(file: Path, folder: Path | None) -> BinaryIO:

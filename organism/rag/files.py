@@ -52,6 +52,11 @@ class Page(NamedTuple):
     text: str
 
 
+def is_file_name(name: str) -> bool:
+    """Whether a file may be called so."""
+    return name.isprintable() and 0 < len(name.encode()) <= MOST_NAME_BYTES
+
+
 def prefix_of(name: str) -> str:
     """How the ids of a file's documents begin; no other file's begin so."""
     slug = _FOREIGN.sub("-", name)[-_SLUG_CHARS:].lstrip("-")  # so that it cannot be read as an option

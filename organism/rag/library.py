@@ -42,7 +42,7 @@ from organism.model.redact import Redactor
 from organism.rag import documents, store
 from organism.rag.digests import Digests, LoggedDigests
 from organism.rag.documents import Document, Filter
-from organism.rag.files import MOST_NAME_BYTES, Kind, Unreadable, prefix_of
+from organism.rag.files import MOST_NAME_BYTES, Kind, Unreadable, is_file_name, prefix_of
 from organism.rag.index import Graphs
 from organism.rag.isolated_reader import read_pieces
 from organism.rag.question import Hit, Mode, Question
@@ -472,7 +472,7 @@ class Library:
         """
         documents.check_id(index_id, "/index_id")
         name = file.name[:140]
-        if not 0 < len(file.name.encode()) <= MOST_NAME_BYTES or not file.name.isprintable():
+        if not is_file_name(file.name):
             raise InvalidField(
                 f"A file's name is 1 to {MOST_NAME_BYTES} bytes of printable text; came {name!r}.", param="query.name"
             )

@@ -120,7 +120,7 @@ async def test_names_that_no_file_can_have_are_reported_and_the_others_go_on(ser
     (folder / "ships.html").rename(os.fsdecode(bytes(folder) + b"/caf\xe9.txt"))
     ran = await rag(server, "add", "kb", folder, folder / ("long" * 100))
     assert (ran.code, ran.out) == (1, "Files: 1; pieces sent: 1, unchanged: 0, deleted: 0.\n")
-    assert "txt is left out: its name is not UTF-8; rename it first." in ran.err
+    assert "txt is left out: its path is not 1 to 1000 bytes of printable text; rename it first." in ran.err
     assert "long is left out: File name too long." in ran.err
 
 
@@ -326,8 +326,14 @@ async def test_files_that_cannot_be_read_are_reported_and_the_others_are_sent(se
     (tmp_path / "files" / "out.txt").symlink_to(tmp_path / "secret.txt")
     (tmp_path / "files" / "circle.pdf").write_bytes(CIRCLE)
     (tmp_path / "files" / "text.txt").write_text("A text.")
+    (tmp_path / "files" / "\x1b.txt").write_text("Of a name that no server takes.")
     os.mkfifo(tmp_path / "files" / "fifo.txt")
     ran = await rag(server, "add", "kb", tmp_path / "files")
     assert (ran.code, ran.out) == (0, "Files: 1; pieces sent: 1, unchanged: 0, deleted: 0.\n")
-    for name, why in (("out.txt", "a link out"), ("circle.pdf", "cannot be read"), ("fifo.txt", "no regular file")):
+    for name, why in (
+        ("out.txt", "a link out"),
+        ("circle.pdf", "cannot be read"),
+        ("fifo.txt", "no regular file"),
+        (".txt", "printable"),
+    ):
         assert any(name in line and why in line for line in ran.err.splitlines()), ran.err
