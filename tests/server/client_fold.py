@@ -19,7 +19,7 @@ UNSAID: Mapping[str, tuple[str, ...]] = {
     "threads": ("position", "last_activity"),
     "approvals": ("form_schema",),
     "dead_letters": ("payload",),
-    "indeterminate": ("started_at",),
+    "indeterminate": (),
 }
 """What no frame says: what any event moves, one without a frame too, and what is read where it is needed."""
 
@@ -255,6 +255,7 @@ class Client:
                     **{name: frame[name] for name in ("thread_id", "message_id", "agent", "step", "key", "position")},
                     "id": question["id"],
                     "since": frame["timestamp"],
+                    "started_at": question["started_at"],
                 },
             )
             if agent is not None:

@@ -2387,6 +2387,8 @@ export interface Question {
   message_id: string;
   step: number;
   status: "open" | "done" | "redo" | "fail";
+  /** Of an open one: when it began; null in older logs. */
+  started_at?: string | null;
 }
 
 /** What moved in so many seconds: at most once a second, and never while nothing moves. */

@@ -246,7 +246,10 @@ class Question(Struct):
     id: Annotated[str, Meta(description="`MESSAGE:STEP`.", examples=["msg-01a2b3c4:1"])]
     message_id: words.MessageId
     step: words.Count
-    status: Literal["open", "done", "redo", "fail"]
+    status: Outcome
+    started_at: Annotated[
+        words.Time | UnsetType | None, Meta(description="Of an open one: when it began; null in older logs.")
+    ] = UNSET
 
 
 class EffectInDoubt(FrameOf, tag="indeterminate"):
@@ -267,12 +270,15 @@ class EffectInDoubt(FrameOf, tag="indeterminate"):
     def of(cls, record: Record[events.StepStarted | events.StepResolved], _context: Context) -> EffectInDoubt | None:
         """Of a step that was found begun and not ended, or how an operator resolved it."""
         event = record.event
-        if isinstance(event, events.StepStarted) and not event.unknown:
-            return None
-        status: Outcome = event.outcome if isinstance(event, events.StepResolved) else "open"
-        question = Question(f"{event.message}:{event.step}", event.message, event.step, status)
+        question = Question(f"{event.message}:{event.step}", event.message, event.step, "open")
         of: tuple[str, int, Literal["effect"], str | None] = event.message, event.step, "effect", event.key or None
-        done = who.by(record) if isinstance(event, events.StepResolved) else None
+        done = None
+        if isinstance(event, events.StepResolved):
+            question.status, done = event.outcome, who.by(record)
+        elif event.unknown:
+            question.started_at = iso(event.began) if event.began else None
+        else:
+            return None
         return cls(record.position, record.stream, event.agent, question, *of, done, iso(record.at))
 
 
