@@ -282,9 +282,7 @@ async def put_file(call: Call) -> Response:
 
     A file that cannot be read is refused and changes nothing. Its documents are embedded in the background.
     """
-    name = call.parameters().get("name")
-    if name is None:
-        raise MissingField("`name` says what the file is called.", param="query.name")
+    name = call.parameters()["name"]
     if (kind := KINDS.get(call.content_kind)) is None:
         raise UnsupportedMediaType(
             f"A file comes as {', '.join(KINDS)}; came {call.content_kind or 'no Content-Type'!r}.",
@@ -438,6 +436,7 @@ ROUTES: Final = tagged(
         put_file,
         gives=gives(FileTaken, status=202),
         query=("name",),
+        requires=("name",),
         narrow={"name": Annotated[str, Meta(description="What the file is called.", examples=["guide.pdf"])]},
         takes=bytes,
         takes_files=tuple(KINDS),
